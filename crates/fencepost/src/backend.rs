@@ -1,0 +1,163 @@
+//! What a store must be able to do to hold locks: one dyn-safe trait over plain data.
+//!
+//! A backend holds no policy. When to renew, how long to wait, what to do about a loss, who goes first inside
+//! this process: all that is the [`Locker`](crate::Locker)'s. A backend carries one request to the store and the answer back.
+//!
+//! Whoever writes one runs the trials of `fencepost::conformance` (feature `conformance`) against it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::claim::{Claim, Grant, LockName, OwnerId};
+use crate::clock::{BootClock, BoxFuture, Clock, Moment};
+use crate::error::Result;
+use crate::random::{Random, SystemRandom};
+use crate::retry::Schedule;
+
+#[cfg(feature = "memory")]
+pub mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+/// A store of locks.
+///
+/// # Ownership
+/// The [owner](OwnerId) in a claim decides everything. Asking again with the same owner continues the earlier attempt:
+/// it keeps its place in the store's line, and if the lock was granted meanwhile (the answer was lost, the future
+/// was dropped), the same lease is returned, extended, with the same epoch. One owner never gets two leases.
+///
+/// # Cancel safety
+/// Every future may be dropped at every await. After a dropped [`try_acquire`](Self::try_acquire) or [`acquire`](Self::acquire) the lock may be held, or
+/// the owner may stand in the store's line: whoever drops calls [`release`](Self::release) with the same claim, or asks again with it.
+/// A later request of one owner takes effect after its earlier ones, also when their futures were dropped.
+pub trait Backend: fmt::Debug + Send + Sync + 'static {
+    /// A short name for errors, spans and metrics, such as `"sqlite"`.
+    fn store(&self) -> &'static str;
+
+    /// What this store promises beyond exclusion; picks the conformance trials.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The clock on which [`Grant::asked_at`] and every deadline is measured.
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(BootClock)
+    }
+
+    /// One attempt. `None`: somebody else holds the lock or stands in line for it.
+    ///
+    /// Leaves nothing behind when it returns `None`, and does not overtake those who wait at the store.
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>>;
+
+    /// Waits until the lock is granted.
+    ///
+    /// Tells `wait` as soon as the store has answered for the first time. Keeps its place across passing faults of
+    /// the store; returns an error when waiting further makes no sense, and then leaves nothing behind unless the
+    /// error's [effect](crate::Effect) is `Maybe`. Does not watch a deadline: the caller drops the future.
+    ///
+    /// The default polls [`try_acquire`](Self::try_acquire) with random pauses of up to 50 ms. A store that can wake its clients does better.
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(async move {
+            let clock = self.clock();
+            let schedule =
+                Schedule::full_jitter(Duration::from_millis(5), Duration::from_millis(50));
+            let random: &dyn Random = &SystemRandom;
+            let mut retry = 0;
+            loop {
+                let answer = self.try_acquire(claim).await?;
+                wait.heard();
+                if let Some(grant) = answer {
+                    return Ok(grant);
+                }
+                clock
+                    .sleep_until(clock.now() + schedule.delay(retry, random))
+                    .await;
+                retry = retry.saturating_add(1);
+            }
+        })
+    }
+
+    /// Makes each lease last at least its claim's TTL from now on; never shortens one, never revives one that
+    /// ended. The answers are in the order of the claims.
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>>;
+
+    /// Ends the lease of this owner, and takes it out of the store's line. Touches nothing that belongs to others,
+    /// however often and however late it is called.
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>>;
+
+    /// Looks at a lock without touching it. `None`: free, and nobody waits.
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>>;
+}
+
+/// What a store promises beyond mutual exclusion, fences and recovery by TTL, which every backend has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Waiters at the store are served in the order of their arrival.
+    pub fifo: bool,
+    /// Clients in other processes share the locks.
+    pub across_processes: bool,
+    /// Leases end by themselves after their TTL (and not, say, with a connection).
+    pub leases: bool,
+}
+
+/// How a waiting backend reports to the one who waits.
+#[derive(Debug, Default)]
+pub struct Wait {
+    heard: AtomicBool,
+}
+
+impl Wait {
+    /// Notes that the store has answered: we are in line, it can be reached. Tells a timeout because of other
+    /// holders from a timeout because of a dead store.
+    pub fn heard(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the store has answered.
+    pub fn was_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+}
+
+/// The answer to a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// The lease lasts at least the claim's TTL from the moment the request was sent.
+    Extended,
+    /// This owner holds the lock no longer; somebody else may.
+    Lost,
+}
+
+/// The answer to a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// The lease was this owner's, and has ended now.
+    Freed,
+    /// This owner held no lease. It may have stood in line; it does no longer.
+    NotHeld,
+}
+
+/// What a store knows about a lock that is held or wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; `None` while it is between two holders.
+    pub holder: Option<Holder>,
+    /// The labels of those who wait at the store, the next one first.
+    pub waiting: Vec<Arc<str>>,
+}
+
+/// Who holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The owner of the lease.
+    pub owner: OwnerId,
+    /// Host and process, for people.
+    pub label: Arc<str>,
+    /// The epoch of the lease's fence.
+    pub epoch: u64,
+    /// When the lease was granted, on the backend's clock; not moved by renewals.
+    pub since: Moment,
+    /// How long the lease lasts without renewal, counted from now.
+    pub ttl_left: Duration,
+}

@@ -1,0 +1,241 @@
+//! The plain data that goes to a store and comes back: name, owner, claim, grant.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::error::{Error, Result};
+use crate::random::Random;
+
+/// The name of a lock: 1 to 255 bytes of UTF-8 without control characters.
+///
+/// Everything else is allowed (spaces, slashes, quotes, braces, any script), and backends pass names only as
+/// bound values or escape them, so a name cannot become a command, a path or a log line of its own.
+///
+/// ```
+/// use fencepost::LockName;
+///
+/// assert!(LockName::new("lock:product:42").is_ok());
+/// assert!(LockName::new("").is_err());
+/// assert!(LockName::new("two\nlines").is_err());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockName(Arc<str>);
+
+impl LockName {
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 255;
+
+    /// Checks and keeps a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when it is empty, longer than [`MAX_BYTES`](Self::MAX_BYTES), or contains a control
+    /// character (NUL, newline, escape …), a line separator or a character that reverses text direction.
+    pub fn new(name: &str) -> Result<Self> {
+        if name.is_empty() {
+            return Err(Error::invalid("a lock needs a name: it is empty"));
+        }
+        if name.len() > Self::MAX_BYTES {
+            return Err(Error::invalid(format!(
+                "a lock's name has at most {} bytes, this one has {}",
+                Self::MAX_BYTES,
+                name.len()
+            )));
+        }
+        if let Some(at) = name.chars().position(hides_or_breaks_text) {
+            return Err(Error::invalid(format!(
+                "a lock's name must not contain control characters: {name:?}, character {at}"
+            )));
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Characters that would let a name forge or disguise a line of a log: controls, line and paragraph
+/// separators, and the marks that override the direction of text.
+fn hides_or_breaks_text(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+impl fmt::Display for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+impl AsRef<str> for LockName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for LockName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&str> for LockName {
+    type Error = Error;
+
+    fn try_from(name: &str) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for LockName {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::new(&name)
+    }
+}
+
+impl TryFrom<&String> for LockName {
+    type Error = Error;
+
+    fn try_from(name: &String) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&LockName> for LockName {
+    type Error = Error;
+
+    fn try_from(name: &LockName) -> Result<Self> {
+        Ok(name.clone())
+    }
+}
+
+/// Who owns a lease at the store: 128 random bits, new for every lease. Shown as 32 hexadecimal digits.
+///
+/// It is minted before the first byte leaves for the store, so that whatever an abandoned request leaves
+/// behind can be found and released.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId(u128);
+
+impl OwnerId {
+    /// A new owner, different from every other.
+    pub fn random(random: &dyn Random) -> Self {
+        Self(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()))
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for OwnerId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(Error::invalid(format!("not an owner: {text:?}")));
+        }
+        let bits = u128::from_str_radix(text, 16);
+        bits.map(Self).map_err(|_| Error::invalid("not an owner"))
+    }
+}
+
+/// What a store is asked for: this name, for this owner, for this long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The lock.
+    pub name: LockName,
+    /// Who asks. The same owner asking again continues its earlier attempt; it never gets a second lease.
+    pub owner: OwnerId,
+    /// How long the lease lasts without renewal.
+    pub ttl: Duration,
+    /// Who that is, for people: host and process, shown by [`Backend::inspect`](crate::Backend::inspect). Decides nothing.
+    pub label: Arc<str>,
+}
+
+/// What a store gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Larger than every epoch granted for this name before, whatever happened to the lock in between.
+    pub epoch: u64,
+    /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
+    pub asked_at: Moment,
+    /// The store keeps others out for at least this long after `asked_at`.
+    pub lease: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+
+    #[test]
+    fn hostile_names_are_refused_with_the_reason() {
+        let long = "x".repeat(10_000);
+        for (name, reason) in [
+            ("", "empty"),
+            (long.as_str(), "at most 255 bytes, this one has 10000"),
+            ("a\0b", "control characters"),
+            ("a\nb", "control characters"),
+            ("a\u{1b}[31mb", "control characters"),
+            ("a\u{202e}b", "control characters"),
+        ] {
+            let error = LockName::new(name).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+            assert!(
+                !error.contains('\n') && !error.contains('\u{1b}'),
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_only_look_hostile_are_kept_as_they_are() {
+        let widest = "é".repeat(127);
+        for name in [
+            "'; DROP TABLE lock; --",
+            "../../etc/passwd",
+            "{a}{b}",
+            "ключ 锁 🔒",
+            " ",
+            &widest,
+        ] {
+            assert_eq!(LockName::new(name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn an_owner_survives_being_written_down() {
+        let owner = OwnerId::random(&SeededRandom::new(7));
+        assert_eq!(owner.to_string().parse::<OwnerId>().unwrap(), owner);
+        for text in [
+            "",
+            "12",
+            "+0000000000000000000000000000000",
+            &"g".repeat(32),
+        ] {
+            assert!(text.parse::<OwnerId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Errors that say what failed, where, and whether it may have taken effect all the same.
+//!
+//! «Busy» is not an error anywhere in this crate: it is `Ok(None)`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// The result of an operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong; decides what a caller can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller passed something that can never work: a bad name, a TTL out of range.
+    InvalidInput,
+    /// The store cannot be reached or does not serve now. Trying again later may work.
+    Unavailable,
+    /// The store did not answer in time. Trying again later may work.
+    Timeout,
+    /// The store answers, but is not fit to hold locks: not a database, read-only, full, on a
+    /// network file system. Somebody has to mend it.
+    Unusable,
+    /// The [`Locker`](crate::Locker) was shut down.
+    Closed,
+    /// An async function was called outside a Tokio runtime, or a blocking one inside it.
+    WrongContext,
+    /// The store's fence counter left the range a [`Fence`](crate::Fence) can carry. The lock is refused
+    /// rather than given with a fence that could repeat.
+    FenceExhausted,
+    /// The backend broke its own contract.
+    Internal,
+}
+
+/// Whether a failed operation may have changed the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing was changed.
+    None,
+    /// The request may have been carried out: its answer was lost.
+    Maybe,
+}
+
+/// What the crate was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Opening or connecting to the store.
+    Open,
+    /// Asking for a lock, with or without waiting.
+    Acquire,
+    /// Extending a lease.
+    Renew,
+    /// Giving a lock back, or leaving its waiting line.
+    Release,
+    /// Looking at a lock without touching it.
+    Inspect,
+    /// Reading or writing through a fenced resource.
+    Resource,
+    /// Building a value from the caller's input.
+    Configure,
+}
+
+/// An operation failed: kind, store, operation, effect, and the cause underneath.
+///
+/// Cheap to clone, because every task that waits in one line learns of the same failure.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    store: &'static str,
+    operation: Operation,
+    effect: Effect,
+    message: Cow<'static, str>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error without a cause underneath and without effect on the store.
+    pub fn new(
+        kind: ErrorKind,
+        store: &'static str,
+        operation: Operation,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            store,
+            operation,
+            effect: Effect::None,
+            message: message.into(),
+            source: None,
+        }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(
+            ErrorKind::InvalidInput,
+            "input",
+            Operation::Configure,
+            message,
+        )
+    }
+
+    /// The same error, with `effect`.
+    #[must_use]
+    pub fn with_effect(self, effect: Effect) -> Self {
+        self.map(|inner| inner.effect = effect)
+    }
+
+    /// The same error, with the cause underneath.
+    #[must_use]
+    pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.map(|inner| inner.source = Some(source.into()))
+    }
+
+    /// Changes an error that nobody else has a copy of yet; a shared one is returned unchanged.
+    fn map(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            change(inner);
+        }
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The store it happened at, as [`Backend::store`](crate::Backend::store) names it; `"input"` for
+    /// arguments that never reached a store.
+    pub fn store(&self) -> &'static str {
+        self.0.store
+    }
+
+    /// What was being done.
+    pub fn operation(&self) -> Operation {
+        self.0.operation
+    }
+
+    /// Whether the store may have been changed all the same.
+    pub fn effect(&self) -> Effect {
+        self.0.effect
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner {
+            store,
+            operation,
+            message,
+            ..
+        } = &*self.0;
+        if *operation == Operation::Configure {
+            return f.write_str(message);
+        }
+        write!(f, "{store}: {operation}: {message}")?;
+        if self.0.effect == Effect::Maybe {
+            f.write_str(" (it may have taken effect)")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Inspect => "inspect",
+            Self::Resource => "fenced resource",
+            Self::Configure => "configure",
+        })
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("store", &self.0.store)
+            .field("operation", &self.0.operation)
+            .field("effect", &self.0.effect)
+            .field("message", &self.0.message)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.source {
+            Some(source) => Some(&**source),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_store_operation_and_effect() {
+        let error = Error::new(
+            ErrorKind::Timeout,
+            "sqlite",
+            Operation::Acquire,
+            "no answer for 5 s",
+        )
+        .with_effect(Effect::Maybe)
+        .with_source(std::io::Error::other("underneath"));
+        assert_eq!(
+            error.to_string(),
+            "sqlite: acquire: no answer for 5 s (it may have taken effect)"
+        );
+        assert_eq!(error.effect(), Effect::Maybe);
+        let source = std::error::Error::source(&error).unwrap();
+        assert_eq!(source.to_string(), "underneath");
+    }
+}

@@ -1,0 +1,132 @@
+//! When to try again: pure schedules, as iterators of delays.
+//!
+//! A schedule decides nothing and sleeps nowhere; it only says how long the next pause is. They never end by
+//! themselves: use [`Iterator::take`] for a number of retries.
+
+use std::time::Duration;
+
+use crate::random::Random;
+
+/// How long to pause between attempts.
+///
+/// ```
+/// use std::time::Duration;
+/// use fencepost::random::SeededRandom;
+/// use fencepost::retry::Schedule;
+///
+/// let ms = Duration::from_millis;
+/// let schedule = Schedule::exponential(ms(100), ms(5_000));
+/// let delays: Vec<_> = schedule.delays(&SeededRandom::new(1)).take(7).collect();
+/// assert_eq!(delays, [100, 200, 400, 800, 1_600, 3_200, 5_000].map(ms));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// The same pause each time. Contenders that started together stay together.
+    Fixed(Duration),
+    /// `base · 2ⁿ`, at most `cap`. Quiet under load, and all of one start sleep and wake in step.
+    Exponential {
+        /// The first pause.
+        base: Duration,
+        /// The longest pause.
+        cap: Duration,
+    },
+    /// A random pause between zero and what [`Exponential`](Self::Exponential) would take: spreads contenders out.
+    FullJitter {
+        /// The upper bound of the first pause.
+        base: Duration,
+        /// The upper bound of every pause.
+        cap: Duration,
+    },
+    /// These pauses in turn, then the last one again and again; no pause at all when empty.
+    List(Vec<Duration>),
+}
+
+impl Schedule {
+    /// The same pause each time.
+    pub fn fixed(pause: Duration) -> Self {
+        Self::Fixed(pause)
+    }
+
+    /// Doubling pauses from `base` up to `cap`.
+    pub fn exponential(base: Duration, cap: Duration) -> Self {
+        Self::Exponential { base, cap }
+    }
+
+    /// Random pauses below doubling bounds from `base` up to `cap`.
+    pub fn full_jitter(base: Duration, cap: Duration) -> Self {
+        Self::FullJitter { base, cap }
+    }
+
+    /// Exactly these pauses, the last one repeated.
+    pub fn list(pauses: impl IntoIterator<Item = Duration>) -> Self {
+        Self::List(pauses.into_iter().collect())
+    }
+
+    /// The pauses, from the first retry on; endless.
+    pub fn delays<'a>(&'a self, random: &'a dyn Random) -> impl Iterator<Item = Duration> + 'a {
+        (0u32..).map(move |retry| self.delay(retry, random))
+    }
+
+    /// The pause before retry number `retry`, counted from zero.
+    pub fn delay(&self, retry: u32, random: &dyn Random) -> Duration {
+        match self {
+            Self::Fixed(pause) => *pause,
+            Self::Exponential { base, cap } => doubled(*base, *cap, retry),
+            Self::FullJitter { base, cap } => random.up_to(doubled(*base, *cap, retry)),
+            Self::List(pauses) => {
+                let last = pauses.len().saturating_sub(1);
+                let at = usize::try_from(retry).unwrap_or(last).min(last);
+                pauses.get(at).copied().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// `base · 2^retry`, at most `cap`, for every `retry` without overflow.
+fn doubled(base: Duration, cap: Duration, retry: u32) -> Duration {
+    match 1u32.checked_shl(retry) {
+        Some(factor) => base.checked_mul(factor).map_or(cap, |pause| pause.min(cap)),
+        // Past 2^31 only a pause of zero has not met its cap.
+        None if base.is_zero() => Duration::ZERO,
+        None => cap,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+    use proptest::prelude::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_list_ends_with_its_last_pause_repeated() {
+        let random = SeededRandom::new(1);
+        let schedule = Schedule::list([10, 20, 50].map(ms));
+        let delays: Vec<_> = schedule.delays(&random).take(5).collect();
+        assert_eq!(delays, [10, 20, 50, 50, 50].map(ms));
+        assert_eq!(Schedule::list([]).delay(3, &random), Duration::ZERO);
+    }
+
+    proptest! {
+        #[test]
+        fn no_schedule_exceeds_its_cap(base in 0u64..10_000, cap in 0u64..100_000, retry: u32, seed: u64) {
+            let random = SeededRandom::new(seed);
+            let doubling = Schedule::exponential(ms(base), ms(cap)).delay(retry, &random);
+            let jitter = Schedule::full_jitter(ms(base), ms(cap)).delay(retry, &random);
+            prop_assert!(doubling <= ms(cap));
+            prop_assert!(jitter <= doubling);
+        }
+
+        #[test]
+        fn exponential_never_shrinks(base in 0u64..10_000, cap in 0u64..100_000, retry in 0u32..100) {
+            let random = SeededRandom::new(1);
+            let schedule = Schedule::exponential(ms(base), ms(cap));
+            prop_assert!(schedule.delay(retry, &random) <= schedule.delay(retry + 1, &random));
+        }
+    }
+}
