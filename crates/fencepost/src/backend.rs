@@ -51,7 +51,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Waits until the lock is granted.
     ///
-    /// Tells `wait` as soon as the store has answered for the first time. Keeps its place across passing faults of
+    /// Tells `wait` as soon as the store has answered that somebody else is before us. Keeps its place across passing faults of
     /// the store; returns an error when waiting further makes no sense, and then leaves nothing behind unless the
     /// error's [effect](crate::Effect) is `Maybe`. Does not watch a deadline: the caller drops the future.
     ///
@@ -64,11 +64,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
             let random: &dyn Random = &SystemRandom;
             let mut retry = 0;
             loop {
-                let answer = self.try_acquire(claim).await?;
-                wait.heard();
-                if let Some(grant) = answer {
+                if let Some(grant) = self.try_acquire(claim).await? {
                     return Ok(grant);
                 }
+                wait.heard();
                 clock
                     .sleep_until(clock.now() + schedule.delay(retry, random))
                     .await;
@@ -108,7 +107,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Notes that the store has answered: we are in line, it can be reached. Tells a timeout because of other
+    /// Notes that the store has answered, and that somebody else is before us. Tells a timeout because of other
     /// holders from a timeout because of a dead store.
     pub fn heard(&self) {
         self.heard.store(true, Ordering::Relaxed);

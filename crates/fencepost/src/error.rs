@@ -22,6 +22,8 @@ pub enum ErrorKind {
     /// The store answers, but is not fit to hold locks: not a database, read-only, full, on a
     /// network file system. Somebody has to mend it.
     Unusable,
+    /// The lock this was about is held no longer.
+    Lost,
     /// The [`Locker`](crate::Locker) was shut down.
     Closed,
     /// An async function was called outside a Tokio runtime, or a blocking one inside it.
@@ -162,6 +164,12 @@ impl fmt::Display for Error {
             f.write_str(" (it may have taken effect)")?;
         }
         Ok(())
+    }
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
     }
 }
 

@@ -1,0 +1,267 @@
+//! The same locks for programs without an async runtime of their own.
+//!
+//! Each [`Locker`] runs one background thread that renews leases and gives them back; calls wait on the caller's thread.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use fencepost::backend::memory::Memory;
+//! use fencepost::blocking::Locker;
+//!
+//! let locker = Locker::new(fencepost::Locker::builder(Arc::new(Memory::new())))?;
+//! let guard = locker.acquire("nightly-report")?;
+//! assert!(locker.try_acquire("nightly-report")?.is_none());
+//! assert!(guard.release().is_released());
+//! # Ok::<(), fencepost::Error>(())
+//! ```
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::backend::Backend;
+use crate::claim::{LockName, OwnerId};
+use crate::engine::within;
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::fence::Fence;
+use crate::guard::ReleaseOutcome;
+use crate::lease::Lost;
+use crate::locker::LockerBuilder;
+use crate::resource::Pass;
+
+/// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
+/// and guards waits until everything is given back, for at most the store timeout.
+///
+/// Call it from ordinary threads. Inside an async runtime every call that would wait returns
+/// [`ErrorKind::WrongContext`]: use [`fencepost::Locker`](crate::Locker) there.
+#[derive(Debug, Clone)]
+pub struct Locker {
+    inner: crate::Locker,
+    worker: Arc<Worker>,
+}
+
+/// A lock that is held; given back when dropped. See [`fencepost::Guard`](crate::Guard), whose contract this one shares.
+#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[derive(Debug)]
+pub struct Guard {
+    inner: crate::Guard,
+    worker: Arc<Worker>,
+}
+
+/// The background thread. Ends with the last locker and guard, after giving back what they held.
+#[derive(Debug)]
+struct Worker {
+    runtime: Option<Runtime>,
+    /// How long the end may take.
+    patience: Duration,
+}
+
+impl Worker {
+    fn start(patience: Duration) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("fencepost")
+            .enable_time()
+            .build();
+        match runtime {
+            Ok(runtime) => Ok(Self {
+                runtime: Some(runtime),
+                patience,
+            }),
+            Err(error) => {
+                let message = "cannot start the background thread";
+                Err(wrong_context(message).with_source(error))
+            }
+        }
+    }
+
+    fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
+        if Handle::try_current().is_ok() {
+            return Err(wrong_context(
+                "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
+            ));
+        }
+        match &self.runtime {
+            Some(runtime) => Ok(runtime.block_on(future)),
+            None => Err(wrong_context("the background thread has ended")),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // Waiting inside an async runtime would stall it; the leases then end by their TTL.
+        if Handle::try_current().is_err() {
+            runtime.block_on(tasks_done(&runtime, self.patience));
+        }
+        runtime.shutdown_background();
+    }
+}
+
+/// Completes when the housekeeping task has given back what was left to it, which it does by itself when the last handle
+/// is gone; or after `patience`.
+async fn tasks_done(runtime: &Runtime, patience: Duration) {
+    let tasks_ended = async {
+        while runtime.metrics().num_alive_tasks() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    if tokio::time::timeout(patience, tasks_ended).await.is_err() {
+        tracing::warn!("ended before the store had confirmed every release");
+    }
+}
+
+fn wrong_context(message: &'static str) -> Error {
+    Error::new(
+        ErrorKind::WrongContext,
+        "blocking",
+        Operation::Acquire,
+        message,
+    )
+}
+
+impl Locker {
+    /// A locker with these settings and a background thread of its own.
+    ///
+    /// # Errors
+    /// What [`LockerBuilder::build`] says, or that the thread cannot be started.
+    pub fn new(settings: LockerBuilder) -> Result<Self> {
+        let inner = settings.build()?;
+        let worker = Arc::new(Worker::start(inner.store_timeout())?);
+        Ok(Self { inner, worker })
+    }
+
+    /// The store this locker takes locks in.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        self.inner.backend()
+    }
+
+    /// Tries once. `None`: somebody else holds the lock, or waits for it.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::try_acquire`](crate::Locker::try_acquire).
+    pub fn try_acquire<N>(&self, name: N) -> Result<Option<Guard>>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let guard = self.worker.wait(self.inner.try_acquire(name))??;
+        Ok(guard.map(|inner| self.guard(inner)))
+    }
+
+    /// Waits for the lock as long as it takes.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::acquire`](crate::Locker::acquire).
+    pub fn acquire<N>(&self, name: N) -> Result<Guard>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let guard = self.worker.wait(self.inner.acquire(name))??;
+        Ok(self.guard(guard))
+    }
+
+    /// Waits for the lock for at most `patience`. `None`: it was not free in time.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::acquire_within`](crate::Locker::acquire_within).
+    pub fn acquire_within<N>(&self, name: N, patience: Duration) -> Result<Option<Guard>>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let guard = self
+            .worker
+            .wait(self.inner.acquire_within(name, patience))??;
+        Ok(guard.map(|inner| self.guard(inner)))
+    }
+
+    /// Ends this locker: see [`fencepost::Locker::shutdown`](crate::Locker::shutdown).
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] inside an async runtime; then nothing has been shut down.
+    pub fn shutdown(&self) -> Result<()> {
+        self.worker.wait(self.inner.shutdown())
+    }
+
+    fn guard(&self, inner: crate::Guard) -> Guard {
+        Guard {
+            inner,
+            worker: self.worker.clone(),
+        }
+    }
+}
+
+impl Guard {
+    /// The name of the lock.
+    pub fn name(&self) -> &LockName {
+        self.inner.name()
+    }
+
+    /// The fencing token of this hold.
+    pub fn fence(&self) -> Fence {
+        self.inner.fence()
+    }
+
+    /// Who holds the lock at the store.
+    pub fn owner(&self) -> OwnerId {
+        self.inner.owner()
+    }
+
+    /// What a fenced [`resource`](crate::resource) asks for.
+    pub fn pass(&self) -> Pass {
+        self.inner.pass()
+    }
+
+    /// How much longer nobody else can hold the lock, even if every renewal fails from now on.
+    pub fn valid_for(&self) -> Duration {
+        self.inner.valid_for()
+    }
+
+    /// Whether the lock is lost. Never turns false again. Ask between the steps of long work.
+    pub fn is_lost(&self) -> bool {
+        self.inner.is_lost()
+    }
+
+    /// Waits until the lock is lost, at most for `patience`. `None`: it is still held.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] inside an async runtime.
+    pub fn lost_within(&self, patience: Duration) -> Result<Option<Lost>> {
+        let clock = self.inner.clock();
+        let until = clock.now() + patience;
+        self.worker.wait(within(&*clock, until, self.inner.lost()))
+    }
+
+    /// Makes the lease last at least `ttl` from now on.
+    ///
+    /// # Errors
+    /// As [`fencepost::Guard::extend`](crate::Guard::extend).
+    pub fn extend(&self, ttl: Duration) -> Result<()> {
+        self.worker.wait(self.inner.extend(ttl))?
+    }
+
+    /// Another guard of the same hold: re-entry, made explicit.
+    pub fn reenter(&self) -> Self {
+        Self {
+            inner: self.inner.reenter(),
+            worker: self.worker.clone(),
+        }
+    }
+
+    /// Gives the lock back and says how that went. Inside an async runtime it goes on in the background, and the outcome
+    /// is [`Unknown`](ReleaseOutcome::Unknown).
+    pub fn release(self) -> ReleaseOutcome {
+        let Self { inner, worker } = self;
+        match worker.wait(inner.release()) {
+            Ok(outcome) => outcome,
+            Err(error) => ReleaseOutcome::Unknown(error),
+        }
+    }
+}

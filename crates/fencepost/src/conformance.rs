@@ -1,0 +1,201 @@
+//! The trials that every backend must pass, for people who write one.
+//!
+//! A trial panics when the backend breaks the contract of [`Backend`]. Capabilities pick the trials: what a store does not
+//! promise is not asked of it. Each trial uses names of its own, so they can share a store and run side by side.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fencepost::backend::memory::Memory;
+//! use fencepost::conformance::{Subject, trials};
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {
+//! let store = Arc::new(Memory::new());
+//! for trial in trials().filter(|trial| trial.name() == "a_free_lock_is_granted") {
+//!     trial.run(Subject::new(store.clone())).await;
+//! }
+//! # });
+//! ```
+
+mod cancellation;
+mod exclusion;
+mod leases;
+mod locker;
+mod waiting;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::backend::{Backend, Capabilities};
+use crate::claim::{Claim, LockName, OwnerId};
+use crate::clock::BoxFuture;
+use crate::random::SystemRandom;
+
+/// What is tried: one store, through two connections.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    one: Arc<dyn Backend>,
+    other: Arc<dyn Backend>,
+}
+
+impl Subject {
+    /// A store with a single connection.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            other: backend.clone(),
+            one: backend,
+        }
+    }
+
+    /// A store through two connections of its own, as two processes would have them.
+    pub fn with_two_connections(one: Arc<dyn Backend>, other: Arc<dyn Backend>) -> Self {
+        Self { one, other }
+    }
+
+    /// What the store promises.
+    pub fn capabilities(&self) -> Capabilities {
+        self.one.capabilities()
+    }
+}
+
+/// One named demand on a backend.
+#[derive(Debug, Clone, Copy)]
+pub struct Trial {
+    name: &'static str,
+    applies: fn(Capabilities) -> bool,
+    run: fn(Subject) -> BoxFuture<'static, ()>,
+}
+
+impl Trial {
+    /// A sentence about every backend that passes.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether a store with these capabilities promises what is tried.
+    pub fn applies_to(&self, capabilities: Capabilities) -> bool {
+        (self.applies)(capabilities)
+    }
+
+    /// Runs the trial. Needs a Tokio runtime with time enabled.
+    ///
+    /// # Panics
+    /// When the backend fails it.
+    ///
+    /// # Cancel safety
+    /// Not safe to drop: locks may stay behind until their TTL ends.
+    pub async fn run(&self, subject: Subject) {
+        (self.run)(subject).await;
+    }
+}
+
+/// All trials.
+pub fn trials() -> impl Iterator<Item = &'static Trial> {
+    [
+        exclusion::TRIALS,
+        leases::TRIALS,
+        waiting::TRIALS,
+        cancellation::TRIALS,
+        locker::TRIALS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// A table of trials: `name: condition,` where the name is also the function's.
+macro_rules! table {
+    ($($name:ident: $applies:expr,)*) => {
+        pub(super) const TRIALS: &[$crate::conformance::Trial] = &[$(
+            $crate::conformance::Trial {
+                name: stringify!($name),
+                applies: $applies,
+                run: |subject| Box::pin($name(subject)),
+            },
+        )*];
+    };
+}
+use table;
+
+/// Asked of every store.
+const ALWAYS: fn(Capabilities) -> bool = |_| true;
+/// Asked of stores whose leases end by themselves.
+const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
+/// Asked of stores that serve waiters in order.
+const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
+
+/// A TTL that does not end during a trial.
+const LONG: Duration = Duration::from_secs(60);
+/// A TTL that a trial waits for.
+const SHORT: Duration = Duration::from_millis(200);
+/// How long something may take that must happen. Generous: machines are slow at times.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A name that no other trial uses.
+fn fresh_name(what: &str) -> LockName {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("trial:{what}:{}:{count}", std::process::id());
+    LockName::new(&name).expect("a valid name")
+}
+
+/// A claim of a new owner.
+fn claim(name: &LockName, ttl: Duration) -> Claim {
+    Claim {
+        name: name.clone(),
+        owner: OwnerId::random(&SystemRandom),
+        ttl,
+        label: "trial".into(),
+    }
+}
+
+/// The output, which must come within [`SOON`].
+async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(SOON, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what}: not within {SOON:?}"),
+    }
+}
+
+/// Waits until `condition` holds, which must be within [`SOON`].
+async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    soon(what, async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+/// Polls a future at most so often; `None` when it was not done by then.
+struct PollLimit<F> {
+    future: Pin<Box<F>>,
+    left: usize,
+}
+
+impl<F: Future> PollLimit<F> {
+    fn new(polls: usize, future: F) -> Self {
+        Self {
+            future: Box::pin(future),
+            left: polls,
+        }
+    }
+}
+
+impl<F: Future> Future for PollLimit<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        match self.future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if self.left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Dropping a future at any point leaves no lock, no place in line and no task behind.
+
+use std::future::Future;
+use std::time::Duration;
+
+use super::{ALWAYS, LONG, PollLimit, Subject, eventually, fresh_name, soon, table};
+use crate::claim::LockName;
+use crate::error::Result;
+use crate::guard::Guard;
+use crate::locker::Locker;
+
+table! {
+    a_dropped_try_acquire_leaves_nothing: ALWAYS,
+    a_dropped_acquire_leaves_nothing: ALWAYS,
+    a_dropped_acquire_within_leaves_nothing: ALWAYS,
+    a_dropped_try_acquire_leaves_nothing_when_contended: ALWAYS,
+    a_dropped_acquire_leaves_nothing_when_contended: ALWAYS,
+    a_dropped_acquire_within_leaves_nothing_when_contended: ALWAYS,
+    a_dropped_release_still_releases: ALWAYS,
+}
+
+/// How the lock is asked for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Try,
+    Wait,
+    Within,
+}
+
+/// A future that is not woken for this long will not get further while the lock is held.
+const NO_PROGRESS: Duration = Duration::from_millis(60);
+/// After a cancellation the lock must be free within this time, though its TTL is a minute.
+const FREE_WITHIN: Duration = Duration::from_secs(2);
+
+async fn ask(locker: Locker, name: LockName, asked: Asked) -> Result<Option<Guard>> {
+    match asked {
+        Asked::Try => locker.try_acquire(name).await,
+        Asked::Wait => locker.acquire(name).await.map(Some),
+        Asked::Within => locker.acquire_within(name, LONG).await,
+    }
+}
+
+fn locker(subject: &Subject) -> Locker {
+    let locker = Locker::builder(subject.one.clone()).ttl(LONG).build();
+    locker.expect("valid settings")
+}
+
+fn rival(subject: &Subject) -> Locker {
+    let rival = Locker::builder(subject.other.clone()).ttl(LONG).build();
+    rival.expect("valid settings")
+}
+
+/// The name can be had by somebody else at once, and nothing is left of it afterwards.
+async fn is_free(rival: &Locker, name: &LockName) {
+    let guard = rival
+        .acquire_within(name, FREE_WITHIN)
+        .await
+        .expect("an answer");
+    let guard = guard
+        .unwrap_or_else(|| panic!("{name}: still taken {FREE_WITHIN:?} after the cancellation"));
+    assert!(guard.release().await.is_released());
+    eventually("nothing is left", || async {
+        rival
+            .backend()
+            .inspect(name)
+            .await
+            .expect("an answer")
+            .is_none()
+    })
+    .await;
+}
+
+/// Polls `polls` times and drops; whether the future was done before, or stopped making progress.
+async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
+    !matches!(
+        tokio::time::timeout(NO_PROGRESS, PollLimit::new(polls, future)).await,
+        Ok(None)
+    )
+}
+
+fn alive_tasks() -> usize {
+    tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks()
+}
+
+async fn alone(subject: &Subject, asked: Asked) {
+    let rival = rival(subject);
+    for polls in 1.. {
+        let name = fresh_name("cancel");
+        let locker = locker(subject);
+        let done = cut_off(polls, ask(locker.clone(), name.clone(), asked)).await;
+        is_free(&rival, &name).await;
+        soon("the shutdown", locker.shutdown()).await;
+        if done {
+            break;
+        }
+    }
+    rival.shutdown().await;
+}
+
+/// The lock is held by another; it stays so, or is released while the future waits and after every number of polls.
+async fn contended(subject: &Subject, asked: Asked) {
+    let rival = rival(subject);
+    let tasks_before = alive_tasks();
+    for released_meanwhile in [false, true] {
+        for polls in 1.. {
+            let name = fresh_name("cancel-contended");
+            let locker = locker(subject);
+            let held = rival.acquire(&name).await.expect("an answer");
+            let (released, kept) = match released_meanwhile {
+                true => (Some(held), None),
+                false => (None, Some(held)),
+            };
+            let cut = async {
+                let done = cut_off(polls, ask(locker.clone(), name.clone(), asked)).await;
+                drop(kept);
+                done
+            };
+            // Joins the line behind the one that is cut off, and must not be lost with it.
+            let behind = soon(
+                "the task behind",
+                ask(locker.clone(), name.clone(), Asked::Wait),
+            );
+            let releasing = async { drop(released) };
+            let (done, guard, ()) = tokio::join!(cut, behind, releasing);
+            drop(guard.expect("an answer"));
+            is_free(&rival, &name).await;
+            soon("the shutdown", locker.shutdown()).await;
+            if done {
+                break;
+            }
+        }
+    }
+    rival.shutdown().await;
+    eventually("no task is left", || async {
+        alive_tasks() <= tasks_before
+    })
+    .await;
+}
+
+async fn a_dropped_try_acquire_leaves_nothing(subject: Subject) {
+    alone(&subject, Asked::Try).await;
+}
+
+async fn a_dropped_acquire_leaves_nothing(subject: Subject) {
+    alone(&subject, Asked::Wait).await;
+}
+
+async fn a_dropped_acquire_within_leaves_nothing(subject: Subject) {
+    alone(&subject, Asked::Within).await;
+}
+
+async fn a_dropped_try_acquire_leaves_nothing_when_contended(subject: Subject) {
+    contended(&subject, Asked::Try).await;
+}
+
+async fn a_dropped_acquire_leaves_nothing_when_contended(subject: Subject) {
+    contended(&subject, Asked::Wait).await;
+}
+
+async fn a_dropped_acquire_within_leaves_nothing_when_contended(subject: Subject) {
+    contended(&subject, Asked::Within).await;
+}
+
+async fn a_dropped_release_still_releases(subject: Subject) {
+    let rival = rival(&subject);
+    for polls in 1.. {
+        let name = fresh_name("cancel-release");
+        let locker = locker(&subject);
+        let guard = locker.acquire(&name).await.expect("an answer");
+        let done = cut_off(polls, guard.release()).await;
+        is_free(&rival, &name).await;
+        locker.shutdown().await;
+        if done {
+            break;
+        }
+    }
+    rival.shutdown().await;
+}

@@ -1,0 +1,399 @@
+//! One holder at a time; names apart; nothing touched that belongs to others; fences that grow.
+
+use std::collections::BTreeSet;
+
+use super::{ALWAYS, LONG, Subject, claim, fresh_name, table};
+use crate::backend::Release;
+use crate::claim::LockName;
+
+table! {
+    a_free_lock_is_granted: ALWAYS,
+    a_held_lock_is_refused: ALWAYS,
+    a_held_lock_is_refused_on_another_connection: ALWAYS,
+    a_refused_attempt_leaves_nothing_behind: ALWAYS,
+    a_released_lock_is_free: ALWAYS,
+    a_second_release_is_refused: ALWAYS,
+    a_late_release_does_not_touch_the_successor: ALWAYS,
+    a_stranger_cannot_release: ALWAYS,
+    names_are_apart: ALWAYS,
+    hostile_names_are_only_names: ALWAYS,
+    the_longest_name_works: ALWAYS,
+    one_owner_never_gets_two_leases: ALWAYS,
+    epochs_grow_with_every_grant: ALWAYS,
+    epochs_grow_across_connections: ALWAYS,
+    inspect_shows_the_holder: ALWAYS,
+    inspect_of_a_free_lock_is_none: ALWAYS,
+}
+
+async fn a_free_lock_is_granted(subject: Subject) {
+    let claim = claim(&fresh_name("free"), LONG);
+    let before = subject.one.clock().now();
+    let grant = subject.one.try_acquire(&claim).await.expect("an answer");
+    let grant = grant.expect("a free lock");
+    assert!(grant.epoch > 0);
+    assert!(
+        grant.asked_at >= before,
+        "the grant was asked for after the call"
+    );
+    assert!(grant.asked_at <= subject.one.clock().now());
+    assert!(grant.lease <= LONG);
+    subject.one.release(&claim).await.expect("an answer");
+}
+
+async fn a_held_lock_is_refused(subject: Subject) {
+    let name = fresh_name("held");
+    let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&second)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    subject.one.release(&holder).await.expect("an answer");
+}
+
+async fn a_held_lock_is_refused_on_another_connection(subject: Subject) {
+    let name = fresh_name("held-elsewhere");
+    let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert!(
+        subject
+            .other
+            .try_acquire(&second)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    subject.one.release(&holder).await.expect("an answer");
+    assert!(
+        subject
+            .other
+            .try_acquire(&second)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    subject.other.release(&second).await.expect("an answer");
+}
+
+async fn a_refused_attempt_leaves_nothing_behind(subject: Subject) {
+    let name = fresh_name("refused");
+    let (holder, second) = (claim(&name, LONG), claim(&name, LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&second)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    let record = subject.one.inspect(&name).await.expect("an answer");
+    assert!(record.expect("a held lock").waiting.is_empty());
+    subject.one.release(&holder).await.expect("an answer");
+    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+}
+
+async fn a_released_lock_is_free(subject: Subject) {
+    let name = fresh_name("released");
+    for _ in 0..3 {
+        let claim = claim(&name, LONG);
+        assert!(
+            subject
+                .one
+                .try_acquire(&claim)
+                .await
+                .expect("an answer")
+                .is_some()
+        );
+        assert_eq!(
+            subject.one.release(&claim).await.expect("an answer"),
+            Release::Freed
+        );
+    }
+}
+
+async fn a_second_release_is_refused(subject: Subject) {
+    let claim = claim(&fresh_name("twice"), LONG);
+    assert!(
+        subject
+            .one
+            .try_acquire(&claim)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::Freed
+    );
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::NotHeld
+    );
+}
+
+async fn a_late_release_does_not_touch_the_successor(subject: Subject) {
+    let name = fresh_name("late");
+    let (first, second, third) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&first)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    subject.one.release(&first).await.expect("an answer");
+    assert!(
+        subject
+            .other
+            .try_acquire(&second)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert_eq!(
+        subject.one.release(&first).await.expect("an answer"),
+        Release::NotHeld
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&third)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(
+        subject.other.release(&second).await.expect("an answer"),
+        Release::Freed
+    );
+}
+
+async fn a_stranger_cannot_release(subject: Subject) {
+    let name = fresh_name("stranger");
+    let (holder, stranger) = (claim(&name, LONG), claim(&name, LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert_eq!(
+        subject.one.release(&stranger).await.expect("an answer"),
+        Release::NotHeld
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&stranger)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(
+        subject.one.release(&holder).await.expect("an answer"),
+        Release::Freed
+    );
+}
+
+async fn names_are_apart(subject: Subject) {
+    let (a, b) = (claim(&fresh_name("a"), LONG), claim(&fresh_name("b"), LONG));
+    assert!(
+        subject
+            .one
+            .try_acquire(&a)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    assert!(
+        subject
+            .one
+            .try_acquire(&b)
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    subject.one.release(&a).await.expect("an answer");
+    subject.one.release(&b).await.expect("an answer");
+}
+
+async fn hostile_names_are_only_names(subject: Subject) {
+    let base = fresh_name("hostile");
+    let hostile = [
+        "'; DROP TABLE fencepost_lock; --",
+        "\" OR 1=1",
+        "../../etc/passwd",
+        "{a}{b}",
+        "%s%n",
+        "*",
+        "a b",
+        "a  b",
+        "A B",
+        "ключ",
+        "é",
+        "e\u{301}",
+        "🔒",
+        "trailing ",
+        "trailing",
+    ];
+    let names = hostile.map(|text| LockName::new(&format!("{base}:{text}")).expect("a valid name"));
+    let claims: Vec<_> = names.iter().map(|name| claim(name, LONG)).collect();
+    for claim in &claims {
+        let grant = subject.one.try_acquire(claim).await.expect("an answer");
+        assert!(
+            grant.is_some(),
+            "{}: mixed up with another name",
+            claim.name
+        );
+    }
+    for claim in &claims {
+        let freed = subject.one.release(claim).await.expect("an answer");
+        assert_eq!(freed, Release::Freed, "{}", claim.name);
+    }
+}
+
+async fn the_longest_name_works(subject: Subject) {
+    let base = fresh_name("long").to_string();
+    let filler = "x".repeat(LockName::MAX_BYTES - base.len() - 1);
+    let names = ["a", "b"].map(|end| format!("{base}{filler}{end}"));
+    let claims = names.map(|name| claim(&LockName::new(&name).expect("a valid name"), LONG));
+    for claim in &claims {
+        assert!(
+            subject
+                .one
+                .try_acquire(claim)
+                .await
+                .expect("an answer")
+                .is_some()
+        );
+    }
+    for claim in &claims {
+        subject.one.release(claim).await.expect("an answer");
+    }
+}
+
+async fn one_owner_never_gets_two_leases(subject: Subject) {
+    let claim = claim(&fresh_name("again"), LONG);
+    let first = subject
+        .one
+        .try_acquire(&claim)
+        .await
+        .expect("an answer")
+        .expect("a free lock");
+    let again = subject.one.try_acquire(&claim).await.expect("an answer");
+    assert_eq!(again.expect("the same lease").epoch, first.epoch);
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::Freed
+    );
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::NotHeld
+    );
+}
+
+async fn epochs_grow_with_every_grant(subject: Subject) {
+    let name = fresh_name("epochs");
+    let mut last = 0;
+    for _ in 0..10 {
+        let claim = claim(&name, LONG);
+        let grant = subject
+            .one
+            .try_acquire(&claim)
+            .await
+            .expect("an answer")
+            .expect("a free lock");
+        assert!(grant.epoch > last, "{} after {last}", grant.epoch);
+        last = grant.epoch;
+        subject.one.release(&claim).await.expect("an answer");
+    }
+}
+
+async fn epochs_grow_across_connections(subject: Subject) {
+    let name = fresh_name("epochs-across");
+    let mut seen = BTreeSet::new();
+    for turn in 0..10 {
+        let backend = if turn % 2 == 0 {
+            &subject.one
+        } else {
+            &subject.other
+        };
+        let claim = claim(&name, LONG);
+        let grant = backend
+            .try_acquire(&claim)
+            .await
+            .expect("an answer")
+            .expect("a free lock");
+        assert!(
+            seen.last().is_none_or(|last| grant.epoch > *last),
+            "{} after {seen:?}",
+            grant.epoch
+        );
+        seen.insert(grant.epoch);
+        backend.release(&claim).await.expect("an answer");
+    }
+}
+
+async fn inspect_shows_the_holder(subject: Subject) {
+    let name = fresh_name("inspect");
+    let claim = claim(&name, LONG);
+    let grant = subject
+        .one
+        .try_acquire(&claim)
+        .await
+        .expect("an answer")
+        .expect("a free lock");
+    let record = subject
+        .other
+        .inspect(&name)
+        .await
+        .expect("an answer")
+        .expect("a held lock");
+    let holder = record.holder.expect("a holder");
+    assert_eq!((holder.owner, holder.epoch), (claim.owner, grant.epoch));
+    assert_eq!(&*holder.label, "trial");
+    assert!(holder.ttl_left <= LONG && holder.ttl_left > LONG / 2);
+    subject.one.release(&claim).await.expect("an answer");
+}
+
+async fn inspect_of_a_free_lock_is_none(subject: Subject) {
+    let name = fresh_name("nothing");
+    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+}

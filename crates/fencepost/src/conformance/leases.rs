@@ -1,0 +1,208 @@
+//! Leases end by themselves, not before their time, and renewals are honest.
+
+use super::{ALWAYS, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, table};
+use crate::backend::{Release, Renewal};
+use crate::claim::{Claim, Grant};
+
+table! {
+    a_lease_ends_after_its_ttl: LEASES,
+    a_lease_does_not_end_before_its_time: LEASES,
+    epochs_grow_across_an_expiry: LEASES,
+    an_expired_owner_cannot_release_the_successor: LEASES,
+    a_renewal_extends: LEASES,
+    a_renewal_never_shortens: LEASES,
+    a_renewal_does_not_revive: LEASES,
+    asking_again_extends: LEASES,
+    a_stranger_cannot_renew: ALWAYS,
+    a_released_lease_cannot_be_renewed: ALWAYS,
+    a_batch_is_answered_in_order: ALWAYS,
+}
+
+async fn take(subject: &Subject, claim: &Claim) -> Grant {
+    let grant = subject.one.try_acquire(claim).await.expect("an answer");
+    grant.expect("a free lock")
+}
+
+async fn renew(subject: &Subject, claim: &Claim) -> Renewal {
+    let mut answers = subject.one.renew(std::slice::from_ref(claim)).await;
+    assert_eq!(answers.len(), 1);
+    answers.remove(0).expect("an answer")
+}
+
+/// Tries with `claim` until it is granted.
+async fn take_when_free(subject: &Subject, claim: &Claim) -> Grant {
+    let mut grant = None;
+    while grant.is_none() {
+        grant = subject.other.try_acquire(claim).await.expect("an answer");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    grant.expect("checked above")
+}
+
+async fn a_lease_ends_after_its_ttl(subject: Subject) {
+    let name = fresh_name("ends");
+    take(&subject, &claim(&name, SHORT)).await;
+    let next = claim(&name, LONG);
+    eventually("the lease ends", || async {
+        subject
+            .other
+            .try_acquire(&next)
+            .await
+            .expect("an answer")
+            .is_some()
+    })
+    .await;
+    subject.other.release(&next).await.expect("an answer");
+}
+
+async fn a_lease_does_not_end_before_its_time(subject: Subject) {
+    let name = fresh_name("lasts");
+    let grant = take(&subject, &claim(&name, SHORT)).await;
+    let next = claim(&name, LONG);
+    take_when_free(&subject, &next).await;
+    let now = subject.one.clock().now();
+    assert!(
+        now >= grant.asked_at + grant.lease,
+        "granted to another {:?} after it was asked for",
+        now.since(grant.asked_at)
+    );
+    subject.other.release(&next).await.expect("an answer");
+}
+
+async fn epochs_grow_across_an_expiry(subject: Subject) {
+    let name = fresh_name("epoch-expiry");
+    let first = take(&subject, &claim(&name, SHORT)).await;
+    let next = claim(&name, LONG);
+    assert!(take_when_free(&subject, &next).await.epoch > first.epoch);
+    subject.other.release(&next).await.expect("an answer");
+}
+
+async fn an_expired_owner_cannot_release_the_successor(subject: Subject) {
+    let name = fresh_name("stale-release");
+    let (stale, next) = (claim(&name, SHORT), claim(&name, LONG));
+    take(&subject, &stale).await;
+    take_when_free(&subject, &next).await;
+    assert_eq!(
+        subject.one.release(&stale).await.expect("an answer"),
+        Release::NotHeld
+    );
+    assert_eq!(renew(&subject, &stale).await, Renewal::Lost);
+    assert!(
+        subject
+            .one
+            .try_acquire(&stale)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(
+        subject.other.release(&next).await.expect("an answer"),
+        Release::Freed
+    );
+}
+
+async fn a_renewal_extends(subject: Subject) {
+    let claim = claim(&fresh_name("renewed"), SHORT);
+    let grant = take(&subject, &claim).await;
+    let longer = Claim {
+        ttl: LONG,
+        ..claim.clone()
+    };
+    // A machine may be slow enough for the lease to end before the renewal: then there is nothing to see.
+    let answer = renew(&subject, &longer).await;
+    if subject.one.clock().now() < grant.asked_at + grant.lease {
+        assert_eq!(answer, Renewal::Extended);
+    }
+    if answer == Renewal::Extended {
+        let record = subject.other.inspect(&claim.name).await.expect("an answer");
+        let holder = record.and_then(|record| record.holder).expect("a holder");
+        assert!(holder.ttl_left > LONG / 2, "{:?}", holder.ttl_left);
+        assert_eq!(holder.epoch, grant.epoch, "a renewal is not a new grant");
+    }
+    subject.one.release(&claim).await.expect("an answer");
+}
+
+async fn a_renewal_never_shortens(subject: Subject) {
+    let claim = claim(&fresh_name("not-shorter"), LONG);
+    take(&subject, &claim).await;
+    let shorter = Claim {
+        ttl: SHORT,
+        ..claim.clone()
+    };
+    assert_eq!(renew(&subject, &shorter).await, Renewal::Extended);
+    let record = subject.one.inspect(&claim.name).await.expect("an answer");
+    let holder = record.and_then(|record| record.holder).expect("a holder");
+    assert!(holder.ttl_left > LONG / 2, "{:?}", holder.ttl_left);
+    subject.one.release(&claim).await.expect("an answer");
+}
+
+async fn a_renewal_does_not_revive(subject: Subject) {
+    let claim = claim(&fresh_name("no-revival"), SHORT);
+    let grant = take(&subject, &claim).await;
+    let clock = subject.one.clock();
+    clock.sleep_until(grant.asked_at + SHORT * 2).await;
+    eventually("the lease is over", || async {
+        subject
+            .one
+            .inspect(&claim.name)
+            .await
+            .expect("an answer")
+            .is_none()
+    })
+    .await;
+    assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::NotHeld
+    );
+}
+
+async fn asking_again_extends(subject: Subject) {
+    let claim = claim(&fresh_name("again"), LONG);
+    let first = take(&subject, &claim).await;
+    let again = take(&subject, &claim).await;
+    assert!(again.asked_at >= first.asked_at);
+    assert_eq!(again.epoch, first.epoch);
+    subject.one.release(&claim).await.expect("an answer");
+}
+
+async fn a_stranger_cannot_renew(subject: Subject) {
+    let name = fresh_name("stranger");
+    let (holder, stranger) = (claim(&name, LONG), claim(&name, LONG));
+    take(&subject, &holder).await;
+    assert_eq!(renew(&subject, &stranger).await, Renewal::Lost);
+    assert_eq!(renew(&subject, &holder).await, Renewal::Extended);
+    subject.one.release(&holder).await.expect("an answer");
+}
+
+async fn a_released_lease_cannot_be_renewed(subject: Subject) {
+    let claim = claim(&fresh_name("released"), LONG);
+    take(&subject, &claim).await;
+    subject.one.release(&claim).await.expect("an answer");
+    assert_eq!(renew(&subject, &claim).await, Renewal::Lost);
+    assert_eq!(
+        subject.one.inspect(&claim.name).await.expect("an answer"),
+        None
+    );
+}
+
+async fn a_batch_is_answered_in_order(subject: Subject) {
+    let claims: Vec<Claim> = (0..20).map(|_| claim(&fresh_name("batch"), LONG)).collect();
+    for held in claims.iter().step_by(3) {
+        take(&subject, held).await;
+    }
+    let answers = subject.one.renew(&claims).await;
+    assert_eq!(answers.len(), claims.len());
+    for (at, answer) in answers.into_iter().enumerate() {
+        let expected = if at % 3 == 0 {
+            Renewal::Extended
+        } else {
+            Renewal::Lost
+        };
+        assert_eq!(answer.expect("an answer"), expected, "claim {at}");
+    }
+    assert!(subject.one.renew(&[]).await.is_empty());
+    for claim in &claims {
+        subject.one.release(claim).await.expect("an answer");
+    }
+}

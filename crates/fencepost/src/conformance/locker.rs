@@ -1,0 +1,405 @@
+//! What the locker makes of the store: exclusion under load, order, keep-alive, loss.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::{ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, eventually, fresh_name, soon, table};
+use crate::backend::Backend;
+use crate::claim::{Claim, LockName};
+use crate::error::ErrorKind;
+use crate::guard::{Guard, ReleaseOutcome};
+use crate::lease::LostReason;
+use crate::line::HandOver;
+use crate::locker::{Locker, LockerBuilder};
+
+table! {
+    no_update_is_lost_under_load: ALWAYS,
+    fences_grow_in_hold_order: ALWAYS,
+    tasks_are_served_in_order: ALWAYS,
+    other_processes_get_their_turn: FIFO,
+    without_hand_over_the_order_holds_across_lockers: FIFO,
+    a_guard_is_kept_alive_beyond_its_ttl: LEASES,
+    without_keep_alive_a_hold_ends_with_its_ttl: LEASES,
+    a_forced_release_is_noticed: LEASES,
+    work_stops_when_the_lock_is_lost: LEASES,
+    a_guard_can_be_extended: LEASES,
+    an_unused_guard_gives_the_lock_back_when_dropped: ALWAYS,
+    re_entry_holds_until_the_last_one_is_out: ALWAYS,
+    a_patience_that_ends_is_not_an_error: ALWAYS,
+    a_shutdown_gives_everything_back: ALWAYS,
+}
+
+fn build(settings: LockerBuilder) -> Locker {
+    settings.build().expect("valid settings")
+}
+
+fn locker(backend: &Arc<dyn Backend>, ttl: Duration) -> Locker {
+    build(Locker::builder(backend.clone()).ttl(ttl))
+}
+
+async fn take(locker: &Locker, name: &LockName) -> Guard {
+    let guard = soon("a grant", locker.acquire(name)).await;
+    guard.expect("an answer")
+}
+
+async fn no_update_is_lost_under_load(subject: Subject) {
+    const TASKS: u64 = 8;
+    const TURNS: u64 = 25;
+    let name = fresh_name("load");
+    let counter = Arc::new(AtomicU64::new(0));
+    let lockers = [&subject.one, &subject.other, &subject.one, &subject.other]
+        .map(|backend| locker(backend, LONG));
+    let mut tasks = Vec::new();
+    for task in 0..TASKS {
+        let (name, counter) = (name.clone(), counter.clone());
+        let locker = lockers[task as usize % lockers.len()].clone();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..TURNS {
+                let guard = locker.acquire(&name).await.expect("an answer");
+                let seen = counter.load(Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                counter.store(seen + 1, Ordering::Relaxed);
+                assert!(guard.release().await.is_released());
+            }
+        }));
+    }
+    for task in tasks {
+        soon("all turns", task).await.expect("no panic");
+    }
+    assert_eq!(counter.load(Ordering::Relaxed), TASKS * TURNS);
+}
+
+async fn fences_grow_in_hold_order(subject: Subject) {
+    let name = fresh_name("fences");
+    let fences = Arc::new(Mutex::new(Vec::new()));
+    let lockers = [locker(&subject.one, LONG), locker(&subject.other, LONG)];
+    let mut tasks = Vec::new();
+    for task in 0..6 {
+        let (name, fences, locker) = (name.clone(), fences.clone(), lockers[task % 2].clone());
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..20 {
+                let guard = locker.acquire(&name).await.expect("an answer");
+                fences.lock().expect("not poisoned").push(guard.fence());
+                drop(guard);
+            }
+        }));
+    }
+    for task in tasks {
+        soon("all turns", task).await.expect("no panic");
+    }
+    let fences = fences.lock().expect("not poisoned");
+    assert_eq!(fences.len(), 120);
+    assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
+}
+
+async fn tasks_are_served_in_order(subject: Subject) {
+    const TASKS: usize = 100;
+    let name = fresh_name("task-order");
+    let locker = locker(&subject.one, LONG);
+    let first = take(&locker, &name).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..TASKS {
+        let mut waiting = Box::pin({
+            let (locker, name, order) = (locker.clone(), name.clone(), order.clone());
+            async move {
+                let guard = locker.acquire(&name).await.expect("an answer");
+                order.lock().expect("not poisoned").push(number);
+                drop(guard);
+            }
+        });
+        // Joins the line when first polled.
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        tasks.push(tokio::spawn(waiting));
+    }
+    drop(first);
+    for task in tasks {
+        soon("everybody is served", task).await.expect("no panic");
+    }
+    let order = order.lock().expect("not poisoned");
+    assert_eq!(*order, (0..TASKS).collect::<Vec<_>>());
+}
+
+async fn other_processes_get_their_turn(subject: Subject) {
+    let name = fresh_name("turns");
+    let greedy = Locker::builder(subject.one.clone()).ttl(LONG);
+    let greedy = build(greedy.hand_over(HandOver::new().turns(4).time(LONG)));
+    let modest = locker(&subject.other, LONG);
+    let first = take(&greedy, &name).await;
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let stranger = {
+        let (modest, name, served) = (modest.clone(), name.clone(), served.clone());
+        tokio::spawn(async move {
+            let guard = modest.acquire(&name).await.expect("an answer");
+            served.lock().expect("not poisoned").push("stranger");
+            drop(guard);
+        })
+    };
+    eventually("the stranger stands in line", || async {
+        let record = subject.one.inspect(&name).await.expect("an answer");
+        record.is_some_and(|record| !record.waiting.is_empty())
+    })
+    .await;
+    let mut tasks = Vec::new();
+    for _ in 0..20 {
+        let (greedy, name, served) = (greedy.clone(), name.clone(), served.clone());
+        tasks.push(tokio::spawn(async move {
+            let guard = greedy.acquire(&name).await.expect("an answer");
+            served.lock().expect("not poisoned").push("sibling");
+            drop(guard);
+        }));
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    for task in tasks.into_iter().chain([stranger]) {
+        soon("everybody is served", task).await.expect("no panic");
+    }
+    let served = served.lock().expect("not poisoned");
+    let before = served
+        .iter()
+        .position(|who| *who == "stranger")
+        .expect("served");
+    assert!(
+        before <= 4,
+        "{before} siblings were served first, at most 4 are allowed"
+    );
+}
+
+async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
+    let name = fresh_name("strict");
+    let lockers = [&subject.one, &subject.other].map(|backend| {
+        build(
+            Locker::builder(backend.clone())
+                .ttl(LONG)
+                .without_hand_over(),
+        )
+    });
+    let first = take(&lockers[0], &name).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..6 {
+        // Two tasks of one locker in a row, then two of the other.
+        let (locker, wanted, order) =
+            (lockers[number / 2 % 2].clone(), name.clone(), order.clone());
+        tasks.push(tokio::spawn(async move {
+            let guard = locker.acquire(wanted).await.expect("an answer");
+            order.lock().expect("not poisoned").push(number);
+            drop(guard);
+        }));
+        eventually("it stands in line", || async {
+            let record = subject.one.inspect(&name).await.expect("an answer");
+            record.is_some_and(|record| record.waiting.len() == number + 1)
+        })
+        .await;
+    }
+    drop(first);
+    for task in tasks {
+        soon("everybody is served", task).await.expect("no panic");
+    }
+    let order = order.lock().expect("not poisoned");
+    assert_eq!(*order, [0, 1, 2, 3, 4, 5]);
+}
+
+async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
+    // Long enough that a slow machine renews in time.
+    const TTL: Duration = Duration::from_secs(1);
+    let name = fresh_name("kept");
+    let (mine, rival) = (locker(&subject.one, TTL), locker(&subject.other, TTL));
+    let guard = take(&mine, &name).await;
+    let got = rival
+        .acquire_within(&name, TTL * 3)
+        .await
+        .expect("an answer");
+    match guard.is_lost() {
+        false => assert!(got.is_none(), "granted to another while kept alive"),
+        // A machine that stood still for a second says so, and proves nothing.
+        true => assert_eq!(guard.lost().await.reason(), LostReason::Expired),
+    }
+    drop(got);
+    drop(guard);
+    drop(take(&rival, &name).await);
+}
+
+async fn without_keep_alive_a_hold_ends_with_its_ttl(subject: Subject) {
+    let name = fresh_name("not-kept");
+    let mine = build(
+        Locker::builder(subject.one.clone())
+            .ttl(SHORT)
+            .keep_alive(false),
+    );
+    let rival = locker(&subject.other, LONG);
+    let guard = take(&mine, &name).await;
+    assert!(guard.valid_for() <= SHORT);
+    let next = take(&rival, &name).await;
+    assert!(
+        guard.is_lost(),
+        "belief ends before the store gives the lock to another"
+    );
+    assert_eq!(guard.valid_for(), Duration::ZERO);
+    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+    assert!(next.fence() > guard.fence());
+    assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
+    assert!(!next.is_lost());
+    assert!(next.release().await.is_released());
+}
+
+async fn a_forced_release_is_noticed(subject: Subject) {
+    let name = fresh_name("forced");
+    let mine = locker(&subject.one, Duration::from_secs(1));
+    let guard = take(&mine, &name).await;
+    let claim = Claim {
+        name: name.clone(),
+        owner: guard.owner(),
+        ttl: LONG,
+        label: "operator".into(),
+    };
+    subject.other.release(&claim).await.expect("an answer");
+    let lost = soon("the loss is told", guard.lost()).await;
+    assert!(guard.is_lost());
+    // «Expired» only if the machine stood still for the whole TTL.
+    assert!(matches!(
+        lost.reason(),
+        LostReason::Gone | LostReason::Expired
+    ));
+    assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
+}
+
+async fn work_stops_when_the_lock_is_lost(subject: Subject) {
+    let name = fresh_name("stops");
+    let mine = build(
+        Locker::builder(subject.one.clone())
+            .ttl(SHORT)
+            .keep_alive(false),
+    );
+    let guard = take(&mine, &name).await;
+    let steps = AtomicU64::new(0);
+    let work = async {
+        loop {
+            steps.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let stopped: Result<(), _> = soon("the work is stopped", guard.run(work)).await;
+    assert_eq!(stopped.expect_err("lost").reason(), LostReason::Expired);
+    let steps_done = steps.load(Ordering::Relaxed);
+    assert!(steps_done > 0);
+    let next = take(&locker(&subject.other, LONG), &name).await;
+    assert_eq!(steps.load(Ordering::Relaxed), steps_done);
+    drop(next);
+}
+
+async fn a_guard_can_be_extended(subject: Subject) {
+    let name = fresh_name("extended");
+    let mine = build(
+        Locker::builder(subject.one.clone())
+            .ttl(Duration::from_secs(2))
+            .keep_alive(false),
+    );
+    let guard = take(&mine, &name).await;
+    guard.extend(LONG).await.expect("an answer");
+    assert!(guard.valid_for() > LONG / 2);
+    guard
+        .extend(Duration::from_secs(1))
+        .await
+        .expect("an answer");
+    assert!(guard.valid_for() > LONG / 2, "never shortened");
+    assert_eq!(
+        guard
+            .extend(Duration::ZERO)
+            .await
+            .expect_err("too short")
+            .kind(),
+        ErrorKind::InvalidInput
+    );
+    assert!(guard.release().await.is_released());
+}
+
+async fn an_unused_guard_gives_the_lock_back_when_dropped(subject: Subject) {
+    let name = fresh_name("dropped");
+    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    drop(take(&mine, &name).await);
+    assert!(take(&rival, &name).await.release().await.is_released());
+}
+
+async fn re_entry_holds_until_the_last_one_is_out(subject: Subject) {
+    let name = fresh_name("re-entry");
+    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let outer = take(&mine, &name).await;
+    assert!(
+        mine.try_acquire(&name).await.expect("an answer").is_none(),
+        "re-entry is explicit"
+    );
+    let inner = outer.reenter();
+    assert_eq!(inner.fence(), outer.fence());
+    assert!(matches!(outer.release().await, ReleaseOutcome::StillHeld));
+    assert!(rival.try_acquire(&name).await.expect("an answer").is_none());
+    assert!(inner.release().await.is_released());
+    assert!(rival.try_acquire(&name).await.expect("an answer").is_some());
+}
+
+async fn a_patience_that_ends_is_not_an_error(subject: Subject) {
+    let name = fresh_name("patience");
+    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let guard = take(&mine, &name).await;
+    // Both at the store and in the local line; long enough for a slow store to give its first answer.
+    for locker in [&mine, &rival] {
+        let answer = locker
+            .acquire_within(&name, Duration::from_millis(500))
+            .await;
+        assert!(answer.expect("not an error").is_none());
+        let answer = locker.acquire_within(&name, Duration::ZERO).await;
+        assert!(answer.expect("not an error").is_none());
+    }
+    assert!(guard.release().await.is_released());
+    eventually("nobody is left in line", || async {
+        subject
+            .one
+            .inspect(&name)
+            .await
+            .expect("an answer")
+            .is_none()
+    })
+    .await;
+}
+
+async fn a_shutdown_gives_everything_back(subject: Subject) {
+    let name = fresh_name("shutdown");
+    let (mine, rival) = (locker(&subject.one, LONG), locker(&subject.other, LONG));
+    let guard = take(&mine, &name).await;
+    let sibling = {
+        let (mine, name) = (mine.clone(), name.clone());
+        tokio::spawn(async move { mine.acquire(&name).await })
+    };
+    let foreign_name = fresh_name("shutdown-foreign");
+    let foreign = take(&rival, &foreign_name).await;
+    let driver = {
+        let (mine, name) = (mine.clone(), foreign_name.clone());
+        tokio::spawn(async move { mine.acquire(&name).await })
+    };
+    tokio::task::yield_now().await;
+    soon("the shutdown", mine.shutdown()).await;
+    assert!(guard.is_lost());
+    assert_eq!(guard.lost().await.reason(), LostReason::Shutdown);
+    for task in [sibling, driver] {
+        let answer = soon("those who wait are told", task)
+            .await
+            .expect("no panic");
+        assert_eq!(answer.expect_err("closed").kind(), ErrorKind::Closed);
+    }
+    assert_eq!(
+        mine.acquire(&name).await.expect_err("closed").kind(),
+        ErrorKind::Closed
+    );
+    assert!(take(&rival, &name).await.release().await.is_released());
+    assert!(foreign.release().await.is_released());
+    eventually("nothing is left", || async {
+        subject
+            .one
+            .inspect(&foreign_name)
+            .await
+            .expect("an answer")
+            .is_none()
+    })
+    .await;
+}

@@ -1,0 +1,339 @@
+//! Waiting at the store: woken by a release and by an expiry, in order, and never blocked for long by the dead.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::{
+    ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, soon, table,
+};
+use crate::backend::{Backend, Release, Wait};
+use crate::claim::{Claim, Grant};
+
+table! {
+    a_free_lock_is_granted_without_waiting: ALWAYS,
+    a_release_wakes_a_waiter: ALWAYS,
+    a_release_wakes_a_waiter_on_another_connection: ALWAYS,
+    an_expiry_wakes_a_waiter: LEASES,
+    a_waiter_is_told_that_it_waits: ALWAYS,
+    waiters_are_served_in_order: FIFO,
+    a_try_does_not_overtake_those_who_wait: FIFO,
+    a_dropped_waiter_can_leave: ALWAYS,
+    a_dropped_waiter_can_come_back: ALWAYS,
+    a_dropped_waiter_that_comes_back_has_its_place: FIFO,
+    a_dead_waiter_does_not_block_the_line: FIFO,
+    dead_waiters_do_not_block_a_try_for_ever: FIFO,
+    inspect_shows_who_waits: FIFO,
+}
+
+/// Waits for the lock in a task of its own, with a claim that outlives it.
+fn waiting(backend: &Arc<dyn Backend>, claim: &Claim) -> JoinHandle<Grant> {
+    let (backend, claim) = (backend.clone(), claim.clone());
+    tokio::spawn(async move {
+        let grant = backend.acquire(&claim, &Wait::default()).await;
+        grant.expect("an answer")
+    })
+}
+
+async fn hold(subject: &Subject, claim: &Claim) -> Grant {
+    let grant = subject.one.try_acquire(claim).await.expect("an answer");
+    grant.expect("a free lock")
+}
+
+/// Waits until so many stand in line.
+async fn until_waiting(subject: &Subject, claim: &Claim, count: usize) {
+    eventually("they stand in line", || async {
+        let record = subject.one.inspect(&claim.name).await.expect("an answer");
+        record.is_some_and(|record| record.waiting.len() == count)
+    })
+    .await;
+}
+
+async fn a_free_lock_is_granted_without_waiting(subject: Subject) {
+    let claim = claim(&fresh_name("free"), LONG);
+    let wait = Wait::default();
+    let grant = soon("a grant", subject.one.acquire(&claim, &wait)).await;
+    assert!(grant.expect("an answer").epoch > 0);
+    assert!(!wait.was_heard(), "nobody was before it");
+    assert_eq!(
+        subject.one.release(&claim).await.expect("an answer"),
+        Release::Freed
+    );
+}
+
+async fn wakes(subject: &Subject, waiter_at: &Arc<dyn Backend>) {
+    let name = fresh_name("woken");
+    let (holder, waiter) = (claim(&name, LONG), claim(&name, LONG));
+    let first = hold(subject, &holder).await;
+    let waiting = waiting(waiter_at, &waiter);
+    if subject.one.capabilities().fifo {
+        until_waiting(subject, &holder, 1).await;
+    }
+    assert!(!waiting.is_finished());
+    subject.one.release(&holder).await.expect("an answer");
+    let grant = soon("the waiter is granted the lock", waiting)
+        .await
+        .expect("no panic");
+    assert!(grant.epoch > first.epoch);
+    assert!(
+        subject
+            .one
+            .try_acquire(&holder)
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(
+        waiter_at.release(&waiter).await.expect("an answer"),
+        Release::Freed
+    );
+}
+
+async fn a_release_wakes_a_waiter(subject: Subject) {
+    wakes(&subject, &subject.one).await;
+}
+
+async fn a_release_wakes_a_waiter_on_another_connection(subject: Subject) {
+    wakes(&subject, &subject.other).await;
+}
+
+async fn an_expiry_wakes_a_waiter(subject: Subject) {
+    let name = fresh_name("expiry");
+    let (holder, waiter) = (claim(&name, SHORT), claim(&name, LONG));
+    let first = hold(&subject, &holder).await;
+    let waiting = waiting(&subject.other, &waiter);
+    let grant = soon("the waiter is granted the lock", waiting)
+        .await
+        .expect("no panic");
+    let now = subject.one.clock().now();
+    assert!(
+        now >= first.asked_at + first.lease,
+        "not before the lease was over"
+    );
+    assert!(grant.epoch > first.epoch);
+    subject.other.release(&waiter).await.expect("an answer");
+}
+
+async fn a_waiter_is_told_that_it_waits(subject: Subject) {
+    let name = fresh_name("heard");
+    let (holder, waiter) = (claim(&name, LONG), claim(&name, LONG));
+    hold(&subject, &holder).await;
+    let wait = Arc::new(Wait::default());
+    let waiting = {
+        let (backend, wait) = (subject.other.clone(), wait.clone());
+        let waiter = waiter.clone();
+        tokio::spawn(async move { backend.acquire(&waiter, &wait).await })
+    };
+    eventually("the store is heard", || async { wait.was_heard() }).await;
+    subject.one.release(&holder).await.expect("an answer");
+    let grant = soon("a grant", waiting).await.expect("no panic");
+    grant.expect("an answer");
+    subject.other.release(&waiter).await.expect("an answer");
+}
+
+async fn waiters_are_served_in_order(subject: Subject) {
+    const WAITERS: usize = 8;
+    let name = fresh_name("order");
+    let holder = claim(&name, LONG);
+    hold(&subject, &holder).await;
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..WAITERS {
+        let backend = if number % 2 == 0 {
+            subject.one.clone()
+        } else {
+            subject.other.clone()
+        };
+        let (claim, served) = (claim(&name, LONG), served.clone());
+        tasks.push(tokio::spawn(async move {
+            let grant = backend
+                .acquire(&claim, &Wait::default())
+                .await
+                .expect("an answer");
+            served
+                .lock()
+                .expect("not poisoned")
+                .push((number, grant.epoch));
+            backend.release(&claim).await.expect("an answer");
+        }));
+        until_waiting(&subject, &holder, number + 1).await;
+    }
+    subject.one.release(&holder).await.expect("an answer");
+    for task in tasks {
+        soon("everybody is served", task).await.expect("no panic");
+    }
+    let served = served.lock().expect("not poisoned").clone();
+    let order: Vec<usize> = served.iter().map(|(number, _)| *number).collect();
+    assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
+    assert!(
+        served.is_sorted_by(|a, b| a.1 < b.1),
+        "epochs in hold order: {served:?}"
+    );
+}
+
+/// Puts `claim` in line and drops its future there, without a release.
+async fn abandon(subject: &Subject, backend: &Arc<dyn Backend>, claim: &Claim, line: usize) {
+    let task = waiting(backend, claim);
+    until_waiting(subject, claim, line).await;
+    task.abort();
+    assert!(task.await.is_err_and(|error| error.is_cancelled()));
+}
+
+async fn a_try_does_not_overtake_those_who_wait(subject: Subject) {
+    // The waiter is dropped, so that the moment in which the lock is free and wanted lasts. It does not last for ever,
+    // so an attempt on a slow machine may come too late to count.
+    for _ in 0..10 {
+        let name = fresh_name("overtake");
+        let (holder, waiter, hasty) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
+        hold(&subject, &holder).await;
+        abandon(&subject, &subject.other, &waiter, 1).await;
+        let freed = std::time::Instant::now();
+        subject.one.release(&holder).await.expect("an answer");
+        let hasty_grant = subject.one.try_acquire(&hasty).await.expect("an answer");
+        let in_time = freed.elapsed() < Duration::from_millis(50);
+        subject.other.release(&waiter).await.expect("an answer");
+        subject.one.release(&hasty).await.expect("an answer");
+        if in_time {
+            assert!(hasty_grant.is_none(), "a try overtook a waiter");
+            return;
+        }
+    }
+    panic!("the store took longer than 50 ms for a release and a try, ten times in a row");
+}
+
+async fn a_dropped_waiter_can_leave(subject: Subject) {
+    let name = fresh_name("leave");
+    let (holder, waiter, next) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
+    hold(&subject, &holder).await;
+    let task = waiting(&subject.other, &waiter);
+    if subject.one.capabilities().fifo {
+        until_waiting(&subject, &holder, 1).await;
+    }
+    task.abort();
+    assert!(task.await.is_err());
+    assert_eq!(
+        subject.other.release(&waiter).await.expect("an answer"),
+        Release::NotHeld
+    );
+    let record = subject
+        .one
+        .inspect(&name)
+        .await
+        .expect("an answer")
+        .expect("a held lock");
+    assert!(record.waiting.is_empty());
+    subject.one.release(&holder).await.expect("an answer");
+    let grant = subject.one.try_acquire(&next).await.expect("an answer");
+    assert!(grant.is_some(), "nobody stands in line");
+    subject.one.release(&next).await.expect("an answer");
+    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+}
+
+async fn a_dropped_waiter_can_come_back(subject: Subject) {
+    let name = fresh_name("come-back");
+    let (holder, waiter) = (claim(&name, LONG), claim(&name, LONG));
+    hold(&subject, &holder).await;
+    let task = waiting(&subject.other, &waiter);
+    if subject.one.capabilities().fifo {
+        until_waiting(&subject, &holder, 1).await;
+    }
+    task.abort();
+    assert!(task.await.is_err());
+    let again = waiting(&subject.other, &waiter);
+    subject.one.release(&holder).await.expect("an answer");
+    soon("it is granted the lock", again)
+        .await
+        .expect("no panic");
+    assert_eq!(
+        subject.other.release(&waiter).await.expect("an answer"),
+        Release::Freed
+    );
+    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+}
+
+async fn a_dropped_waiter_that_comes_back_has_its_place(subject: Subject) {
+    let name = fresh_name("place");
+    let (holder, early, late) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
+    hold(&subject, &holder).await;
+    abandon(&subject, &subject.other, &early, 1).await;
+    let late_task = waiting(&subject.one, &late);
+    until_waiting(&subject, &holder, 2).await;
+    let early_task = waiting(&subject.other, &early);
+    subject.one.release(&holder).await.expect("an answer");
+    let early_grant = soon("the first is granted the lock", early_task)
+        .await
+        .expect("no panic");
+    assert!(!late_task.is_finished(), "the place was given away");
+    subject.other.release(&early).await.expect("an answer");
+    let late_grant = soon("then the second", late_task).await.expect("no panic");
+    assert!(late_grant.epoch > early_grant.epoch);
+    subject.one.release(&late).await.expect("an answer");
+}
+
+async fn a_dead_waiter_does_not_block_the_line(subject: Subject) {
+    let name = fresh_name("dead");
+    let (holder, dead, live) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));
+    hold(&subject, &holder).await;
+    abandon(&subject, &subject.other, &dead, 1).await;
+    let task = waiting(&subject.one, &live);
+    until_waiting(&subject, &holder, 2).await;
+    subject.one.release(&holder).await.expect("an answer");
+    soon("the living one is granted the lock", task)
+        .await
+        .expect("no panic");
+    subject.one.release(&live).await.expect("an answer");
+    subject.other.release(&dead).await.expect("an answer");
+}
+
+async fn dead_waiters_do_not_block_a_try_for_ever(subject: Subject) {
+    let name = fresh_name("dead-try");
+    let holder = claim(&name, LONG);
+    hold(&subject, &holder).await;
+    for line in 1..=3 {
+        abandon(&subject, &subject.other, &claim(&name, LONG), line).await;
+    }
+    subject.one.release(&holder).await.expect("an answer");
+    let next = claim(&name, LONG);
+    eventually("a try gets past the dead", || async {
+        subject
+            .one
+            .try_acquire(&next)
+            .await
+            .expect("an answer")
+            .is_some()
+    })
+    .await;
+    subject.one.release(&next).await.expect("an answer");
+    assert_eq!(subject.one.inspect(&name).await.expect("an answer"), None);
+}
+
+async fn inspect_shows_who_waits(subject: Subject) {
+    let name = fresh_name("who-waits");
+    let holder = claim(&name, LONG);
+    hold(&subject, &holder).await;
+    let labels = ["ci-7:2210", "ci-9:871"];
+    let claims = labels.map(|label| Claim {
+        label: label.into(),
+        ..claim(&name, LONG)
+    });
+    let mut tasks = Vec::new();
+    for (at, claim) in claims.iter().enumerate() {
+        tasks.push(waiting(&subject.other, claim));
+        until_waiting(&subject, &holder, at + 1).await;
+    }
+    let record = subject
+        .one
+        .inspect(&name)
+        .await
+        .expect("an answer")
+        .expect("a held lock");
+    let shown: Vec<&str> = record.waiting.iter().map(|label| &**label).collect();
+    assert_eq!(shown, labels);
+    for (claim, task) in claims.iter().zip(tasks) {
+        task.abort();
+        assert!(task.await.is_err());
+        subject.other.release(claim).await.expect("an answer");
+    }
+    subject.one.release(&holder).await.expect("an answer");
+}

@@ -1,0 +1,177 @@
+//! What a task owns while it waits or asks: dropped at any point, each of these leaves the line in order.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::claim::{Claim, Grant};
+use crate::clock::Moment;
+use crate::engine::{Engine, LineKey, Turn};
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::fence::Fence;
+use crate::guard::Guard;
+use crate::lease::Lease;
+use crate::line::{Drive, Ticket};
+
+/// A place in a line. Dropping it leaves the line.
+pub(crate) struct Queued {
+    engine: Arc<Engine>,
+    key: LineKey,
+    ticket: Ticket,
+    pub(crate) turn: oneshot::Receiver<Turn>,
+}
+
+impl Queued {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        key: LineKey,
+        ticket: Ticket,
+        turn: oneshot::Receiver<Turn>,
+    ) -> Self {
+        Self {
+            engine,
+            key,
+            ticket,
+            turn,
+        }
+    }
+
+    /// Whether the store has answered the one who asks for this line.
+    pub(crate) fn store_was_heard(&self) -> bool {
+        let heard = self
+            .engine
+            .with_line_at(&self.key, |line| line.store_was_heard());
+        heard.unwrap_or(true)
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        let ticket = self.ticket;
+        self.engine
+            .with_line_at(&self.key, |line| line.leave(ticket));
+    }
+}
+
+/// The duty to ask the store for a whole line. Dropping it passes the duty on.
+pub(crate) struct Duty {
+    engine: Arc<Engine>,
+    drive: Option<Drive>,
+}
+
+impl Duty {
+    pub(crate) fn new(engine: Arc<Engine>, drive: Drive) -> Self {
+        Self {
+            engine,
+            drive: Some(drive),
+        }
+    }
+
+    pub(crate) fn drive(&self) -> &Drive {
+        match &self.drive {
+            Some(drive) => drive,
+            None => unreachable!("a duty is done only by consuming it"),
+        }
+    }
+
+    /// The store granted the claim.
+    ///
+    /// # Errors
+    /// The grant cannot be used: it carries no valid fence, or the locker was shut down meanwhile. It is given back.
+    pub(crate) fn granted(mut self, grant: Grant, now: Moment) -> Result<Guard> {
+        let engine = self.engine.clone();
+        if grant.epoch >= Fence::EPOCH_END {
+            let message = "the store's fence counter is used up";
+            let error = engine.error(ErrorKind::FenceExhausted, Operation::Acquire, message);
+            return Err(self.failed(error));
+        }
+        let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant));
+        let refused = engine.with_line(&lease.claim, |line| line.granted(&lease, now));
+        let Some(Some(refused)) = refused else {
+            return Err(self.failed(engine.closed_error()));
+        };
+        self.drive = None;
+        for seat in refused {
+            engine.deliver(seat, Turn::Refused);
+        }
+        let look_at = match engine.settings.keep_alive {
+            true => lease.renew_at(),
+            false => lease.valid_until(),
+        };
+        engine.alarm.wake_by(look_at);
+        Ok(engine.guard(lease, 0, now))
+    }
+
+    /// The store said that the lock is taken, to a driver that only tried.
+    pub(crate) fn busy(mut self) {
+        if let Some(drive) = self.drive.take() {
+            let undriven = self
+                .engine
+                .with_line(&drive.claim, |line| line.busy(drive.claim.owner));
+            if let Some(undriven) = undriven {
+                for seat in undriven.refused {
+                    self.engine.deliver(seat, Turn::Refused);
+                }
+                self.engine.deliver_drive(undriven.next);
+            }
+        }
+    }
+
+    /// The store failed; so it does for everybody in line. Returns the error for the driver itself.
+    pub(crate) fn failed(mut self, error: Error) -> Error {
+        if let Some(drive) = self.drive.take() {
+            let claim = &drive.claim;
+            let waiting = self
+                .engine
+                .with_line(claim, |line| line.failed(claim.owner));
+            for seat in waiting.into_iter().flatten() {
+                self.engine.deliver(seat, Turn::Failed(error.clone()));
+            }
+            self.engine.reaper.send(drive.claim);
+        }
+        error
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        let Some(drive) = self.drive.take() else {
+            return;
+        };
+        let owner = drive.claim.owner;
+        let next = self
+            .engine
+            .with_line(&drive.claim, |line| line.driver_left(owner));
+        match next.flatten() {
+            Some(next) => self.engine.deliver_drive(Some(next)),
+            None => self.engine.reaper.send(drive.claim),
+        }
+    }
+}
+
+/// A release whose answer is not in yet. Dropping it leaves the rest to the reaper.
+pub(crate) struct Unfinished<'a> {
+    engine: &'a Engine,
+    claim: Option<&'a Claim>,
+}
+
+impl<'a> Unfinished<'a> {
+    pub(crate) fn new(engine: &'a Engine, claim: &'a Claim) -> Self {
+        Self {
+            engine,
+            claim: Some(claim),
+        }
+    }
+
+    pub(crate) fn finish(mut self) {
+        self.claim = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim {
+            self.engine.reaper.send(claim.clone());
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The inside of a [`Locker`](crate::Locker): all its lines, and the doing of what they decide.
+//!
+//! Decisions are taken under one mutex that is never held across an await or a message. Messages ([`Turn`]) carry what
+//! they give as owned values: a guard that reaches nobody is dropped, and dropping it hands the lock on. So no path,
+//! however it is cancelled, loses a lock or a waiter.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::backend::{Backend, Release};
+use crate::claim::{Claim, LockName, OwnerId};
+
+use crate::clock::{Clock, Moment};
+use crate::duty::{Duty, Queued, Unfinished};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::fence::Fence;
+use crate::guard::{Guard, ReleaseOutcome};
+use crate::keeper::{self, Alarm};
+use crate::lease::{Lease, LostReason, lock};
+use crate::line::{Done, Drive, HandOver, Joined, Line, Manner};
+use crate::random::Random;
+use crate::reaper::{self, Reaper};
+use crate::telemetry::Telemetry;
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) ttl: Duration,
+    pub(crate) keep_alive: bool,
+    pub(crate) hand_over: HandOver,
+    pub(crate) store_timeout: Duration,
+    pub(crate) label: Arc<str>,
+}
+
+/// What a waiting task is told.
+pub(crate) enum Turn {
+    /// The lock is yours.
+    Granted(Guard),
+    /// You are at the front: ask the store.
+    Drive(Duty),
+    /// Somebody else has it, and you only tried.
+    Refused,
+    /// The store failed the one who asked for all of you.
+    Failed(Error),
+}
+
+pub(crate) type Seat = oneshot::Sender<Turn>;
+
+/// Which line. Without hand-over every claim stands alone, so that the store alone decides the order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LineKey {
+    name: LockName,
+    alone: Option<OwnerId>,
+}
+
+pub(crate) struct Engine {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) settings: Settings,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) reaper: Reaper,
+    pub(crate) alarm: Arc<Alarm>,
+    lines: Mutex<HashMap<LineKey, Line<Seat>>>,
+    tickets: AtomicU64,
+    closed: AtomicBool,
+    closing: Notify,
+    /// The housekeeping task is running; false again when its runtime dropped it.
+    on_duty: Arc<AtomicBool>,
+}
+
+/// How a task entered a line.
+pub(crate) enum Entry {
+    Drive(Duty),
+    Queued(Queued),
+    Busy,
+}
+
+/// What became of a lease whose holder is done.
+pub(crate) enum Ending {
+    HandedOver,
+    /// The caller ends it at the store.
+    Release,
+    /// It had been lost before.
+    NotHeld,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        backend: Arc<dyn Backend>,
+        random: Arc<dyn Random>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            clock: backend.clock(),
+            telemetry: Telemetry::new(backend.store()),
+            random,
+            settings,
+            reaper: Reaper::default(),
+            alarm: Arc::default(),
+            lines: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            closing: Notify::new(),
+            on_duty: Arc::default(),
+            backend,
+        }
+    }
+
+    /// Refuses work that could not be finished, and makes sure that somebody renews and tidies up.
+    pub(crate) fn ready(self: &Arc<Self>) -> Result<()> {
+        if self.is_closed() {
+            return Err(self.closed_error());
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return Err(self.error(
+                ErrorKind::WrongContext,
+                Operation::Acquire,
+                "called outside a Tokio runtime; use fencepost::blocking there",
+            ));
+        };
+        let on_duty = self.on_duty.load(Ordering::Acquire);
+        if !on_duty && !self.on_duty.swap(true, Ordering::AcqRel) {
+            let errands = self.reaper.open();
+            let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
+            let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
+            let off_duty = OffDuty(self.on_duty.clone());
+            runtime.spawn(async move {
+                let _off_duty = off_duty;
+                tokio::join!(keeping, reaping);
+            });
+        }
+        Ok(())
+    }
+
+    /// A task wants `name`.
+    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let mut receiver = None;
+        let seat = || {
+            let (seat, turn) = oneshot::channel();
+            receiver = Some(turn);
+            seat
+        };
+        let (key, joined) = if self.stands_alone() {
+            let claim = self.mint(&name);
+            let key = self.key(&claim);
+            let mut lines = lock(&self.lines);
+            let line = lines.entry(key.clone()).or_default();
+            (key, line.join(manner, ticket, || claim, seat))
+        } else {
+            let key = LineKey { name, alone: None };
+            let mut lines = lock(&self.lines);
+            let joined = match lines.get_mut(&key) {
+                Some(line) => line.join(manner, ticket, || self.mint(&key.name), seat),
+                None => {
+                    let line = lines.entry(key.clone()).or_default();
+                    line.join(manner, ticket, || self.mint(&key.name), seat)
+                }
+            };
+            (key, joined)
+        };
+        match joined {
+            Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
+            Joined::Busy => Entry::Busy,
+            Joined::Queued => match receiver {
+                Some(turn) => Entry::Queued(Queued::new(self.clone(), key, ticket, turn)),
+                None => unreachable!("a line that queues a task has asked for its seat"),
+            },
+        }
+    }
+
+    /// A holder of `lease` is done with it; `now` is the moment of that.
+    pub(crate) fn hold_done(self: &Arc<Self>, lease: &Arc<Lease>, now: Moment) -> Ending {
+        let bound = &self.settings.hand_over;
+        let name = &lease.claim.name;
+        let done = self.with_line(&lease.claim, |line| {
+            line.done(lease.claim.owner, now, bound, || self.mint(name))
+        });
+        match done {
+            Some(Done::HandOver { to, seq }) => {
+                self.telemetry.handed_over();
+                self.deliver(to, Turn::Granted(self.guard(lease.clone(), seq, now)));
+                Ending::HandedOver
+            }
+            Some(Done::Release { next }) => {
+                self.deliver_drive(next);
+                Ending::Release
+            }
+            Some(Done::NotHeld) | None => Ending::NotHeld,
+        }
+    }
+
+    /// A lease is lost: its holders are told, and the line goes on without it.
+    pub(crate) fn lose(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
+        if lease.lose(reason) {
+            tracing::warn!(name = %lease.claim.name, epoch = lease.epoch, ?reason, "lock lost");
+        }
+        let name = &lease.claim.name;
+        let next = self.with_line(&lease.claim, |line| {
+            let held = line
+                .lease()
+                .is_some_and(|held| held.claim.owner == lease.claim.owner);
+            if held {
+                self.telemetry.lost(reason);
+            }
+            line.lost(lease.claim.owner, || self.mint(name))
+        });
+        self.deliver_drive(next.flatten());
+    }
+
+    /// Ends a lease at the store in the caller's own time. If this is dropped or fails, the reaper goes on.
+    pub(crate) async fn release_now(self: &Arc<Self>, claim: &Claim) -> ReleaseOutcome {
+        let unfinished = Unfinished::new(self, claim);
+        let until = self.clock.now() + self.settings.store_timeout;
+        match within(&*self.clock, until, self.backend.release(claim)).await {
+            Some(Ok(answer)) => {
+                unfinished.finish();
+                match answer {
+                    Release::Freed => ReleaseOutcome::Released,
+                    Release::NotHeld => ReleaseOutcome::AlreadyLost,
+                }
+            }
+            Some(Err(error)) => ReleaseOutcome::Unknown(error),
+            None => ReleaseOutcome::Unknown(self.unanswered(Operation::Release)),
+        }
+    }
+
+    /// Leases held now, for the keeper.
+    pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
+        let lines = lock(&self.lines);
+        lines
+            .values()
+            .filter_map(|line| line.lease().cloned())
+            .collect()
+    }
+
+    /// Refuses newcomers, fails those who wait, and gives back what is held.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.closed.store(true, Ordering::Release);
+        self.closing.notify_waiters();
+        let (waiting, asking): (Vec<Vec<Seat>>, Vec<Option<Claim>>) = {
+            let mut lines = lock(&self.lines);
+            lines
+                .values_mut()
+                .map(|line| (line.take_all(), line.abandon()))
+                .unzip()
+        };
+        for seat in waiting.into_iter().flatten() {
+            self.deliver(seat, Turn::Failed(self.closed_error()));
+        }
+        for claim in asking.into_iter().flatten() {
+            self.reaper.send(claim);
+        }
+        for lease in self.leases() {
+            self.lose(&lease, LostReason::Shutdown);
+            self.reaper.send(lease.claim.clone());
+        }
+    }
+
+    /// Ends the housekeeping task, once it has finished what is under way.
+    pub(crate) fn dismiss(&self) {
+        self.reaper.close();
+        self.alarm.ring();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Completes when [`close`](Self::close) was called.
+    pub(crate) async fn closed(&self) {
+        let closing = self.closing.notified();
+        tokio::pin!(closing);
+        closing.as_mut().enable();
+        if !self.is_closed() {
+            closing.await;
+        }
+    }
+
+    pub(crate) fn closed_error(&self) -> Error {
+        self.error(
+            ErrorKind::Closed,
+            Operation::Acquire,
+            "the locker was shut down",
+        )
+    }
+
+    pub(crate) fn unanswered(&self, operation: Operation) -> Error {
+        self.error(
+            ErrorKind::Timeout,
+            operation,
+            "the store did not answer in time",
+        )
+        .with_effect(Effect::Maybe)
+    }
+
+    pub(crate) fn error(
+        &self,
+        kind: ErrorKind,
+        operation: Operation,
+        message: &'static str,
+    ) -> Error {
+        Error::new(kind, self.backend.store(), operation, message)
+    }
+
+    pub(crate) fn guard(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Guard {
+        // The epoch was checked when the lease was made.
+        let fence =
+            Fence::new(lease.epoch, seq).unwrap_or_else(|_| unreachable!("epoch was checked"));
+        Guard::new(self.clone(), lease, fence, now)
+    }
+
+    fn stands_alone(&self) -> bool {
+        self.settings.hand_over.turns == 0
+    }
+
+    fn key(&self, claim: &Claim) -> LineKey {
+        LineKey {
+            name: claim.name.clone(),
+            alone: self.stands_alone().then_some(claim.owner),
+        }
+    }
+
+    fn mint(&self, name: &LockName) -> Claim {
+        Claim {
+            name: name.clone(),
+            owner: OwnerId::random(&*self.random),
+            ttl: self.settings.ttl,
+            label: self.settings.label.clone(),
+        }
+    }
+
+    /// Tells the line of `claim` something, and forgets the line when nothing is left in it.
+    pub(crate) fn with_line<T>(
+        &self,
+        claim: &Claim,
+        tell: impl FnOnce(&mut Line<Seat>) -> T,
+    ) -> Option<T> {
+        self.with_line_at(&self.key(claim), tell)
+    }
+
+    pub(crate) fn with_line_at<T>(
+        &self,
+        key: &LineKey,
+        tell: impl FnOnce(&mut Line<Seat>) -> T,
+    ) -> Option<T> {
+        let mut lines = lock(&self.lines);
+        let line = lines.get_mut(key)?;
+        let answer = tell(line);
+        if line.is_empty() {
+            lines.remove(key);
+        }
+        Some(answer)
+    }
+
+    pub(crate) fn deliver(&self, seat: Seat, turn: Turn) {
+        // Comes back when the task is gone; dropping it then passes on what it carries.
+        drop(seat.send(turn));
+    }
+
+    pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(Seat, Drive)>) {
+        if let Some((seat, drive)) = next {
+            self.deliver(seat, Turn::Drive(Duty::new(self.clone(), drive)));
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Lets the keeper notice that there is nobody left to keep anything for; the queue closes by itself.
+        self.alarm.ring();
+    }
+}
+
+/// Clears the flag when the housekeeping task ends, also when a runtime shuts down around it.
+struct OffDuty(Arc<AtomicBool>);
+
+impl Drop for OffDuty {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// The future's output, or `None` when `until` comes first.
+pub(crate) async fn within<F: Future>(
+    clock: &dyn Clock,
+    until: Moment,
+    future: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        // In a block of its own: no timer is made for a future that is ready at once.
+        () = async { clock.sleep_until(until).await } => None,
+    }
+}

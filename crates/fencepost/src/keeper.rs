@@ -1,0 +1,195 @@
+//! Keep-alive: one task per locker that renews every lease in batches, and notices those that ended.
+//!
+//! It does not hear of every acquisition: that would cost a message each. It looks at what is held whenever something is
+//! due, and acquisitions ring only when their lease is due before the keeper would look anyway.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::backend::Renewal;
+use crate::claim::Claim;
+use crate::clock::Moment;
+use crate::engine::{Engine, within};
+use crate::error::{Operation, Result};
+use crate::lease::{Lease, LostReason};
+
+/// When the keeper looks next, and how to make it look earlier.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    /// Nanoseconds of a [`Moment`]; the far future while there is nothing to keep.
+    next_look: AtomicU64,
+    bell: Notify,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self {
+            next_look: AtomicU64::new(Moment::FAR.as_nanos()),
+            bell: Notify::new(),
+        }
+    }
+}
+
+impl Alarm {
+    /// Makes the keeper look by `moment`, if it would not anyway.
+    pub(crate) fn wake_by(&self, moment: Moment) {
+        if moment.as_nanos() < self.next_look.load(Ordering::SeqCst) {
+            self.ring();
+        }
+    }
+
+    pub(crate) fn ring(&self) {
+        self.bell.notify_one();
+    }
+}
+
+/// What the keeper saw when it looked.
+struct Look {
+    due: Vec<Arc<Lease>>,
+    ended: Vec<Arc<Lease>>,
+    next: Moment,
+}
+
+/// Runs until the locker is shut down, or it and all its guards are gone.
+pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
+    let mut idle_looks = 0;
+    loop {
+        let Some(engine) = engine.upgrade() else {
+            return;
+        };
+        if engine.is_closed() {
+            return;
+        }
+        let look = look(&engine, &mut idle_looks);
+        for lease in &look.ended {
+            engine.lose(lease, LostReason::Expired);
+        }
+        if !look.due.is_empty() {
+            renew(&engine, &look.due).await;
+            continue;
+        }
+        alarm
+            .next_look
+            .store(look.next.as_nanos(), Ordering::SeqCst);
+        // Between the look and the line above, a lease may have been granted that did not ring: look once more.
+        if earliest(&engine).is_some_and(|moment| moment < look.next) {
+            continue;
+        }
+        let clock = engine.clock.clone();
+        drop(engine);
+        tokio::select! {
+            () = alarm.bell.notified() => {}
+            () = clock.sleep_until(look.next) => {}
+        }
+    }
+}
+
+/// Sorts what is held into due, ended and later.
+fn look(engine: &Engine, idle_looks: &mut u32) -> Look {
+    let settings = &engine.settings;
+    let now = engine.clock.now();
+    let mut look = Look {
+        due: Vec::new(),
+        ended: Vec::new(),
+        next: Moment::FAR,
+    };
+    let leases = engine.leases();
+    // A busy locker holds something at most looks. Going to sleep for good only after a second empty look saves the
+    // next acquisition from ringing.
+    *idle_looks = if leases.is_empty() {
+        *idle_looks + 1
+    } else {
+        0
+    };
+    if *idle_looks < 2 {
+        look.next = now + settings.ttl / 3;
+    }
+    // What is due soon goes along in the same batch.
+    let soon = now + settings.ttl / 12;
+    for lease in leases {
+        if lease.lost_at(now).is_some() {
+            look.ended.push(lease);
+        } else if settings.keep_alive && lease.renew_at() <= soon {
+            look.due.push(lease);
+        } else {
+            look.next = look.next.min(look_at(engine, &lease));
+        }
+    }
+    look
+}
+
+fn look_at(engine: &Engine, lease: &Lease) -> Moment {
+    match engine.settings.keep_alive {
+        true => lease.renew_at().min(lease.valid_until()),
+        false => lease.valid_until(),
+    }
+}
+
+fn earliest(engine: &Engine) -> Option<Moment> {
+    let leases = engine.leases();
+    leases.iter().map(|lease| look_at(engine, lease)).min()
+}
+
+/// Renews a batch. Gives up waiting for the answer when the first of its leases ends, or after a quarter of the TTL.
+async fn renew(engine: &Arc<Engine>, due: &[Arc<Lease>]) {
+    let settings = &engine.settings;
+    let claims: Vec<Claim> = due.iter().map(|lease| lease.claim.clone()).collect();
+    let asked_at = engine.clock.now();
+    let first_end = due
+        .iter()
+        .map(|lease| lease.valid_until())
+        .min()
+        .unwrap_or(asked_at);
+    let until = first_end.min(asked_at + (settings.ttl / 4).min(settings.store_timeout));
+    let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
+    let now = engine.clock.now();
+    match answers {
+        Some(answers) => {
+            let mut answers = answers.into_iter();
+            for lease in due {
+                let answer = answers.next();
+                let answer = answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Renew)));
+                note(engine, lease, answer, asked_at, now);
+            }
+        }
+        None => {
+            for lease in due {
+                note(
+                    engine,
+                    lease,
+                    Err(engine.unanswered(Operation::Renew)),
+                    asked_at,
+                    now,
+                );
+            }
+        }
+    }
+}
+
+fn note(
+    engine: &Arc<Engine>,
+    lease: &Arc<Lease>,
+    answer: Result<Renewal>,
+    asked_at: Moment,
+    now: Moment,
+) {
+    match answer {
+        Ok(Renewal::Extended) => {
+            engine.telemetry.renewed(lease.left(now));
+            lease.renewed(asked_at, lease.claim.ttl);
+        }
+        Ok(Renewal::Lost) => {
+            engine.telemetry.renewal_lost();
+            engine.lose(lease, LostReason::Gone);
+        }
+        Err(error) => {
+            engine.telemetry.renewal_failed();
+            tracing::warn!(name = %lease.claim.name, %error, left = ?lease.left(now), "renewal failed");
+            let pause = (lease.claim.ttl / 10).min(Duration::from_secs(1));
+            lease.renewal_failed(error, now + pause);
+        }
+    }
+}

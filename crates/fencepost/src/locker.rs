@@ -1,0 +1,393 @@
+//! The locker: all policy of taking a lock lives here.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use crate::backend::Backend;
+use crate::claim::LockName;
+use crate::clock::Moment;
+use crate::duty::{Duty, Queued};
+use crate::engine::{Engine, Entry, Settings, Turn, within};
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::guard::Guard;
+use crate::line::{HandOver, Manner};
+use crate::random::{Random, SystemRandom};
+
+/// The TTL of a lease when the builder is not told otherwise.
+///
+/// Ten seconds. A crashed holder blocks the others for at most this long. Renewal starts after a third of it, which leaves
+/// more than six seconds of failed attempts, failover or a stopped process before a healthy holder loses the lock.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(10);
+
+/// The shortest TTL: below it, a renewal at a third of it would race with ordinary scheduling delays.
+pub const MIN_TTL: Duration = Duration::from_millis(20);
+
+/// The longest TTL. A crashed holder would block the others for as long; a guard is kept alive anyway while it lives.
+pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long the store may take to answer one request when the builder is not told otherwise.
+pub const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often in a row a grant may arrive after its own end before the locker gives up.
+const STALE_GRANTS: u32 = 3;
+
+/// Takes locks in one store. Cheap to clone; clones share everything.
+///
+/// Tasks that want the same name through the same locker queue inside the process, in order, behind at most one request at
+/// the store, and hand the lock to each other without a round trip (see [`HandOver`]). So use *one* locker per store and
+/// process, and clone it.
+///
+/// Needs a Tokio runtime with time enabled. Without one, see `fencepost::blocking`.
+#[derive(Clone)]
+pub struct Locker {
+    engine: Arc<Engine>,
+}
+
+/// Settings of a [`Locker`]; made by [`Locker::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct LockerBuilder {
+    backend: Arc<dyn Backend>,
+    random: Arc<dyn Random>,
+    settings: Settings,
+}
+
+impl Locker {
+    /// A locker with default settings.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self::builder(backend).build_unchecked()
+    }
+
+    /// Settings to change before building.
+    pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder {
+        LockerBuilder {
+            backend,
+            random: Arc::new(SystemRandom),
+            settings: Settings {
+                ttl: DEFAULT_TTL,
+                keep_alive: true,
+                hand_over: HandOver::default(),
+                store_timeout: DEFAULT_STORE_TIMEOUT,
+                label: default_label(),
+            },
+        }
+    }
+
+    /// The store this locker takes locks in.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.engine.backend
+    }
+
+    #[cfg(feature = "blocking")]
+    pub(crate) fn store_timeout(&self) -> Duration {
+        self.engine.settings.store_timeout
+    }
+
+    /// Tries once. `None`: somebody else holds the lock, or waits for it.
+    ///
+    /// # Errors
+    /// The name is not one, the store failed, or it did not answer within the store timeout.
+    ///
+    /// # Cancel safety
+    /// Dropping the future is safe at every point: what the store may have granted is given back in the background.
+    pub async fn try_acquire<N>(&self, name: N) -> Result<Option<Guard>>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let name = name.try_into()?;
+        self.enter(name, Manner::Try, Moment::FAR).await
+    }
+
+    /// Waits for the lock as long as it takes, in line with the other tasks of this locker and, where the store can, with
+    /// other processes.
+    ///
+    /// # Errors
+    /// The name is not one, the store failed while waiting, or it did not give a first answer within the store timeout.
+    ///
+    /// # Cancel safety
+    /// Dropping the future is safe at every point: the task leaves the line at once, and what the store may have granted
+    /// goes to the next in line or is given back in the background.
+    pub async fn acquire<N>(&self, name: N) -> Result<Guard>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let name = name.try_into()?;
+        let guard = self.enter(name, Manner::Wait, Moment::FAR).await?;
+        guard.ok_or_else(|| self.engine.unanswered(Operation::Acquire))
+    }
+
+    /// Waits for the lock for at most `patience`. `None`: it was not free in time. A patience of zero tries once.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire). A store that gave no answer at all within `patience` is an error
+    /// ([`ErrorKind::Timeout`]), not `None`.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_within<N>(&self, name: N, patience: Duration) -> Result<Option<Guard>>
+    where
+        N: TryInto<LockName>,
+        Error: From<N::Error>,
+    {
+        let name = name.try_into()?;
+        if patience.is_zero() {
+            return self.enter(name, Manner::Try, Moment::FAR).await;
+        }
+        let until = self.engine.clock.now() + patience;
+        self.enter(name, Manner::Wait, until).await
+    }
+
+    /// Ends this locker and its clones: newcomers and those who wait get [`ErrorKind::Closed`], guards that are alive are
+    /// [lost](crate::LostReason::Shutdown), and everything is given back to the store. Returns when that is done, or when the store has
+    /// not answered for twice the store timeout.
+    ///
+    /// # Cancel safety
+    /// If dropped, the locker is closed all the same; giving back goes on in the background. Call it again to wait.
+    pub async fn shutdown(&self) {
+        self.engine.close();
+        let clock = &*self.engine.clock;
+        let until = clock.now() + self.engine.settings.store_timeout * 2;
+        if within(clock, until, self.engine.reaper.idle())
+            .await
+            .is_none()
+        {
+            tracing::warn!("shut down before the store had confirmed every release");
+        }
+        self.engine.dismiss();
+    }
+
+    async fn enter(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+        let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
+        let asked_at = self.engine.clock.now();
+        let result = self.take(name, manner, until).instrument(span).await;
+        let telemetry = &self.engine.telemetry;
+        match &result {
+            Ok(Some(_)) => telemetry.granted(self.engine.clock.now().since(asked_at)),
+            Ok(None) => telemetry.busy(),
+            Err(_) => telemetry.failed(),
+        }
+        result
+    }
+
+    async fn take(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+        self.engine.ready()?;
+        match self.engine.join(name, manner) {
+            Entry::Busy => {
+                self.engine.telemetry.contended();
+                Ok(None)
+            }
+            Entry::Drive(duty) => {
+                let wait = duty.drive().wait.clone();
+                let answer = self.ask(duty, manner, until).await;
+                if wait.was_heard() || matches!(answer, Ok(None)) {
+                    self.engine.telemetry.contended();
+                }
+                answer
+            }
+            Entry::Queued(queued) => {
+                self.engine.telemetry.contended();
+                match self.wait_in_line(queued, until).await? {
+                    Some(Turn::Granted(guard)) => Ok(Some(guard)),
+                    Some(Turn::Drive(duty)) => self.ask(duty, manner, until).await,
+                    Some(Turn::Failed(error)) => Err(error),
+                    Some(Turn::Refused) | None => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// `None`: not in time.
+    async fn wait_in_line(&self, mut queued: Queued, until: Moment) -> Result<Option<Turn>> {
+        let turn = match until {
+            Moment::FAR => Some((&mut queued.turn).await),
+            until => within(&*self.engine.clock, until, &mut queued.turn).await,
+        };
+        match turn {
+            Some(Ok(turn)) => Ok(Some(turn)),
+            // A line never drops a seat without a word, except when the whole locker goes.
+            Some(Err(_)) => Err(self.engine.closed_error()),
+            None if queued.store_was_heard() => Ok(None),
+            None => Err(self.engine.unanswered(Operation::Acquire)),
+        }
+    }
+
+    /// Asks the store, for this task and everybody behind it.
+    async fn ask(&self, duty: Duty, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+        let engine = &self.engine;
+        let mut stale = 0;
+        loop {
+            let answer = tokio::select! {
+                biased;
+                answer = self.request(&duty, manner, until) => answer,
+                () = engine.closed() => Err(engine.closed_error()),
+            };
+            let now = engine.clock.now();
+            match answer {
+                Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
+                    return duty.granted(grant, now).map(Some);
+                }
+                // Stopped or slowed down between question and answer. The store extends the same lease when asked again.
+                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => stale += 1,
+                Ok(Answer::Granted(_)) => {
+                    let message =
+                        "every grant arrived after its own end: the store is slower than the TTL";
+                    let store = engine.backend.store();
+                    let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message);
+                    return Err(duty.failed(error));
+                }
+                Ok(Answer::Busy) => {
+                    duty.busy();
+                    return Ok(None);
+                }
+                // Dropping the duty lets the next in line go on with the same request.
+                Ok(Answer::NotInTime) => return Ok(None),
+                Err(error) => return Err(duty.failed(error)),
+            }
+        }
+    }
+
+    /// One request at the store, bounded by `until` and, as long as the store has not answered, by the store timeout.
+    async fn request(&self, duty: &Duty, manner: Manner, until: Moment) -> Result<Answer> {
+        let engine = &self.engine;
+        let clock = &*engine.clock;
+        let drive = duty.drive();
+        let silent_until = clock.now() + engine.settings.store_timeout;
+        if manner == Manner::Try {
+            let attempt = engine.backend.try_acquire(&drive.claim);
+            let answer = within(clock, silent_until, attempt).await;
+            return match answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Acquire)))? {
+                Some(grant) => Ok(Answer::Granted(grant)),
+                None => Ok(Answer::Busy),
+            };
+        }
+        let mut waiting = engine.backend.acquire(&drive.claim, &drive.wait);
+        let answer = match within(clock, silent_until.min(until), &mut waiting).await {
+            None if drive.wait.was_heard() => match until {
+                Moment::FAR => Some(waiting.await),
+                until => within(clock, until, &mut waiting).await,
+            },
+            answer => answer,
+        };
+        match answer {
+            Some(grant) => Ok(Answer::Granted(grant?)),
+            None if drive.wait.was_heard() => Ok(Answer::NotInTime),
+            None => Err(engine.unanswered(Operation::Acquire)),
+        }
+    }
+}
+
+/// What became of a request.
+enum Answer {
+    Granted(crate::claim::Grant),
+    Busy,
+    NotInTime,
+}
+
+fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {
+    now < grant.asked_at
+        + grant
+            .lease
+            .saturating_sub(crate::lease::margin(grant.lease))
+}
+
+impl LockerBuilder {
+    /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`] to
+    /// [`MAX_TTL`], by default [`DEFAULT_TTL`].
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = ttl;
+        self
+    }
+
+    /// Whether leases are renewed while their guards live. On by default. Off: a hold ends with its TTL.
+    pub fn keep_alive(mut self, keep_alive: bool) -> Self {
+        self.settings.keep_alive = keep_alive;
+        self
+    }
+
+    /// The bounds of handing a lease from task to task inside this process.
+    pub fn hand_over(mut self, bounds: HandOver) -> Self {
+        self.settings.hand_over = bounds;
+        self
+    }
+
+    /// No hand-over inside the process: every task asks the store itself, and is served in the store's order. Where the
+    /// store serves waiters first come first served, that then holds across all processes.
+    pub fn without_hand_over(self) -> Self {
+        self.hand_over(HandOver::default().turns(0))
+    }
+
+    /// How long the store may take to answer one request; by default [`DEFAULT_STORE_TIMEOUT`].
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.store_timeout = timeout;
+        self
+    }
+
+    /// Who this is, for people who look at the store; by default host and process.
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.settings.label = label.into();
+        self
+    }
+
+    /// Where owners come from; by default the operating system.
+    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a TTL or a store timeout out of range, or a label with control characters.
+    pub fn build(self) -> Result<Locker> {
+        check_ttl(self.settings.ttl)?;
+        if self.settings.store_timeout.is_zero() {
+            return Err(Error::invalid(
+                "a store timeout of zero leaves no time to answer",
+            ));
+        }
+        if self.settings.label.chars().any(char::is_control) {
+            return Err(Error::invalid(
+                "a label must not contain control characters",
+            ));
+        }
+        Ok(self.build_unchecked())
+    }
+
+    fn build_unchecked(self) -> Locker {
+        Locker {
+            engine: Arc::new(Engine::new(self.backend, self.random, self.settings)),
+        }
+    }
+}
+
+/// Refuses a TTL that cannot be kept, or that would block others for days.
+pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
+    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a TTL of {ttl:?} is out of range: {MIN_TTL:?} to 24 h. A guard is kept alive while it lives, so a long hold needs \
+         no long TTL"
+    )))
+}
+
+fn default_label() -> Arc<str> {
+    let host = nix::unistd::gethostname().ok();
+    let host = host.and_then(|host| host.into_string().ok());
+    let host = host.unwrap_or_else(|| "unknown".to_owned());
+    format!("{host}:{}", std::process::id()).into()
+}
+
+impl fmt::Debug for Locker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locker")
+            .field("store", &self.engine.backend.store())
+            .field("settings", &self.engine.settings)
+            .finish_non_exhaustive()
+    }
+}

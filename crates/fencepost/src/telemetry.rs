@@ -1,0 +1,111 @@
+//! What is measured, and under which names. Free when nobody listens.
+//!
+//! | metric | kind | labels | meaning |
+//! |---|---|---|---|
+//! | `fencepost_acquire_wait_seconds` | histogram | `store` | from the call to the grant |
+//! | `fencepost_acquires_total` | counter | `store`, `outcome` = `granted`, `busy`, `failed` | finished calls |
+//! | `fencepost_contended_total` | counter | `store` | calls that met the lock taken at first try |
+//! | `fencepost_hold_seconds` | histogram | `store` | from the grant to the end of the guard |
+//! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
+//! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |
+//! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
+//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | guards' leases lost |
+//!
+//! No label carries a lock's name: names are unbounded. Handles are fetched once per [`Locker`](crate::Locker), so install the
+//! recorder before you build one.
+
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::lease::LostReason;
+
+/// The handles of one locker.
+pub(crate) struct Telemetry {
+    wait: Histogram,
+    hold: Histogram,
+    margin: Histogram,
+    granted: Counter,
+    busy: Counter,
+    failed: Counter,
+    contended: Counter,
+    handovers: Counter,
+    extended: Counter,
+    renewal_lost: Counter,
+    renewal_failed: Counter,
+    lost_expired: Counter,
+    lost_gone: Counter,
+    lost_shutdown: Counter,
+}
+
+impl Telemetry {
+    pub(crate) fn new(store: &'static str) -> Self {
+        let acquires =
+            |outcome| counter!("fencepost_acquires_total", "store" => store, "outcome" => outcome);
+        let renewals =
+            |outcome| counter!("fencepost_renewals_total", "store" => store, "outcome" => outcome);
+        let lost = |reason| counter!("fencepost_lost_total", "store" => store, "reason" => reason);
+        Self {
+            wait: histogram!("fencepost_acquire_wait_seconds", "store" => store),
+            hold: histogram!("fencepost_hold_seconds", "store" => store),
+            margin: histogram!("fencepost_renewal_margin_seconds", "store" => store),
+            granted: acquires("granted"),
+            busy: acquires("busy"),
+            failed: acquires("failed"),
+            contended: counter!("fencepost_contended_total", "store" => store),
+            handovers: counter!("fencepost_handovers_total", "store" => store),
+            extended: renewals("extended"),
+            renewal_lost: renewals("lost"),
+            renewal_failed: renewals("failed"),
+            lost_expired: lost("expired"),
+            lost_gone: lost("gone"),
+            lost_shutdown: lost("shutdown"),
+        }
+    }
+
+    pub(crate) fn granted(&self, waited: Duration) {
+        self.granted.increment(1);
+        self.wait.record(waited);
+    }
+
+    pub(crate) fn busy(&self) {
+        self.busy.increment(1);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failed.increment(1);
+    }
+
+    pub(crate) fn contended(&self) {
+        self.contended.increment(1);
+    }
+
+    pub(crate) fn handed_over(&self) {
+        self.handovers.increment(1);
+    }
+
+    pub(crate) fn held(&self, time: Duration) {
+        self.hold.record(time);
+    }
+
+    pub(crate) fn renewed(&self, margin: Duration) {
+        self.extended.increment(1);
+        self.margin.record(margin);
+    }
+
+    pub(crate) fn renewal_lost(&self) {
+        self.renewal_lost.increment(1);
+    }
+
+    pub(crate) fn renewal_failed(&self) {
+        self.renewal_failed.increment(1);
+    }
+
+    pub(crate) fn lost(&self, reason: LostReason) {
+        match reason {
+            LostReason::Expired => self.lost_expired.increment(1),
+            LostReason::Gone => self.lost_gone.increment(1),
+            LostReason::Shutdown => self.lost_shutdown.increment(1),
+        }
+    }
+}
