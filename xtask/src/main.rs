@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Fencepost's chores.
 #[derive(Parser)]
-#[command(name = "cargo xtask", after_help = EXAMPLES)]
+#[command(name = "xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     chore: Chore,
