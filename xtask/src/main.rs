@@ -1,2 +1,93 @@
-//! Project chores.
-fn main() {}
+//! The project's chores: `cargo xtask --help`.
+
+mod bench;
+mod counts;
+mod doc;
+mod interrupt;
+mod jobs;
+mod prepare;
+mod runner;
+mod soak;
+mod terminal;
+mod test;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+const EXAMPLES: &str = "Examples:
+  cargo xtask test                     every test and check; the count comes last
+  cargo xtask test --install           the same, with sudo for missing system packages
+  cargo xtask test --filter cancel     only tests and checks whose name contains «cancel»
+  cargo xtask soak --list              the long loops and what each shows
+  cargo xtask soak --filter kill       one of them
+  cargo xtask bench                    the benchmarks, as ratios
+  cargo xtask tidy                     the checks on the tree alone, within a second";
+
+/// Fencepost's chores.
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run every test and check of the project, and print one count.
+    ///
+    /// Installs the system packages that tests need when run as root or with --install; otherwise it prints the
+    /// line that installs them and stops. Then: the tests of the workspace with all features, the documentation's
+    /// examples, the checks on the tree, the documentation, and the crates in docs/snippets.
+    Test(test::Options),
+    /// Run the long loops and big counts, with their figures.
+    Soak(soak::Options),
+    /// Run the benchmarks.
+    Bench(bench::Options),
+    /// Check the tree: file lengths, leftovers, paths, links, quoted code, contracts.
+    Tidy,
+    /// Build the documentation; a warning is a failure.
+    Doc,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = interrupt::watch().and_then(|()| run(arguments.chore));
+    if interrupt::happened() {
+        eprintln!("interrupted");
+        return ExitCode::from(interrupt::EXIT_CODE);
+    }
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything went well.
+fn run(chore: Chore) -> Result<bool> {
+    match chore {
+        Chore::Test(options) => test::run(&options),
+        Chore::Soak(options) => soak::run(&options),
+        Chore::Bench(options) => bench::run(&options),
+        Chore::Tidy => Ok(tidy::run(None)?.failed == 0),
+        Chore::Doc => Ok(doc::run(None)?.failed == 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: the benchmarks. They print ratios within one run; absolute times of a shared machine mean little.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::jobs::{self, Job};
+
+macro_rules! library_bench {
+    ($name:literal, $shows:literal) => {
+        Job {
+            name: $name,
+            arguments: &[
+                "bench",
+                "--package",
+                "fencepost",
+                "--all-features",
+                "--bench",
+                $name,
+            ],
+            shows: $shows,
+            counts_tests: false,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const BENCHES: &[Job] = &[
+    library_bench!("handover", "hand-over inside a process against tokio's mutex; bytes per waiter; 10,000 waiters"),
+    library_bench!("sqlite", "acquire and release on SQLite against the bare statements"),
+];
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only those whose name contains this
+    #[arg(long, value_name = "NAME")]
+    filter: Option<String>,
+    /// Print the names and what each shows, and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let chosen = jobs::chosen(BENCHES, options.filter.as_deref())?;
+    if options.list {
+        jobs::list(&chosen);
+        return Ok(true);
+    }
+    jobs::run(&chosen, |_| {})
+}

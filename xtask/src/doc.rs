@@ -1,0 +1,25 @@
+//! `cargo xtask doc`: the documentation builds without a single warning.
+
+use anyhow::Result;
+
+use crate::counts::Counts;
+use crate::runner;
+use crate::terminal;
+
+const NAME: &str = "documentation-has-no-warning";
+
+/// Builds the documentation, unless the filter leaves it out.
+pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
+    if filter.is_some_and(|filter| !NAME.contains(filter)) {
+        return Ok(Counts::SKIPPED);
+    }
+    let arguments = ["doc", "--workspace", "--all-features", "--no-deps"];
+    let mut command = runner::cargo(arguments);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    // Cargo's own warnings (two crates that write the same page) are beyond the reach of the flag.
+    let mut warned = false;
+    let status = runner::run(&mut command, |line| warned |= line.starts_with("warning"))?;
+    let good = status.success() && !warned;
+    terminal::say(format!("{NAME} ... {}", if good { "ok" } else { "FAILED" }));
+    Ok(if good { Counts::PASSED } else { Counts::FAILED })
+}

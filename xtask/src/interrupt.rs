@@ -1,0 +1,87 @@
+//! Ctrl-C and a polite kill end what we started, and then us.
+//!
+//! Each command runs in a process group of its own, so that one signal reaches the tests below cargo as well.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// What a shell expects of a program that ended by Ctrl-C.
+pub(crate) const EXIT_CODE: u8 = 130;
+
+/// Longer than nextest gives its tests (10 s): killed before them, it would leave them behind.
+const GRACE: Duration = Duration::from_secs(15);
+
+const NO_GROUP: i32 = 0;
+static GROUP: AtomicI32 = AtomicI32::new(NO_GROUP);
+static HAPPENED: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody asked us to stop.
+pub(crate) fn happened() -> bool {
+    HAPPENED.load(Ordering::SeqCst)
+}
+
+/// Watches for SIGINT, SIGTERM and SIGHUP from now on.
+pub(crate) fn watch() -> Result<()> {
+    ctrlc::set_handler(on_signal).context("the handler for Ctrl-C")
+}
+
+fn on_signal() {
+    let first = !HAPPENED.swap(true, Ordering::SeqCst);
+    if GROUP.load(Ordering::SeqCst) == NO_GROUP {
+        std::process::exit(EXIT_CODE.into());
+    }
+    signal_group(Signal::SIGTERM);
+    if first {
+        thread::spawn(|| {
+            thread::sleep(GRACE);
+            signal_group(Signal::SIGKILL);
+            std::process::exit(EXIT_CODE.into());
+        });
+    }
+}
+
+fn signal_group(signal: Signal) {
+    let group = GROUP.load(Ordering::SeqCst);
+    if group != NO_GROUP {
+        // An error says that the group is gone already.
+        let _ = killpg(Pid::from_raw(group), signal);
+    }
+}
+
+/// A child that dies with us. At its end, after an interruption, the rest of its group is killed.
+pub(crate) struct Interruptible {
+    pub(crate) child: Child,
+}
+
+impl Interruptible {
+    /// Starts `command` in a process group of its own.
+    pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        GROUP.store(i32::try_from(child.id())?, Ordering::SeqCst);
+        if happened() {
+            // The signal came before the group was known.
+            signal_group(Signal::SIGTERM);
+        }
+        Ok(Self { child })
+    }
+}
+
+impl Drop for Interruptible {
+    fn drop(&mut self) {
+        if happened() {
+            signal_group(Signal::SIGKILL);
+        }
+        GROUP.store(NO_GROUP, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,233 @@
+//! What the tests need beyond cargo, and how it gets onto the machine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::runner;
+use crate::terminal::say;
+
+/// Something a test uses that cargo does not bring.
+struct Need {
+    /// It is there when this program is on the search path.
+    program: &'static str,
+    /// The Debian package that brings it.
+    package: &'static str,
+    used_for: &'static str,
+    /// Tests that use it cannot run everywhere and are skipped without it: its absence does not stop the others.
+    optional: bool,
+}
+
+#[rustfmt::skip]
+const NEEDS: &[Need] = &[
+    Need { program: "python3", package: "python3", optional: false,
+           used_for: "a client in another language that reads our SQLite file" },
+    Need { program: "faketime", package: "faketime", optional: false,
+           used_for: "a child process whose system time is set back" },
+    Need { program: "bindfs", package: "bindfs", optional: true,
+           used_for: "a file system through FUSE" },
+    Need { program: "fusermount3", package: "fuse3", optional: true,
+           used_for: "a file system through FUSE" },
+];
+
+/// Makes sure that everything needed is there: installs it as root or, with `install`, through sudo.
+///
+/// # Errors
+/// When something is missing and may not or cannot be installed. The error says what to do.
+pub(crate) fn run(install: bool) -> Result<()> {
+    let missing = missing(NEEDS);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let is_root = nix::unistd::Uid::effective().is_root();
+    let can_install = find_program("apt-get").is_some() && (is_root || install);
+    let (optional, required): (Vec<_>, Vec<_>) =
+        missing.into_iter().partition(|need| need.optional);
+    if can_install {
+        let apt = Apt {
+            through_sudo: !is_root,
+        };
+        apt.update()?;
+        apt.install(&required)?;
+        if let Err(error) = apt.install(&optional) {
+            say(format!(
+                "note: goes on without optional packages: {error:#}"
+            ));
+        }
+        return Ok(());
+    }
+    if !optional.is_empty() {
+        say(format!(
+            "note: tests that need these are skipped:\n{}",
+            describe(&optional)
+        ));
+    }
+    if !required.is_empty() {
+        bail!(
+            "{}",
+            how_to_install(&required, find_program("apt-get").is_some())
+        );
+    }
+    Ok(())
+}
+
+fn missing(needs: &[Need]) -> Vec<&Need> {
+    needs
+        .iter()
+        .filter(|need| find_program(need.program).is_none())
+        .collect()
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = runner::path_with_tools();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn packages<'a>(needs: &[&'a Need]) -> Vec<&'a str> {
+    let mut packages: Vec<_> = needs.iter().map(|need| need.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+fn describe(needs: &[&Need]) -> String {
+    let line = |need: &&Need| {
+        format!(
+            "  {} (package {}): {}",
+            need.program, need.package, need.used_for
+        )
+    };
+    needs.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn how_to_install(needs: &[&Need], has_apt: bool) -> String {
+    let names = packages(needs).join(" ");
+    let way = if has_apt {
+        format!(
+            "Install it with\n  sudo apt-get update && sudo apt-get install -y {names}\nor run this again with --install."
+        )
+    } else {
+        "There is no apt-get here: please install it with your system's own tools, then run this again.".into()
+    };
+    format!(
+        "the tests need what is not installed here:\n{}\n{way}",
+        describe(needs)
+    )
+}
+
+struct Apt {
+    through_sudo: bool,
+}
+
+impl Apt {
+    fn update(&self) -> Result<()> {
+        self.run(&["update"])
+    }
+
+    fn install(&self, needs: &[&Need]) -> Result<()> {
+        if needs.is_empty() {
+            return Ok(());
+        }
+        let names = packages(needs);
+        say(format!("installing {}", names.join(" ")));
+        self.run(
+            &[
+                &["install", "-y", "--no-install-recommends"],
+                names.as_slice(),
+            ]
+            .concat(),
+        )?;
+        let still: Vec<_> = needs
+            .iter()
+            .filter(|need| find_program(need.program).is_none())
+            .copied()
+            .collect();
+        if !still.is_empty() {
+            bail!(
+                "installed, but not found on the search path:\n{}",
+                describe(&still)
+            );
+        }
+        Ok(())
+    }
+
+    /// Quiet when it works, everything it said when it fails.
+    fn run(&self, arguments: &[&str]) -> Result<()> {
+        let mut words = vec![
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "-o",
+            "DPkg::Lock::Timeout=120",
+        ];
+        words.extend(arguments);
+        if self.through_sudo {
+            words.insert(0, "sudo");
+        }
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
+        let output = command
+            .output()
+            .with_context(|| format!("cannot start {}", words[0]))?;
+        if !output.status.success() {
+            let said = [output.stdout, output.stderr].concat();
+            bail!(
+                "{} failed:\n{}",
+                words.join(" "),
+                String::from_utf8_lossy(&said).trim_end()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: Need = Need {
+        program: "no-program-has-this-name",
+        package: "strange-package",
+        used_for: "this test",
+        optional: false,
+    };
+
+    #[test]
+    fn a_program_is_found_on_the_search_path_or_missed() {
+        assert!(find_program("sh").is_some());
+        let needs = [
+            Need {
+                program: "sh",
+                ..ABSENT
+            },
+            ABSENT,
+        ];
+        let names: Vec<_> = missing(&needs).iter().map(|need| need.program).collect();
+        assert_eq!(names, ["no-program-has-this-name"]);
+    }
+
+    #[test]
+    fn the_line_that_installs_names_each_package_once() {
+        let twice = Need {
+            program: "another",
+            ..ABSENT
+        };
+        let text = how_to_install(&[&ABSENT, &twice], true);
+        assert!(
+            text.contains("sudo apt-get install -y strange-package\n"),
+            "{text}"
+        );
+        assert!(text.contains("this test"), "{text}");
+        let text = how_to_install(&[&ABSENT], false);
+        assert!(!text.contains("sudo"), "{text}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Runs a command, passes its output on line by line, and lets somebody read along.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::interrupt::{self, Interruptible};
+use crate::terminal;
+use crate::tree;
+
+/// How long output may still come after a command has ended.
+const AFTER_THE_END: Duration = Duration::from_secs(2);
+
+/// Cargo, at the root of the project, in the environment of the one who called us.
+pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(tree::root())
+        .env("PATH", path_with_tools());
+    if terminal::wants_colour() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    // `cargo xtask` describes *this* package in these. Left set, they make build scripts that watch them run again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// The search path, with the project's own tools first.
+pub(crate) fn path_with_tools() -> OsString {
+    let system = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::iter::once(tree::tools().join("bin"));
+    std::env::join_paths(own.chain(std::env::split_paths(&system))).unwrap_or(system)
+}
+
+/// Shows and runs `command`; every line of its output goes through, and to `read_along` without its colours.
+///
+/// # Errors
+/// When it cannot be started, or somebody interrupts us. A command that fails is not an error here.
+pub(crate) fn run(command: &mut Command, mut read_along: impl FnMut(&str)) -> Result<ExitStatus> {
+    terminal::say(format!("$ {}", shown(command)));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut running = Interruptible::spawn(command)?;
+    let (sender, lines) = mpsc::channel();
+    read_lines(running.child.stdout.take(), sender.clone(), |line| {
+        pass_on(io::stdout(), line)
+    });
+    read_lines(running.child.stderr.take(), sender, |line| {
+        pass_on(io::stderr(), line)
+    });
+
+    let mut ended: Option<Instant> = None;
+    loop {
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => read_along(&terminal::without_escapes(&line)),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => match ended {
+                None => ended = running.child.try_wait()?.map(|_| Instant::now()),
+                // A process left behind would keep us reading for as long as it lives.
+                Some(at) if at.elapsed() > AFTER_THE_END => {
+                    terminal::say("warning: something this command started is still running");
+                    break;
+                }
+                Some(_) => {}
+            },
+        }
+    }
+    let status = running.child.wait().context("waiting for a command")?;
+    if interrupt::happened() {
+        bail!("interrupted");
+    }
+    Ok(status)
+}
+
+fn read_lines<R: Read + Send + 'static>(
+    stream: Option<R>,
+    sender: Sender<String>,
+    pass_on: impl Fn(&[u8]) + Send + 'static,
+) {
+    let Some(stream) = stream else { return };
+    thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while reader
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|count| count > 0)
+        {
+            pass_on(&line);
+            let text = String::from_utf8_lossy(&line);
+            if sender
+                .send(text.trim_end_matches(['\r', '\n']).into())
+                .is_err()
+            {
+                return;
+            }
+            line.clear();
+        }
+    });
+}
+
+/// A reader that went away (`| head`) must not stop the tests.
+fn pass_on(mut to: impl Write, line: &[u8]) {
+    let _ = to.write_all(line).and_then(|()| to.flush());
+}
+
+/// The command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let arguments = command
+        .get_args()
+        .map(|argument| quoted(&argument.to_string_lossy()));
+    let set = command.get_envs().filter_map(|(name, value)| {
+        let name = name.to_string_lossy();
+        let of_interest = name.starts_with("FENCEPOST_") || name == "RUSTDOCFLAGS";
+        let value = value.filter(|_| of_interest)?;
+        Some(format!("{name}={}", quoted(&value.to_string_lossy())))
+    });
+    let program = std::path::Path::new(command.get_program()).file_name();
+    let program = program.unwrap_or(command.get_program()).to_string_lossy();
+    let words = set.chain([program.into_owned()]).chain(arguments);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    if word.is_empty() || word.contains([' ', '\'', '"', '*', '$']) {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    } else {
+        word.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> (ExitStatus, Vec<String>) {
+        let mut lines = Vec::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let status = run(&mut command, |line| lines.push(line.to_owned())).unwrap();
+        lines.sort();
+        (status, lines)
+    }
+
+    #[test]
+    fn both_streams_are_read_to_the_last_line() {
+        let (status, lines) = shell("echo out; echo err >&2; printf 'no newline'; exit 3");
+        assert_eq!(lines, ["err", "no newline", "out"]);
+        assert_eq!(status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_process_left_behind_does_not_hold_us_up() {
+        let started = Instant::now();
+        let (status, lines) = shell("sleep 60 & echo $!");
+        assert!(status.success());
+        let left_behind: i32 = lines[0].parse().unwrap();
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(left_behind),
+            nix::sys::signal::SIGKILL,
+        )
+        .unwrap();
+        assert!(started.elapsed() < Duration::from_secs(50));
+    }
+
+    #[test]
+    fn a_command_is_shown_as_one_types_it() {
+        let mut command = Command::new("cargo");
+        command
+            .args(["test", "two words"])
+            .env("FENCEPOST_SOAK", "1")
+            .env("PATH", "hidden");
+        assert_eq!(shown(&command), "FENCEPOST_SOAK=1 cargo test 'two words'");
+    }
+}

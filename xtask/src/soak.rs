@@ -1,0 +1,60 @@
+//! `cargo xtask soak`: the long loops.
+//!
+//! They are ordinary tests that take their big counts when `FENCEPOST_SOAK=1` is set, and print their figures.
+//! A new one needs an entry in the table below and nothing else.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::jobs::{self, Job};
+
+/// A test target of the library, run in the release profile, with one trial chosen by name.
+macro_rules! library_trial {
+    ($target:literal, $trial:literal, $shows:literal) => {
+        Job {
+            name: $trial,
+            arguments: &[
+                "test",
+                "--release",
+                "--package",
+                "fencepost",
+                "--all-features",
+                "--test",
+                $target,
+                "--",
+                $trial,
+                "--nocapture",
+            ],
+            shows: $shows,
+            counts_tests: true,
+        }
+    };
+}
+
+#[rustfmt::skip]
+const LOOPS: &[Job] = &[
+    library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
+    library_trial!("processes", "kill", "a holder killed with SIGKILL costs the rest of its TTL and little more"),
+    library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
+];
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only those whose name contains this
+    #[arg(long, value_name = "NAME")]
+    filter: Option<String>,
+    /// Print the names and what each shows, and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let chosen = jobs::chosen(LOOPS, options.filter.as_deref())?;
+    if options.list {
+        jobs::list(&chosen);
+        return Ok(true);
+    }
+    jobs::run(&chosen, |command| {
+        command.env("FENCEPOST_SOAK", "1");
+    })
+}

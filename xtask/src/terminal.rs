@@ -1,0 +1,121 @@
+//! Output that survives a closed pipe, and colour only where somebody sees it.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+/// Writes a line to standard output. A reader that went away (`| head`) is no reason to fail.
+pub(crate) fn say(line: impl AsRef<str>) {
+    if cfg!(test) {
+        // The test runner captures this, and nothing else.
+        return println!("{}", line.as_ref());
+    }
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{}", line.as_ref());
+    let _ = out.flush();
+}
+
+/// Announces a part of the work.
+pub(crate) fn headline(text: &str) {
+    say(format!("\n{}", paint("1", &format!("== {text}"))));
+}
+
+pub(crate) fn green(text: &str) -> String {
+    paint("32", text)
+}
+
+pub(crate) fn red(text: &str) -> String {
+    paint("31", text)
+}
+
+fn paint(code: &str, text: &str) -> String {
+    if wants_colour() {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.into()
+    }
+}
+
+/// Whether people look at our output directly and did not ask for plain text.
+pub(crate) fn wants_colour() -> bool {
+    let asked_for_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !asked_for_plain
+}
+
+/// A line without its colours and cursor movements.
+pub(crate) fn without_escapes(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' && chars.next_if_eq(&'[').is_some() {
+            // A control sequence ends with its first letter.
+            while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+/// `3.2 s`, `4 min 05 s`.
+pub(crate) fn duration(took: Duration) -> String {
+    let seconds = took.as_secs();
+    if seconds < 60 {
+        format!("{:.1} s", took.as_secs_f64())
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
+}
+
+/// Lines of columns, each as wide as its widest cell. The last one is not padded.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells
+            .map(|cell| without_escapes(cell).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let padding = width - without_escapes(cell).chars().count();
+            line.push_str(&format!("{cell}{}  ", " ".repeat(padding)));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.trim_end().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_disappear_and_text_stays() {
+        assert_eq!(
+            without_escapes("a \x1b[1;32mgreen\x1b[0m word\x1b[K"),
+            "a green word"
+        );
+        assert_eq!(without_escapes("plain [1m"), "plain [1m");
+        assert_eq!(without_escapes("cut \x1b["), "cut ");
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [
+            vec!["a".into(), "x".into()],
+            vec!["long".into(), "y".into()],
+        ];
+        assert_eq!(table(&rows), "a     x\nlong  y");
+    }
+
+    #[test]
+    fn durations_read_well() {
+        assert_eq!(duration(Duration::from_millis(3_210)), "3.2 s");
+        assert_eq!(duration(Duration::from_secs(245)), "4 min 05 s");
+    }
+}

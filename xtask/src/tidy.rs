@@ -1,0 +1,94 @@
+//! `cargo xtask tidy`: habits that a program can check are not left to memory.
+//!
+//! Each check is a function from the files of the project to findings. A new one needs an entry in the table below.
+
+mod contracts;
+mod leftovers;
+mod markdown;
+mod places;
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::counts::Counts;
+use crate::terminal::{green, red, say};
+use crate::tree::{self, SourceFile};
+
+type Check = fn(&[SourceFile]) -> Vec<Finding>;
+
+const CHECKS: &[(&str, Check)] = &[
+    ("rust-files-are-short", leftovers::rust_files_are_short),
+    ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
+    ("no-path-of-one-machine", places::no_path_of_one_machine),
+    ("no-registry-is-named", places::no_registry_is_named),
+    (
+        "markdown-links-lead-somewhere",
+        markdown::links_lead_somewhere,
+    ),
+    (
+        "quoted-code-is-tested-code",
+        markdown::quoted_code_is_tested_code,
+    ),
+    (
+        "async-functions-state-cancel-safety",
+        contracts::async_functions_state_cancel_safety,
+    ),
+];
+
+/// What is wrong, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+impl Finding {
+    fn new(file: &SourceFile, line: usize, what: impl Into<String>) -> Self {
+        Self {
+            path: file.path.clone(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Runs the checks whose name contains the filter.
+pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
+    let files = tree::files()?;
+    let mut counts = Counts::default();
+    for (name, check) in CHECKS {
+        if filter.is_some_and(|filter| !name.contains(filter)) {
+            counts += Counts::SKIPPED;
+            continue;
+        }
+        let findings = check(&files);
+        let good = findings.is_empty();
+        counts += if good { Counts::PASSED } else { Counts::FAILED };
+        say(format!(
+            "{name} ... {}",
+            if good { green("ok") } else { red("FAILED") }
+        ));
+        findings
+            .iter()
+            .for_each(|finding| say(format!("  {finding}")));
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+fn found(check: Check, files: &[(&str, &str)]) -> Vec<String> {
+    let file = |(path, text): &(&str, &str)| SourceFile {
+        path: (*path).into(),
+        text: (*text).into(),
+    };
+    let files: Vec<_> = files.iter().map(file).collect();
+    check(&files).iter().map(Finding::to_string).collect()
+}

@@ -1,0 +1,124 @@
+//! What the documentation of a public function has to say.
+
+use super::Finding;
+use crate::tree::SourceFile;
+
+const LIBRARY: &str = "crates/fencepost/src/";
+const SECTION: &str = "# Cancel safety";
+
+/// A dropped future is a cancelled one: each public async function of the library says what that leaves behind.
+pub(super) fn async_functions_state_cancel_safety(files: &[SourceFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files
+        .iter()
+        .filter(|file| file.path.starts_with(LIBRARY) && file.is_rust())
+    {
+        let lines: Vec<&str> = file.text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            if is_public_and_async(line, &lines[at..])
+                && !documentation_above(&lines[..at]).contains(SECTION)
+            {
+                let name = line.trim().split('(').next().unwrap_or_default();
+                findings.push(Finding::new(
+                    file,
+                    at + 1,
+                    format!("{name}: no «{SECTION}» in its documentation"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn is_public_and_async(line: &str, from_here: &[&str]) -> bool {
+    let line = line.trim_start();
+    if line.starts_with("pub async fn ") {
+        return true;
+    }
+    let signature = from_here
+        .iter()
+        .take_while(|line| !line.trim_start().starts_with("where"));
+    let mut signature = signature.scan(false, |ended, line| {
+        let is_part = !*ended;
+        *ended |= line.contains('{') || line.trim_end().ends_with(';');
+        is_part.then_some(line)
+    });
+    line.starts_with("pub fn ")
+        && signature.any(|line| line.contains("-> impl Future") || line.contains("-> BoxFuture"))
+}
+
+/// Comments and attributes directly above an item.
+fn documentation_above(lines: &[&str]) -> String {
+    let is_other_code =
+        |line: &str| line.is_empty() || line.ends_with(['{', '}', ';']) && !line.starts_with("//");
+    let above = lines
+        .iter()
+        .rev()
+        .map(|line| line.trim())
+        .take_while(|line| !is_other_code(line));
+    above
+        .filter(|line| line.starts_with("///"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::found;
+
+    const UNDOCUMENTED: &str = "
+impl Locker {
+    /// # Cancel safety
+    /// Leaves nothing behind; see `acquire();`
+    #[tracing::instrument(
+        skip(self)
+    )]
+    pub async fn try_acquire(&self) {}
+
+    /// Waits.
+    pub async fn acquire(&self) {
+    }
+    pub async fn shutdown(&self) {}
+
+    /// Sleeps.
+    pub fn sleep(
+        &self,
+    ) -> impl Future<Output = ()> {}
+
+    pub fn is_lost(&self) -> bool { true }
+    pub(crate) async fn internal(&self) {}
+    async fn private(&self) {}
+}";
+
+    #[test]
+    fn every_public_async_function_says_what_a_cancellation_leaves() {
+        let findings = found(
+            async_functions_state_cancel_safety,
+            &[("crates/fencepost/src/a.rs", UNDOCUMENTED)],
+        );
+        let places: Vec<_> = findings
+            .iter()
+            .map(|text| text.split(": no").next().unwrap())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "crates/fencepost/src/a.rs:11: pub async fn acquire",
+                "crates/fencepost/src/a.rs:13: pub async fn shutdown",
+                "crates/fencepost/src/a.rs:16: pub fn sleep",
+            ]
+        );
+    }
+
+    #[test]
+    fn other_crates_are_free() {
+        assert!(
+            found(
+                async_functions_state_cancel_safety,
+                &[("crates/rig/src/a.rs", UNDOCUMENTED)]
+            )
+            .is_empty()
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the project lies, and the files it consists of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// Tools that the project sets up for itself. Ignored by git; what lies in its `bin` is found before the system's.
+pub(crate) fn tools() -> PathBuf {
+    root().join(".tools")
+}
+
+/// A file of the project.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    /// Relative to the root, with slashes.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl SourceFile {
+    pub(crate) fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    pub(crate) fn is_markdown(&self) -> bool {
+        self.path.ends_with(".md")
+    }
+
+    /// Its lines, numbered from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, line))
+    }
+}
+
+/// Every text file that git tracks or would track.
+pub(crate) fn files() -> Result<Vec<SourceFile>> {
+    let mut git = Command::new("git");
+    // A checkout may belong to another user than the one who runs the tests, as in many CI containers.
+    git.args(["-c", "safe.directory=*", "ls-files", "-z"]);
+    git.args(["--cached", "--others", "--exclude-standard"]);
+    git.current_dir(root());
+    let listing = git
+        .output()
+        .context("git lists the files to check, and could not be started")?;
+    if !listing.status.success() {
+        bail!(
+            "git ls-files failed: {}",
+            String::from_utf8_lossy(&listing.stderr).trim()
+        );
+    }
+    let listing = String::from_utf8(listing.stdout).context("a file name that is not UTF-8")?;
+    let mut files: Vec<_> = listing
+        .split_terminator('\0')
+        .filter_map(read_text)
+        .collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
+    Ok(files)
+}
+
+/// `None` for what is not text, and for what was deleted but not yet committed.
+fn read_text(path: &str) -> Option<SourceFile> {
+    let text = fs::read_to_string(root().join(path)).ok()?;
+    Some(SourceFile {
+        path: path.into(),
+        text,
+    })
+}

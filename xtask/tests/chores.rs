@@ -1,0 +1,201 @@
+//! Drives the program itself, with a cargo that only says what the real one would say.
+
+// Helpers of tests may fail as tests may.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// A search path on which everything the tests need seems to be installed, and a cargo made of shell.
+struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    fn new(cargo: &str) -> Self {
+        let stage = Self {
+            folder: TempDir::new().unwrap(),
+        };
+        for program in ["python3", "faketime", "bindfs", "fusermount3"] {
+            stage.add_program(program, "exit 0");
+        }
+        stage.add_program("cargo", cargo);
+        stage
+    }
+
+    fn add_program(&self, name: &str, script: &str) {
+        // Written by another process: were the file open for writing in this one while a parallel test forks,
+        // starting it would fail with «text file busy».
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", write])
+            .arg(self.folder.path().join(name))
+            .arg(script);
+        assert!(shell.status().unwrap().success());
+    }
+
+    fn xtask(&self, arguments: &[&str]) -> Command {
+        let mut path = vec![self.folder.path().to_owned()];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command
+            .args(arguments)
+            .env("CARGO", self.folder.path().join("cargo"));
+        command.env("PATH", std::env::join_paths(path).unwrap());
+        command
+    }
+
+    /// The tests alone: no check on the tree has this name.
+    fn test(&self) -> Output {
+        self.xtask(&["test", "--filter", "no-check-has-this-name"])
+            .output()
+            .unwrap()
+    }
+}
+
+fn last_line(output: &Output) -> String {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.ends_with('\n'), "{text}");
+    text.lines().last().unwrap().to_owned()
+}
+
+const WITH_NEXTEST: &str = r#"
+case "$*" in
+"nextest --version") exit 0 ;;
+"nextest run "*) echo "     Summary [   0.1s] 9 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2 skipped" >&2; exit 100 ;;
+*) echo "test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
+esac"#;
+
+const WITHOUT_NEXTEST: &str = r#"
+case "$*" in
+nextest*) exit 101 ;;
+*) echo "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+   echo "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
+esac"#;
+
+#[test]
+fn the_last_line_sums_what_all_runners_counted() {
+    let output = Stage::new(WITH_NEXTEST).test();
+    let line = last_line(&output);
+    // One more passed in each of: the documentation, the two snippets.
+    assert!(line.starts_with("11 passed, 2 failed, "), "{line}");
+    let skipped = line
+        .strip_prefix("11 passed, 2 failed, ")
+        .unwrap()
+        .strip_suffix(" skipped")
+        .unwrap();
+    assert!(skipped.parse::<u64>().unwrap() > 5, "{line}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn without_nextest_cargo_runs_the_tests() {
+    let output = Stage::new(WITHOUT_NEXTEST).test();
+    assert!(
+        last_line(&output).starts_with("28 passed, 0 failed, "),
+        "{output:?}"
+    );
+    assert!(output.status.success());
+}
+
+#[test]
+fn nothing_run_and_a_failed_build_are_failures() {
+    let silent = Stage::new("exit 0").test();
+    assert!(
+        last_line(&silent).starts_with("0 passed, 0 failed, "),
+        "{silent:?}"
+    );
+    assert_eq!(silent.status.code(), Some(1));
+    let broken = Stage::new("echo 'error: could not compile' >&2; exit 101").test();
+    assert!(
+        last_line(&broken).starts_with("0 passed, 4 failed, "),
+        "{broken:?}"
+    );
+    assert_eq!(broken.status.code(), Some(1));
+}
+
+#[test]
+fn a_warning_fails_the_documentation() {
+    assert!(
+        Stage::new("exit 0")
+            .xtask(&["doc"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let warns = Stage::new("echo 'warning: output filename collision' >&2");
+    assert_eq!(warns.xtask(&["doc"]).status().unwrap().code(), Some(1));
+}
+
+#[test]
+fn an_interruption_ends_the_children_too() {
+    // The child below cargo prints its id, and would stay for a minute.
+    let stage = Stage::new("sleep 60 & echo \"id $!\"; wait");
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut command = stage.xtask(&["bench", "--filter", "sqlite"]);
+        let mut xtask = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(xtask.stdout.take().unwrap()).lines();
+        let line = lines
+            .find(|line| line.as_ref().unwrap().starts_with("id "))
+            .unwrap()
+            .unwrap();
+        let grandchild = Pid::from_raw(line.strip_prefix("id ").unwrap().parse().unwrap());
+
+        kill(Pid::from_raw(xtask.id() as i32), signal).unwrap();
+        assert_eq!(xtask.wait().unwrap().code(), Some(130));
+        wait_until(|| !is_running(grandchild));
+    }
+}
+
+/// A killed process whose parent is gone may remain as a zombie where nobody reaps it.
+fn is_running(process: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "waited in vain"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_is_there_is_listed_and_what_is_not_is_an_error() {
+    let stage = Stage::new("exit 0");
+    let listed = stage.xtask(&["soak", "--list"]).output().unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    for name in ["exclusion", "kill", "pause"] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert!(
+        !stage
+            .xtask(&["soak", "--filter", "nobody"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    // The loop itself reports no test: it must not pass.
+    assert!(
+        !stage
+            .xtask(&["soak", "--filter", "kill"])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
