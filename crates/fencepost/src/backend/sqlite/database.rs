@@ -1,0 +1,298 @@
+//! The open file: one connection, its transactions, its patience with other programs, and opening it anew when
+//! the file was replaced.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::{Failure, Result, read_only};
+use super::file::{self, Creation, Identity};
+use super::schema::set_synchronous;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Error, Operation};
+use crate::random::{Random, SystemRandom};
+
+/// What a [`Database`] is opened with.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// Absolute, so that the program may change its working directory.
+    pub(super) path: PathBuf,
+    pub(super) busy_timeout: Duration,
+    pub(super) first_epoch: Option<u64>,
+    pub(super) boot: String,
+}
+
+/// One file that is open.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) connection: Connection,
+    /// The boot whose leases count.
+    pub(super) boot: String,
+    identity: Identity,
+    /// How often a file was opened before this one: tickets of an earlier one mean nothing here.
+    pub(super) generation: u64,
+    patience: Arc<Patience>,
+}
+
+impl Database {
+    fn open(settings: &Settings, generation: u64) -> Result<Self> {
+        let deadline = BootClock.now() + settings.busy_timeout;
+        file::folder(&settings.path)?;
+        file::refuse_network(&settings.path)?;
+        loop {
+            match Self::open_once(settings, generation, deadline) {
+                // Where SQLite does not ask the busy handler: switching to WAL while others open the file.
+                Err(failure) if failure.is_busy() && BootClock.now() < deadline => {
+                    std::thread::sleep(pause(4));
+                }
+                Ok(None) if BootClock.now() < deadline => {}
+                Ok(None) => {
+                    return Err(Failure::Unavailable(format!(
+                        "{:?} is replaced again and again",
+                        settings.path
+                    )));
+                }
+                Ok(Some(database)) => return Ok(database),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// `None`: the file was replaced while it was being opened.
+    fn open_once(settings: &Settings, generation: u64, deadline: Moment) -> Result<Option<Self>> {
+        let path = &settings.path;
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let found = Identity::of(path)?;
+        let creation = match found {
+            Some(_) => None,
+            None => {
+                let creation = Creation::begin(file::folder(path)?, deadline)?;
+                if Identity::of(path)?.is_some() {
+                    return Ok(None);
+                }
+                creation.clear_companions(path)?;
+                flags |= OpenFlags::SQLITE_OPEN_CREATE;
+                Some(creation)
+            }
+        };
+        let connection = match Connection::open_with_flags(path, flags) {
+            Err(_) if found.is_some() && Identity::of(path)?.is_none() => return Ok(None),
+            opened => opened?,
+        };
+        let identity = match Identity::of(path)? {
+            Some(identity) if creation.is_some() || found == Some(identity) => identity,
+            _ => return Ok(None),
+        };
+        drop(creation);
+        let mut database = Self {
+            connection,
+            boot: settings.boot.clone(),
+            identity,
+            generation,
+            patience: Arc::default(),
+        };
+        database.patience.wait_until(deadline);
+        database.configure(settings)?;
+        database.prepare(settings)?;
+        Ok(Some(database))
+    }
+
+    fn configure(&mut self, settings: &Settings) -> Result<()> {
+        let patience = Arc::clone(&self.patience);
+        self.connection
+            .busy_handler(Some(move |tries| patience.pause_once(tries)))?;
+        if self.connection.is_readonly("main")? {
+            return Err(Failure::Unusable(read_only(&settings.path)));
+        }
+        let mode: String = self
+            .connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        if !mode.eq_ignore_ascii_case("wal") {
+            return Err(Failure::Unusable(format!(
+                "{:?} cannot be switched to WAL mode (it stays in mode {mode}): put it on a local disk",
+                settings.path
+            )));
+        }
+        set_synchronous(&self.connection, "NORMAL")?;
+        self.connection.set_prepared_statement_cache_capacity(32);
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        BootClock.now()
+    }
+
+    /// Carries out `work` in one write transaction, at the moment it is given: all of it, or nothing on failure.
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection, Moment) -> Result<T>,
+    ) -> Result<T> {
+        self.run("BEGIN IMMEDIATE")?;
+        let done = work(&self.connection, self.now()).and_then(|value| {
+            self.run("COMMIT")?;
+            Ok(value)
+        });
+        if done.is_err() && !self.connection.is_autocommit() {
+            // It fails only when SQLite has rolled back by itself.
+            let _ = self.run("ROLLBACK");
+        }
+        done
+    }
+
+    /// Carries out `work` on one unchanging view of the file.
+    pub(super) fn read<T>(&self, work: impl FnOnce(&Connection, Moment) -> Result<T>) -> Result<T> {
+        self.run("BEGIN")?;
+        let done = work(&self.connection, self.now());
+        let ended = self.run("COMMIT");
+        let value = done?;
+        ended?;
+        Ok(value)
+    }
+
+    fn run(&self, statement: &str) -> Result<()> {
+        self.connection.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    /// A number that changes when another program has committed.
+    pub(super) fn data_version(&self) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached("PRAGMA data_version")?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+}
+
+/// How long this connection waits for other programs: what SQLite calls the busy handler.
+#[derive(Debug, Default)]
+struct Patience {
+    until_ns: AtomicU64,
+}
+
+impl Patience {
+    fn wait_until(&self, deadline: Moment) {
+        self.until_ns.store(deadline.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Pauses, or says that it has been long enough.
+    fn pause_once(&self, tries: i32) -> bool {
+        let deadline = Moment::from_nanos(self.until_ns.load(Ordering::Relaxed));
+        let left = deadline.since(BootClock.now());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(pause(tries).min(left));
+        true
+    }
+}
+
+/// A random pause: short at first, because transactions are, then up to 5 ms.
+fn pause(tries: i32) -> Duration {
+    const LEAST: Duration = Duration::from_micros(200);
+    let doublings = tries.clamp(0, 12).unsigned_abs() / 4;
+    let most = Duration::from_micros(800) * 2u32.pow(doublings);
+    LEAST + SystemRandom.up_to(most.min(Duration::from_micros(4_800)))
+}
+
+/// The file behind the path, opened anew when the path leads to another one.
+#[derive(Debug)]
+pub(super) struct Store {
+    settings: Settings,
+    /// `None` after opening it anew has failed.
+    database: Option<Database>,
+    opened: u64,
+}
+
+impl Store {
+    /// Opens the file, creating it when it is missing.
+    pub(super) fn open(settings: Settings) -> Result<Self, Error> {
+        let mut store = Self {
+            settings,
+            database: None,
+            opened: 0,
+        };
+        match store.current().map(|_| ()) {
+            Ok(()) => Ok(store),
+            Err(failure) => Err(store.explain(failure, Operation::Open)),
+        }
+    }
+
+    /// Carries out `work` on the file that is at the path, waiting for other programs as long as the settings say.
+    pub(super) fn run<T>(
+        &mut self,
+        operation: Operation,
+        work: impl FnMut(&Database) -> Result<T>,
+    ) -> Result<T, Error> {
+        self.run_within(self.settings.busy_timeout, operation, work)
+    }
+
+    /// As [`run`](Self::run), waiting for other programs no longer than `patience`.
+    ///
+    /// When the file turns out to have been replaced, whatever was done was done to a file nobody finds any more,
+    /// and is done again to the new one. The check comes last, so that no lock is granted in a deleted file.
+    pub(super) fn run_within<T>(
+        &mut self,
+        patience: Duration,
+        operation: Operation,
+        mut work: impl FnMut(&Database) -> Result<T>,
+    ) -> Result<T, Error> {
+        const REPLACEMENTS_AT_MOST: u32 = 8;
+        for _ in 0..REPLACEMENTS_AT_MOST {
+            let done = self.current().map(|database| {
+                database.patience.wait_until(BootClock.now() + patience);
+                let done = work(database);
+                (done, database.identity)
+            });
+            match done {
+                Err(failure) => return Err(self.explain(failure, operation)),
+                Ok((done, identity)) if identity.is_at(&self.settings.path) => {
+                    return done.map_err(|failure| self.explain(failure, operation));
+                }
+                Ok(_) => self.close_replaced(),
+            }
+        }
+        let again = format!("{:?} is replaced again and again", self.settings.path);
+        Err(self.explain(Failure::Unavailable(again), operation))
+    }
+
+    fn current(&mut self) -> Result<&Database> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => {
+                self.opened += 1;
+                Database::open(&self.settings, self.opened)?
+            }
+        };
+        Ok(self.database.insert(database))
+    }
+
+    fn close_replaced(&mut self) {
+        tracing::warn!(
+            path = ?self.settings.path,
+            "the file of locks was deleted or replaced, and its locks with it; opening the new one"
+        );
+        // SQLite sees that the file has moved and leaves the -wal and -shm at the path, which belong to the new one.
+        self.database = None;
+    }
+
+    fn explain(&self, failure: Failure, operation: Operation) -> Error {
+        failure.into_error(operation, &self.settings.path, self.settings.busy_timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_from_below_a_millisecond_to_five() {
+        for tries in [0, 3, 4, 100, i32::MAX, -1] {
+            for _ in 0..100 {
+                let pause = pause(tries);
+                assert!(pause >= Duration::from_micros(200) && pause <= Duration::from_millis(5));
+                assert!(tries > 3 || pause <= Duration::from_millis(1));
+            }
+        }
+    }
+}

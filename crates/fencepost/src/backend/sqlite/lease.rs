@@ -1,0 +1,383 @@
+//! What is done to the tables: ask, renew, release, inspect; each is one transaction.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+
+use super::database::Database;
+use super::failure::{Failure, Result};
+use super::window;
+use crate::backend::{Holder, Record, Release, Renewal};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::Moment;
+use crate::fence::Fence;
+
+/// The lock, the asker's ticket, and how many wait before it; without a ticket, how many wait.
+const STATE: &str = "
+SELECT held.owner, held.expires_ns, held.epoch, mine.ticket,
+       (SELECT count(*) FROM fencepost_line AS other
+        WHERE other.name = :name AND other.boot = :boot
+          AND other.ticket < coalesce(mine.ticket, 9223372036854775807))
+FROM (SELECT 1)
+LEFT JOIN fencepost_lock AS held ON held.name = :name AND held.boot = :boot
+LEFT JOIN fencepost_line AS mine ON mine.name = :name AND mine.boot = :boot AND mine.owner = :owner";
+
+const NEXT_EPOCH: &str =
+    "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1 RETURNING epoch";
+
+const SET_LOCK: &str = "
+INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+const FREE_LOCK: &str = "
+UPDATE fencepost_lock SET owner = '', label = '', expires_ns = min(expires_ns, ?2) WHERE name = ?1";
+
+const DELETE_LOCK: &str = "DELETE FROM fencepost_lock WHERE name = ?1";
+
+const EXTEND: &str = "
+UPDATE fencepost_lock SET expires_ns = max(expires_ns, :until)
+WHERE name = :name AND owner = :owner AND boot = :boot AND expires_ns > :now";
+
+const RETURN_TO_LINE: &str = "
+INSERT INTO fencepost_line (ticket, name, owner, label, boot) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT DO NOTHING";
+
+const JOIN_LINE: &str = "
+INSERT OR REPLACE INTO fencepost_line (name, owner, label, boot) VALUES (?1, ?2, ?3, ?4)";
+
+const SERVE_LINE: &str = "DELETE FROM fencepost_line WHERE name = ?1 AND ticket <= ?2";
+
+const LEAVE_LINE: &str = "DELETE FROM fencepost_line WHERE name = ?1 AND owner = ?2";
+
+const SOMEBODY_WAITS: &str =
+    "SELECT EXISTS (SELECT 1 FROM fencepost_line WHERE name = ?1 AND boot = ?2)";
+
+const HOLDER: &str = "
+SELECT owner, label, epoch, acquired_ns, expires_ns FROM fencepost_lock WHERE name = ?1 AND boot = ?2";
+
+const LINE: &str =
+    "SELECT owner, label FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
+
+/// What a claim got.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The lock.
+    Granted(Grant),
+    /// Not the lock, and from `due` on it is worth asking again if nothing changes. `place`: its ticket, if it has one.
+    Refused { place: Option<i64>, due: Moment },
+}
+
+/// Whether a claim that does not get the lock waits for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Otherwise {
+    /// It does not.
+    GoAway,
+    /// It does, with this ticket if it had one that was taken away.
+    Wait { place: Option<i64> },
+}
+
+struct State {
+    held: Option<Held>,
+    ticket: Option<i64>,
+    ahead: u32,
+}
+
+struct Held {
+    owner: String,
+    expires: Moment,
+    epoch: u64,
+}
+
+impl State {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let owner: Option<String> = row.get(0)?;
+        let held = match owner {
+            None => None,
+            Some(owner) => Some(Held {
+                owner,
+                expires: moment(row, 1)?,
+                epoch: unsigned(row, 2)?,
+            }),
+        };
+        Ok(Self {
+            held,
+            ticket: row.get(3)?,
+            ahead: row.get(4)?,
+        })
+    }
+
+    /// From when on the asker may take the lock. `None`: waiters are before it, and nothing says since when it is free.
+    fn due(&self) -> Option<Moment> {
+        match &self.held {
+            Some(held) => Some(window::opens_at(held.expires, self.ahead)),
+            None if self.ahead == 0 => Some(Moment::ZERO),
+            None => None,
+        }
+    }
+}
+
+impl Database {
+    /// Takes the lock if this claim may: it is free, and whoever stands before it in line has let its time pass.
+    pub(super) fn ask(&self, claim: &Claim, otherwise: Otherwise) -> Result<Answer> {
+        let asked_at = self.now();
+        let owner = claim.owner.to_string();
+        self.write(|connection, now| {
+            let state = self.state(claim, &owner)?;
+            let granted = |epoch| {
+                Answer::Granted(Grant {
+                    epoch,
+                    asked_at,
+                    lease: claim.ttl,
+                })
+            };
+            match (&state.held, state.due()) {
+                (Some(held), _) if held.owner == owner && held.expires > now => {
+                    self.extend(claim, now)?;
+                    Ok(granted(held.epoch))
+                }
+                (_, Some(due)) if due <= now => {
+                    Ok(granted(self.grant(claim, &owner, &state, now)?))
+                }
+                (_, Some(due)) => self.refuse(claim, &owner, &state, otherwise, due),
+                (_, None) => {
+                    // Somebody deleted the row by hand. From now on the line can count the time.
+                    let since = to_sql(now);
+                    connection.prepare_cached(SET_LOCK)?.execute(params![
+                        claim.name.as_str(),
+                        "",
+                        "",
+                        self.boot,
+                        since,
+                        since,
+                        0
+                    ])?;
+                    let due = window::opens_at(now, state.ahead);
+                    self.refuse(claim, &owner, &state, otherwise, due)
+                }
+            }
+        })
+    }
+
+    fn state(&self, claim: &Claim, owner: &str) -> Result<State> {
+        let parameters =
+            named_params! { ":name": claim.name.as_str(), ":owner": owner, ":boot": self.boot };
+        let mut statement = self.connection.prepare_cached(STATE)?;
+        Ok(statement.query_row(parameters, State::from_row)?)
+    }
+
+    fn grant(&self, claim: &Claim, owner: &str, state: &State, now: Moment) -> Result<u64> {
+        let name = claim.name.as_str();
+        let connection = &self.connection;
+        let epoch: i64 = connection
+            .prepare_cached(NEXT_EPOCH)?
+            .query_row([], |row| row.get(0))?;
+        let epoch = u64::try_from(epoch).map_err(|_| Failure::FenceExhausted)?;
+        if epoch >= Fence::EPOCH_END {
+            return Err(Failure::FenceExhausted);
+        }
+        connection.prepare_cached(SET_LOCK)?.execute(params![
+            name,
+            owner,
+            claim.label,
+            self.boot,
+            to_sql(now),
+            to_sql(now + claim.ttl),
+            epoch as i64,
+        ])?;
+        // Those before it are overdue; who lives among them comes back with its old ticket.
+        if state.ticket.is_some() || state.ahead > 0 {
+            let last = state.ticket.unwrap_or(i64::MAX);
+            connection
+                .prepare_cached(SERVE_LINE)?
+                .execute(params![name, last])?;
+        }
+        Ok(epoch)
+    }
+
+    fn refuse(
+        &self,
+        claim: &Claim,
+        owner: &str,
+        state: &State,
+        otherwise: Otherwise,
+        due: Moment,
+    ) -> Result<Answer> {
+        let place = match (state.ticket, otherwise) {
+            (Some(ticket), _) => Some(ticket),
+            (None, Otherwise::GoAway) => None,
+            (None, Otherwise::Wait { place }) => Some(self.join_line(claim, owner, place)?),
+        };
+        Ok(Answer::Refused { place, due })
+    }
+
+    fn join_line(&self, claim: &Claim, owner: &str, place: Option<i64>) -> Result<i64> {
+        let name = claim.name.as_str();
+        let connection = &self.connection;
+        if let Some(ticket) = place {
+            let returned = connection.prepare_cached(RETURN_TO_LINE)?.execute(params![
+                ticket,
+                name,
+                owner,
+                claim.label,
+                self.boot
+            ])?;
+            if returned == 1 {
+                return Ok(ticket);
+            }
+        }
+        connection.prepare_cached(JOIN_LINE)?.execute(params![
+            name,
+            owner,
+            claim.label,
+            self.boot
+        ])?;
+        Ok(connection.last_insert_rowid())
+    }
+
+    /// Whether the lease was there to be extended.
+    fn extend(&self, claim: &Claim, now: Moment) -> Result<bool> {
+        let extended = self
+            .connection
+            .prepare_cached(EXTEND)?
+            .execute(named_params! {
+                ":name": claim.name.as_str(),
+                ":owner": claim.owner.to_string(),
+                ":boot": self.boot,
+                ":now": to_sql(now),
+                ":until": to_sql(now + claim.ttl),
+            })?;
+        Ok(extended == 1)
+    }
+
+    /// Extends all leases that have not ended, in one transaction.
+    pub(super) fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
+        self.write(|_, now| {
+            let renewal = |claim| {
+                Ok(match self.extend(claim, now)? {
+                    true => Renewal::Extended,
+                    false => Renewal::Lost,
+                })
+            };
+            claims.iter().map(renewal).collect()
+        })
+    }
+
+    /// Ends the lease of this owner, or its waiting, and deletes the lock's row when nobody needs it any more.
+    pub(super) fn release(&self, claim: &Claim) -> Result<Release> {
+        let name = claim.name.as_str();
+        let owner = claim.owner.to_string();
+        self.write(|connection, now| {
+            let mut leave = connection.prepare_cached(LEAVE_LINE)?;
+            leave.execute(params![name, owner])?;
+            let held = self.state(claim, &owner)?.held;
+            let Some(held) = held else {
+                return Ok(Release::NotHeld);
+            };
+            let is_mine = held.owner == owner;
+            let has_ended = held.expires <= now;
+            let somebody_waits = self.somebody_waits(connection, name)?;
+            if is_mine && somebody_waits {
+                let mut free = connection.prepare_cached(FREE_LOCK)?;
+                free.execute(params![name, to_sql(now)])?;
+            } else if (is_mine || has_ended) && !somebody_waits {
+                connection.prepare_cached(DELETE_LOCK)?.execute([name])?;
+            }
+            Ok(match is_mine && !has_ended {
+                true => Release::Freed,
+                false => Release::NotHeld,
+            })
+        })
+    }
+
+    fn somebody_waits(&self, connection: &Connection, name: &str) -> Result<bool> {
+        let mut waits = connection.prepare_cached(SOMEBODY_WAITS)?;
+        Ok(waits.query_row(params![name, self.boot], |row| row.get(0))?)
+    }
+
+    /// Who holds the lock and who waits for it.
+    pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
+        self.read(|connection, now| {
+            let key = params![name.as_str(), self.boot];
+            let holder = connection
+                .prepare_cached(HOLDER)?
+                .query_row(key, |row| holder(row, now))
+                .optional()?
+                .flatten();
+            let waiting: Vec<_> = connection
+                .prepare_cached(LINE)?
+                .query_map(key, |row| Ok(row.get::<_, String>(1)?.into()))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
+        })
+    }
+
+    /// The line of a lock, and since when or until when the lock is or stays free or taken.
+    pub(super) fn line(&self, name: &LockName) -> Result<Line> {
+        let key = params![name.as_str(), self.boot];
+        let free_at = self
+            .connection
+            .prepare_cached(HOLDER)?
+            .query_row(key, |row| moment(row, 4))
+            .optional()?;
+        let ahead = self
+            .connection
+            .prepare_cached(LINE)?
+            .query_map(key, |row| row.get(0))?
+            .zip(0..)
+            .map(|(owner, ahead)| owner.map(|owner| (owner, ahead)))
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Line { free_at, ahead })
+    }
+}
+
+/// Those who wait for a lock, in order.
+#[derive(Debug)]
+pub(super) struct Line {
+    free_at: Option<Moment>,
+    /// How many stand before each owner.
+    ahead: HashMap<String, u32>,
+}
+
+impl Line {
+    /// From when on this owner should ask: at once, too, when its place or the lock's row is gone.
+    pub(super) fn due(&self, owner: &str) -> Moment {
+        match (self.free_at, self.ahead.get(owner)) {
+            (Some(free_at), Some(ahead)) => window::opens_at(free_at, *ahead),
+            _ => Moment::ZERO,
+        }
+    }
+}
+
+/// `None`: the row says only since when the lock is free.
+fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
+    let ttl_left = moment(row, 4)?.since(now);
+    if ttl_left == Duration::ZERO {
+        return Ok(None);
+    }
+    let owner: String = row.get(0)?;
+    Ok(Some(Holder {
+        owner: owner
+            .parse()
+            .map_err(|_| rusqlite::Error::InvalidColumnType(0, "owner".into(), Type::Text))?,
+        label: row.get::<_, String>(1)?.into(),
+        epoch: unsigned(row, 2)?,
+        since: moment(row, 3)?,
+        ttl_left,
+    }))
+}
+
+fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Moment> {
+    unsigned(row, column).map(Moment::from_nanos)
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let value: i64 = row.get(column)?;
+    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
+}
+
+/// SQLite's integers are signed; 2⁶³ ns are 292 years.
+pub(super) fn to_sql(moment: Moment) -> i64 {
+    i64::try_from(moment.as_nanos()).unwrap_or(i64::MAX)
+}

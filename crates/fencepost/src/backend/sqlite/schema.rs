@@ -1,0 +1,208 @@
+//! The tables, their version, and what the first program after a boot does to them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::database::{Database, Settings};
+use super::failure::{Failure, Result};
+use crate::clock::Moment;
+use crate::fence::Fence;
+
+/// The version of the tables this program makes and understands.
+const VERSION: i64 = 1;
+
+/// All times are nanoseconds since the boot named beside them.
+///
+/// A lock row with an empty owner is free since `expires_ns`, kept because somebody waits. `AUTOINCREMENT`: a
+/// ticket's number is never given out twice, so that a waiter can put its ticket back.
+const TABLES: &str = "
+CREATE TABLE fencepost_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE fencepost_fence (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch INTEGER NOT NULL,
+    boot TEXT NOT NULL
+);
+CREATE TABLE fencepost_lock (
+    name TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    label TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    acquired_ns INTEGER NOT NULL,
+    expires_ns INTEGER NOT NULL,
+    epoch INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE fencepost_line (
+    ticket INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    label TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    UNIQUE (name, owner)
+);
+CREATE INDEX fencepost_line_order ON fencepost_line (name, ticket);
+";
+
+/// What a power cut can take from the fence counter at most: the commits since SQLite last synced the file, which
+/// happens about every thousand pages.
+const EPOCHS_LOST_AT_MOST: i64 = 1_000_000;
+
+/// A lock free for this long, in nanoseconds, has no waiter that is awake.
+const ABANDONED_NS: i64 = 3600 * 1_000_000_000;
+
+impl Database {
+    /// Makes the tables where they are missing, and voids what is left of an earlier boot.
+    pub(super) fn prepare(&self, settings: &Settings) -> Result<()> {
+        if self.version()?.is_none() {
+            self.durably(|| self.create(settings))?;
+        }
+        match self.version()? {
+            Some(VERSION) => {}
+            Some(version) => {
+                return Err(Failure::Unusable(format!(
+                    "the locks in {:?} were made by another version of this program (tables of version {version}, this \
+                     one knows {VERSION}): use that version everywhere, or give another path",
+                    settings.path
+                )));
+            }
+            None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
+        }
+        if self.fence_boot()? != self.boot {
+            self.durably(|| self.begin_boot())?;
+        }
+        self.sweep()
+    }
+
+    fn version(&self) -> Result<Option<i64>> {
+        const EXISTS: &str =
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'fencepost_meta'";
+        const VERSION: &str = "SELECT value FROM fencepost_meta WHERE key = 'version'";
+        let exists: i64 = self.connection.query_row(EXISTS, [], |row| row.get(0))?;
+        if exists == 0 {
+            return Ok(None);
+        }
+        let version = self.connection.query_row(VERSION, [], |row| row.get(0));
+        Ok(Some(version?))
+    }
+
+    fn create(&self, settings: &Settings) -> Result<()> {
+        self.write(|connection, _| {
+            // Somebody else may have been faster.
+            if self.version()?.is_some() {
+                return Ok(());
+            }
+            connection.execute_batch(TABLES)?;
+            connection.execute(
+                "INSERT INTO fencepost_meta (key, value) VALUES ('version', ?1)",
+                [VERSION],
+            )?;
+            connection.execute(
+                "INSERT INTO fencepost_fence (id, epoch, boot) VALUES (1, ?1, ?2)",
+                params![counter_of_a_new_file(settings.first_epoch), self.boot],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn fence_boot(&self) -> Result<String> {
+        const SQL: &str = "SELECT boot FROM fencepost_fence WHERE id = 1";
+        Ok(self.connection.query_row(SQL, [], |row| row.get(0))?)
+    }
+
+    fn begin_boot(&self) -> Result<()> {
+        let raised = self.write(|connection, _| {
+            let raised = connection.execute(
+                "UPDATE fencepost_fence SET epoch = epoch + ?1, boot = ?2 WHERE boot <> ?2",
+                params![EPOCHS_LOST_AT_MOST, self.boot],
+            )?;
+            connection.execute("DELETE FROM fencepost_lock WHERE boot <> ?1", [&self.boot])?;
+            connection.execute("DELETE FROM fencepost_line WHERE boot <> ?1", [&self.boot])?;
+            Ok(raised)
+        })?;
+        if raised > 0 {
+            tracing::debug!(
+                "the machine was booted: locks of before are void, the fence was raised"
+            );
+        }
+        Ok(())
+    }
+
+    /// Forgets names whose holder and waiters died long ago, lest a program that names a lock after each order and
+    /// crashes now and then fills the file.
+    fn sweep(&self) -> Result<()> {
+        const ANY: &str = "SELECT name FROM fencepost_lock WHERE expires_ns < ?1 LIMIT 1";
+        let now = super::lease::to_sql(self.now());
+        let before = now.saturating_sub(ABANDONED_NS);
+        let any: Option<String> = self
+            .connection
+            .query_row(ANY, [before], |row| row.get(0))
+            .optional()?;
+        if any.is_none() {
+            return Ok(());
+        }
+        self.write(|connection, _| {
+            connection.execute(
+                "DELETE FROM fencepost_line WHERE name IN (SELECT name FROM fencepost_lock WHERE expires_ns < ?1)",
+                [before],
+            )?;
+            connection.execute("DELETE FROM fencepost_lock WHERE expires_ns < ?1", [before])?;
+            Ok(())
+        })
+    }
+
+    /// Carries out `work` so that not even a power cut undoes it.
+    ///
+    /// Without it, two power cuts in a row would repeat epochs: the second boot would add to the counter of before
+    /// the first one.
+    fn durably<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        set_synchronous(&self.connection, "FULL")?;
+        let done = work();
+        set_synchronous(&self.connection, "NORMAL")?;
+        done
+    }
+}
+
+/// How far SQLite waits for the disk at a commit.
+pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> {
+    Ok(connection.pragma_update(None, "synchronous", how)?)
+}
+
+/// The counter holds the last epoch given.
+fn counter_of_a_new_file(first_epoch: Option<u64>) -> i64 {
+    let last = match first_epoch {
+        Some(first) => first.saturating_sub(1).min(Fence::EPOCH_END),
+        None => epoch_of(SystemTime::now()),
+    };
+    // At most 2^47.
+    last as i64
+}
+
+/// Wall time since 2024 in units of 62.5 µs, at most 2⁴⁶ (the year 2163), so that a clock gone mad does not
+/// exhaust the fence.
+fn epoch_of(time: SystemTime) -> u64 {
+    const START_OF_2024_S: u64 = 1_704_067_200;
+    const UNIT_NS: u128 = 62_500;
+    let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = Moment::ZERO + since_1970;
+    let start = Moment::from_nanos(START_OF_2024_S * 1_000_000_000);
+    let units = since_1970.since(start).as_nanos() / UNIT_NS;
+    u64::try_from(units).unwrap_or(u64::MAX).min(1 << 46)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_new_file_starts_at_the_time_since_2024() {
+        let at = |s| UNIX_EPOCH + Duration::from_secs(s);
+        assert_eq!(epoch_of(at(0)), 0);
+        assert_eq!(epoch_of(at(1_704_067_200)), 0);
+        assert_eq!(epoch_of(at(1_704_067_201)), 16_000);
+        assert_eq!(epoch_of(at(17_000_000_000)), 1 << 46);
+        assert_eq!(counter_of_a_new_file(Some(0)), 0);
+        assert_eq!(counter_of_a_new_file(Some(42)), 41);
+        assert_eq!(counter_of_a_new_file(Some(u64::MAX)), 1 << 47);
+    }
+}

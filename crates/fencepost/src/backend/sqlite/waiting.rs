@@ -1,0 +1,225 @@
+//! The claims of this process that wait for their locks, and the looks that find out when they may take them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::database::Store;
+use super::lease::{Answer, Line, Otherwise};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::random::{Random, SystemRandom};
+
+/// How long a look waits for other programs: a look that fails is simply repeated.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// One claim that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) claim: Claim,
+    pub(super) reply: oneshot::Sender<Result<Grant>>,
+    /// Its ticket, in the file of this generation.
+    pub(super) ticket: Option<i64>,
+    pub(super) generation: u64,
+}
+
+/// All claims of this process that wait, and what is known about their locks.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    waiters: Vec<Waiter>,
+    next_look: Moment,
+    /// The earliest moment at which a waiter may take its lock although nobody commits anything.
+    next_due: Moment,
+    /// The `data_version` of the last look and the file it was read in; `None` after a commit of our own.
+    seen: Option<(u64, i64)>,
+    is_troubled: bool,
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self {
+            waiters: Vec::new(),
+            next_look: Moment::ZERO,
+            next_due: Moment::ZERO,
+            seen: None,
+            is_troubled: false,
+        }
+    }
+
+    /// How long there is nothing to look at; `None` when nobody waits.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let pause = || self.next_look.since(BootClock.now());
+        (!self.waiters.is_empty()).then(pause)
+    }
+
+    /// Lets one more wait.
+    pub(super) fn add(&mut self, waiter: Waiter, due: Moment) {
+        self.forget(&waiter.claim);
+        self.waiters.push(waiter);
+        self.next_due = self.next_due.min(due);
+        self.next_look = self.next_look.min(look_after(BootClock.now()));
+    }
+
+    /// Ends the wait of this owner, if it waits, without a reply.
+    pub(super) fn forget(&mut self, claim: &Claim) {
+        self.waiters
+            .retain(|waiter| waiter.claim.owner != claim.owner || waiter.claim.name != claim.name);
+    }
+
+    /// Says that this process has changed the file, which `data_version` does not show to itself.
+    pub(super) fn changed_here(&mut self) {
+        self.seen = None;
+    }
+
+    /// Looks without further pause: a lock was released here, perhaps to somebody who waits here.
+    pub(super) fn look_soon(&mut self) {
+        self.seen = None;
+        self.next_look = Moment::ZERO;
+    }
+
+    /// Looks whether somebody may take a lock now, if it is time to look.
+    pub(super) fn look_if_due(&mut self, store: &mut Store) {
+        if self.next_look > BootClock.now() {
+            return;
+        }
+        // Whoever dropped its future keeps its place, but nobody here asks on its behalf.
+        self.waiters.retain(|waiter| !waiter.reply.is_closed());
+        if !self.waiters.is_empty() {
+            match self.look(store) {
+                Ok(()) => self.is_troubled = false,
+                Err(error) => self.bear(store, error),
+            }
+        }
+        self.next_look = look_after(BootClock.now());
+    }
+
+    fn look(&mut self, store: &mut Store) -> Result<()> {
+        let version = store.run_within(PATIENCE, Operation::Acquire, |database| {
+            Ok((database.generation, database.data_version()?))
+        })?;
+        if self.seen == Some(version) && BootClock.now() < self.next_due {
+            return Ok(());
+        }
+        // Set before anything is read or written, so that a change in between is seen by the next look.
+        self.seen = Some(version);
+        self.next_due = Moment::FAR;
+        let lines = self.read_lines(store).inspect_err(|_| self.seen = None)?;
+        for waiter in std::mem::take(&mut self.waiters) {
+            let due = match lines.get(&waiter.claim.name) {
+                Some(line) => line.due(&waiter.claim.owner.to_string()),
+                None => Moment::ZERO,
+            };
+            if due <= BootClock.now() {
+                self.ask_again(store, waiter);
+            } else {
+                self.next_due = self.next_due.min(due);
+                self.waiters.push(waiter);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_lines(&self, store: &mut Store) -> Result<BTreeMap<LockName, Line>> {
+        let mut lines = BTreeMap::new();
+        for Waiter { claim, .. } in &self.waiters {
+            if !lines.contains_key(&claim.name) {
+                let line = store.run_within(PATIENCE, Operation::Acquire, |database| {
+                    database.line(&claim.name)
+                })?;
+                lines.insert(claim.name.clone(), line);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn ask_again(&mut self, store: &mut Store, mut waiter: Waiter) {
+        let answer = store.run_within(PATIENCE, Operation::Acquire, |database| {
+            let place = waiter
+                .ticket
+                .filter(|_| waiter.generation == database.generation);
+            let answer = database.ask(&waiter.claim, Otherwise::Wait { place })?;
+            Ok((answer, database.generation))
+        });
+        self.seen = None;
+        match answer {
+            Ok((Answer::Granted(grant), _)) => {
+                // If nobody listens any more, its release is already on the way.
+                let _ = waiter.reply.send(Ok(grant));
+            }
+            Ok((Answer::Refused { place, due }, generation)) => {
+                (waiter.ticket, waiter.generation) = (place, generation);
+                self.next_due = self.next_due.min(due);
+                self.waiters.push(waiter);
+            }
+            Err(error) if passes(&error) => {
+                self.note_trouble(&error);
+                self.waiters.push(waiter);
+            }
+            Err(error) => {
+                let left_behind = leave(store, &waiter.claim).is_err();
+                let _ = waiter
+                    .reply
+                    .send(Err(error.with_effect(effect(left_behind))));
+            }
+        }
+    }
+
+    /// Goes on waiting if the fault may pass, else tells everybody.
+    fn bear(&mut self, store: &mut Store, error: Error) {
+        if passes(&error) {
+            return self.note_trouble(&error);
+        }
+        let mut left_behind = false;
+        for waiter in &self.waiters {
+            left_behind |= leave(store, &waiter.claim).is_err();
+        }
+        let error = error.with_effect(effect(left_behind));
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.reply.send(Err(error.clone()));
+        }
+    }
+
+    fn note_trouble(&mut self, error: &Error) {
+        self.seen = None;
+        if !std::mem::replace(&mut self.is_troubled, true) {
+            tracing::warn!(%error, "cannot look after waiting claims; trying again");
+        }
+    }
+
+    /// Takes everybody out of the line: nobody is left who could ask for an answer.
+    pub(super) fn leave_all(self, store: &mut Store) {
+        for waiter in self.waiters {
+            if let Err(error) = leave(store, &waiter.claim) {
+                tracing::debug!(%error, name = %waiter.claim.name, "a ticket stays until its window has passed");
+            }
+        }
+    }
+}
+
+fn passes(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+/// An error that ends a wait changes nothing, unless the ticket could not be taken back.
+fn effect(left_behind: bool) -> Effect {
+    match left_behind {
+        true => Effect::Maybe,
+        false => Effect::None,
+    }
+}
+
+fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
+    store
+        .run_within(PATIENCE, Operation::Release, |database| {
+            database.release(claim)
+        })
+        .map(|_| ())
+}
+
+/// 2 to 4 ms, at random, so that processes that wait for one lock do not move in step.
+fn look_after(now: Moment) -> Moment {
+    const LEAST: Duration = Duration::from_millis(2);
+    now + LEAST + SystemRandom.up_to(LEAST)
+}

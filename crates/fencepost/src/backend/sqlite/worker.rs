@@ -1,0 +1,179 @@
+//! The thread that owns the connection: carries out requests in the order in which they were sent, and waits on
+//! behalf of all claims of this process.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+
+use tokio::sync::oneshot;
+
+use super::STORE;
+use super::database::{Settings, Store};
+use super::lease::{Answer, Otherwise};
+use super::waiting::{Waiter, Waiting};
+use crate::backend::{Record, Release, Renewal};
+use crate::claim::{Claim, Grant, LockName};
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+type Reply<T> = oneshot::Sender<Result<T>>;
+
+/// What the thread is asked to do, and where the answer goes.
+#[derive(Debug)]
+pub(super) enum Request {
+    TryAcquire {
+        claim: Claim,
+        reply: Reply<Option<Grant>>,
+    },
+    Acquire {
+        claim: Claim,
+        /// Told when the store has answered for the first time; dropped when it has not.
+        heard: oneshot::Sender<()>,
+        reply: Reply<Grant>,
+    },
+    Renew {
+        claims: Vec<Claim>,
+        reply: Reply<Vec<Renewal>>,
+    },
+    Release {
+        claim: Claim,
+        reply: Reply<Release>,
+    },
+    Inspect {
+        name: LockName,
+        reply: Reply<Option<Record>>,
+    },
+}
+
+/// Starts the thread, which tells `opened` whether it could open the file, and ends when the sender is dropped.
+pub(super) fn start(
+    settings: Settings,
+    opened: impl FnOnce(Result<()>) + Send + 'static,
+) -> Result<Sender<Request>> {
+    let (sender, requests) = channel();
+    let thread = std::thread::Builder::new().name("fencepost-db".to_owned());
+    let started = thread.spawn(move || match Store::open(settings) {
+        Ok(store) => {
+            opened(Ok(()));
+            Worker {
+                requests,
+                store,
+                waiting: Waiting::new(),
+            }
+            .run();
+        }
+        Err(error) => opened(Err(error)),
+    });
+    match started {
+        Ok(_) => Ok(sender),
+        Err(error) => Err(Error::new(
+            ErrorKind::Unavailable,
+            STORE,
+            Operation::Open,
+            "the system refused to start a thread",
+        )
+        .with_source(error)),
+    }
+}
+
+struct Worker {
+    requests: Receiver<Request>,
+    store: Store,
+    waiting: Waiting,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            let request = match self.waiting.pause() {
+                None => self.requests.recv().map_err(RecvTimeoutError::from),
+                Some(pause) => self.requests.recv_timeout(pause),
+            };
+            match request {
+                Ok(request) => self.serve(request),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.waiting.look_if_due(&mut self.store);
+        }
+        self.waiting.leave_all(&mut self.store);
+    }
+
+    /// Sending an answer fails when its future was dropped, which is allowed at any time.
+    fn serve(&mut self, request: Request) {
+        match request {
+            Request::TryAcquire { claim, reply } => {
+                if !reply.is_closed() {
+                    let _ = reply.send(self.try_acquire(&claim));
+                }
+            }
+            Request::Acquire {
+                claim,
+                heard,
+                reply,
+            } => {
+                if !reply.is_closed() {
+                    self.acquire(claim, heard, reply);
+                }
+            }
+            Request::Renew { claims, reply } => {
+                let renewals = self
+                    .store
+                    .run(Operation::Renew, |database| database.renew(&claims));
+                self.waiting.changed_here();
+                let _ = reply.send(renewals);
+            }
+            Request::Release { claim, reply } => {
+                self.waiting.forget(&claim);
+                let released = self
+                    .store
+                    .run(Operation::Release, |database| database.release(&claim));
+                self.waiting.look_soon();
+                let _ = reply.send(released);
+            }
+            Request::Inspect { name, reply } => {
+                let record = self
+                    .store
+                    .run(Operation::Inspect, |database| database.inspect(&name));
+                let _ = reply.send(record);
+            }
+        }
+    }
+
+    fn try_acquire(&mut self, claim: &Claim) -> Result<Option<Grant>> {
+        let answer = self.store.run(Operation::Acquire, |database| {
+            database.ask(claim, Otherwise::GoAway)
+        })?;
+        self.waiting.changed_here();
+        Ok(match answer {
+            Answer::Granted(grant) => Some(grant),
+            Answer::Refused { .. } => None,
+        })
+    }
+
+    fn acquire(&mut self, claim: Claim, heard: oneshot::Sender<()>, reply: Reply<Grant>) {
+        let answer = self.store.run(Operation::Acquire, |database| {
+            let answer = database.ask(&claim, Otherwise::Wait { place: None })?;
+            Ok((answer, database.generation))
+        });
+        self.waiting.changed_here();
+        if answer.is_ok() {
+            let _ = heard.send(());
+        }
+        match answer {
+            Ok((Answer::Granted(grant), _)) => {
+                self.waiting.forget(&claim);
+                let _ = reply.send(Ok(grant));
+            }
+            Ok((Answer::Refused { place, due }, generation)) => {
+                let waiter = Waiter {
+                    claim,
+                    reply,
+                    ticket: place,
+                    generation,
+                };
+                self.waiting.add(waiter, due);
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+}

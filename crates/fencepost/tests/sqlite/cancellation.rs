@@ -1,0 +1,124 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use fencepost::random::{Random, SystemRandom};
+use fencepost::{Backend, Claim, Release, Wait};
+
+use crate::support::{LONG, Place, claim, take, wait_for};
+
+/// Polls `future` `times` times, each time when it asks to be polled, then drops it. `None`: it was not ready by then.
+async fn polled<T>(times: u32, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = times;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Pending if left > 0 => Poll::Pending,
+            Poll::Pending => Poll::Ready(None),
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn dropping_at_every_poll_and_releasing_leaves_nothing_behind() {
+    let place = Place::new();
+    let store = place.open().await;
+    for polls in 0.. {
+        let (one, two) = (claim("one", LONG), claim("two", LONG));
+        let wait = Wait::default();
+        let acquired = polled(polls, store.acquire(&one, &wait)).await;
+        let tried = polled(polls, store.try_acquire(&two)).await;
+        for claim in [&one, &two] {
+            store.release(claim).await.unwrap();
+        }
+        assert_eq!(place.rows(), (0, 0), "after {polls} polls");
+        if acquired.is_some() && tried.is_some() {
+            assert!(polls > 0);
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn dropping_at_every_poll_while_others_hold_the_lock_leaves_nothing_behind() {
+    let place = Place::new();
+    let (a, b) = (place.open().await, place.open().await);
+    // In line after the second poll; the third comes with the lock.
+    for polls in 0..=3 {
+        let (held, waiter) = (claim("one", LONG), claim("one", LONG));
+        take(&a, &held).await;
+        let wait = Wait::default();
+        let (got, freed) = tokio::join!(polled(polls, b.acquire(&waiter, &wait)), async {
+            if polls == 3 {
+                crate::support::until_waiting(&a, &waiter).await;
+            }
+            a.release(&held).await.unwrap()
+        });
+        assert_eq!(freed, Release::Freed);
+        let released = b.release(&waiter).await.unwrap();
+        assert_eq!(
+            place.rows(),
+            (0, 0),
+            "after {polls} polls: {got:?}, {released:?}"
+        );
+        if let Some(grant) = got {
+            grant.unwrap();
+            assert_eq!(released, Release::Freed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn dropping_at_any_time_and_asking_again_never_gives_two_leases() {
+    let place = Place::new();
+    let (a, b) = (place.open().await, place.open().await);
+    for _ in 0..100 {
+        let mine = claim("one", LONG);
+        let wait = Wait::default();
+        let patience = SystemRandom.up_to(Duration::from_micros(300));
+        let _ = tokio::time::timeout(patience, a.acquire(&mine, &wait)).await;
+        let first = wait_for(&a, &mine).await;
+        let second = take(&a, &mine).await;
+        assert_eq!(first.epoch, second.epoch);
+        assert_eq!(b.try_acquire(&claim("one", LONG)).await.unwrap(), None);
+        assert_eq!(a.release(&mine).await.unwrap(), Release::Freed);
+        assert_eq!(place.rows(), (0, 0));
+    }
+}
+
+/// Contenders that lose patience at random moments, for some time, on few names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_impatient_ones_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..4 {
+        let store = place.open().await;
+        tasks.spawn(async move {
+            for round in 0..25 {
+                let mine = claim(&format!("lock {}", (task + round) % 2), LONG);
+                impatient(&store, &mine).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(place.rows(), (0, 0));
+}
+
+async fn impatient(store: &dyn Backend, mine: &Claim) {
+    let wait = Wait::default();
+    let patience = SystemRandom.up_to(Duration::from_millis(8));
+    if let Ok(grant) = tokio::time::timeout(patience, store.acquire(mine, &wait)).await {
+        grant.unwrap();
+        tokio::time::sleep(SystemRandom.up_to(Duration::from_millis(2))).await;
+    }
+    // Dropped as well: it is carried out all the same.
+    let _ = polled(1, store.release(mine)).await;
+    store.release(mine).await.unwrap();
+}

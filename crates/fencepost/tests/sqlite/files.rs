@@ -1,0 +1,265 @@
+//! Files that cannot hold locks, and files that go away.
+
+use std::path::Path;
+use std::process::Command;
+
+use fencepost::backend::sqlite::Sqlite;
+use fencepost::{Backend, Effect, Error, ErrorKind, Release, Renewal};
+
+use crate::stage::stage;
+use crate::support::{LONG, Place, claim, take, until, until_waiting, wait_for};
+
+async fn refusal(path: impl AsRef<Path>) -> Error {
+    let error = Sqlite::open(path).await.expect_err("it is not usable");
+    assert_eq!(error.effect(), Effect::None);
+    assert!(error.to_string().starts_with("sqlite: open: "), "{error}");
+    error
+}
+
+#[track_caller]
+fn assert_unusable(error: &Error, reason: &str) {
+    assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
+    assert_eq!(error.effect(), Effect::None, "{error}");
+    assert!(error.to_string().contains(reason), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused_and_left_alone() {
+    let place = Place::new();
+    let text = "once upon a time ".repeat(500);
+    std::fs::write(&place.path, &text).unwrap();
+    assert_unusable(
+        &refusal(&place.path).await,
+        "is not an SQLite database: move it away",
+    );
+    assert_eq!(std::fs::read_to_string(&place.path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_refused() {
+    let place = Place::new();
+    drop(place.open().await);
+    until(async || !place.path.with_extension("db-wal").exists()).await;
+    let mut bytes = std::fs::read(&place.path).unwrap();
+    let pages = bytes.len() / 4096;
+    bytes[100..pages * 4096].fill(0x5a);
+    std::fs::write(&place.path, bytes).unwrap();
+    assert_unusable(&refusal(&place.path).await, "is damaged: move it away");
+}
+
+#[tokio::test]
+async fn missing_folders_and_folders_are_refused() {
+    let place = Place::new();
+    let missing = place.folder.path().join("no/such/locks.db");
+    assert_unusable(&refusal(missing).await, "does not exist: create it first");
+    assert_unusable(&refusal(place.folder.path()).await, "is not a file");
+    assert_unusable(&refusal("/").await, "is not a file");
+    std::fs::write(&place.path, "").unwrap();
+    let below_a_file = place.path.join("locks.db");
+    assert_unusable(&refusal(below_a_file).await, "is not a folder");
+}
+
+#[tokio::test]
+async fn an_empty_file_becomes_a_database() {
+    let place = Place::new();
+    std::fs::write(&place.path, "").unwrap();
+    take(&place.open().await, &claim("one", LONG)).await;
+}
+
+#[tokio::test]
+async fn tables_of_another_version_are_refused() {
+    let place = Place::new();
+    drop(place.open().await);
+    place
+        .sql()
+        .execute("UPDATE fencepost_meta SET value = 2", [])
+        .unwrap();
+    let error = refusal(&place.path).await;
+    assert_unusable(&error, "tables of version 2, this one knows 1");
+}
+
+#[tokio::test]
+async fn tables_that_were_tampered_with_are_reported() {
+    let place = Place::new();
+    let store = place.open().await;
+    place
+        .sql()
+        .execute_batch("DELETE FROM fencepost_fence")
+        .unwrap();
+    let error = store.try_acquire(&claim("one", LONG)).await.unwrap_err();
+    assert_unusable(&error, "are not as this program made them");
+    assert_eq!(place.rows(), (0, 0), "rolled back");
+    place
+        .sql()
+        .execute_batch("DROP TABLE fencepost_lock")
+        .unwrap();
+    let error = store.try_acquire(&claim("one", LONG)).await.unwrap_err();
+    assert_unusable(&error, "are not as this program made them");
+}
+
+#[tokio::test]
+async fn a_read_only_disk_is_refused() {
+    let name = "files::a_read_only_disk_is_refused";
+    let setup = "mount -t tmpfs tmpfs \"$1\"; mkdir \"$1\"/full \"$1\"/empty; cp /dev/null \"$1\"/full/locks.db";
+    let Some(folder) = stage(name, setup) else {
+        return;
+    };
+    let full = folder.join("full/locks.db");
+    let store = Sqlite::open(&full).await.unwrap();
+    drop(store);
+    until(async || !folder.join("full/locks.db-wal").exists()).await;
+    run("mount", &["-o", "remount,ro", folder.to_str().unwrap()]);
+    assert_unusable(
+        &refusal(&full).await,
+        "can only be read: make the file and its folder writable",
+    );
+    let new = folder.join("empty/locks.db");
+    assert_unusable(
+        &refusal(&new).await,
+        "may this user write to the file and its folder?",
+    );
+}
+
+#[tokio::test]
+async fn a_full_disk_changes_nothing_and_works_again_with_room() {
+    let name = "files::a_full_disk_changes_nothing_and_works_again_with_room";
+    let Some(folder) = stage(name, "mount -t tmpfs -o size=512k tmpfs \"$1\"") else {
+        return;
+    };
+    let store = Sqlite::open(folder.join("locks.db")).await.unwrap();
+    let held = claim("held", LONG);
+    let epoch = take(&store, &held).await.epoch;
+    let filler = folder.join("filler");
+    // Until nothing goes in any more; the last piece may fit in part.
+    assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err());
+
+    // The WAL may have some room left, but not for this many.
+    let mut failed = None;
+    for n in 0..1000 {
+        match store.try_acquire(&claim(&format!("lock {n}"), LONG)).await {
+            Ok(grant) => assert!(grant.is_some()),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    assert_unusable(&failed.expect("the disk is full"), "full");
+    assert_unusable(&refusal(folder.join("other.db")).await, "full");
+    let waiter = claim("held", LONG);
+    let wait = fencepost::Wait::default();
+    let error = store.acquire(&waiter, &wait).await.unwrap_err();
+    assert_unusable(&error, "full");
+
+    std::fs::remove_file(&filler).unwrap();
+    let next = take(&store, &claim("later", LONG)).await.epoch;
+    assert!(next > epoch);
+    assert_eq!(store.release(&held).await.unwrap(), Release::Freed);
+    assert_eq!(store.release(&waiter).await.unwrap(), Release::NotHeld);
+}
+
+#[tokio::test]
+async fn a_fuse_mount_is_refused() {
+    let name = "files::a_fuse_mount_is_refused";
+    let setup = "mount -t tmpfs tmpfs \"$1\"; mkdir \"$1\"/a \"$1\"/b; bindfs \"$1\"/a \"$1\"/b";
+    let Some(folder) = stage(name, setup) else {
+        return;
+    };
+    let error = refusal(folder.join("b/locks.db")).await;
+    assert_unusable(&error, "lies on FUSE");
+    assert_unusable(&error, "put it on a local disk");
+    assert!(!folder.join("a/locks.db").exists());
+    drop(Sqlite::open(folder.join("a/locks.db")).await.unwrap());
+    assert_unusable(&refusal(folder.join("b/locks.db")).await, "lies on FUSE");
+}
+
+#[tokio::test]
+async fn a_deleted_file_takes_its_locks_along() {
+    for all_of_it in [true, false] {
+        let place = Place::new();
+        let (a, b) = (place.open().await, place.open().await);
+        let (held, waiter) = (claim("one", LONG), claim("one", LONG));
+        let before = take(&a, &held).await;
+        let waiting = tokio::spawn({
+            let waiter = waiter.clone();
+            async move { (wait_for(&b, &waiter).await, b) }
+        });
+        until_waiting(&a, &waiter).await;
+        std::fs::remove_file(&place.path).unwrap();
+        if all_of_it {
+            for companion in ["locks.db-wal", "locks.db-shm"] {
+                let _ = std::fs::remove_file(place.folder.path().join(companion));
+            }
+        }
+        let (after, b) = waiting.await.unwrap();
+        assert!(after.epoch > before.epoch);
+        assert_eq!(
+            a.renew(&[held.clone()]).await[0].as_ref().unwrap(),
+            &Renewal::Lost
+        );
+        assert_eq!(a.release(&held).await.unwrap(), Release::NotHeld);
+        assert_eq!(a.try_acquire(&held).await.unwrap(), None);
+        assert_eq!(place.rows(), (1, 0));
+        assert_eq!(b.release(&waiter).await.unwrap(), Release::Freed);
+        assert_eq!(place.rows(), (0, 0));
+        // The old file was closed without harm to the new one.
+        let check: String = place
+            .sql()
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(check, "ok");
+    }
+}
+
+#[tokio::test]
+async fn locks_exclude_each_other_also_after_the_file_was_replaced() {
+    let place = Place::new();
+    let (a, b) = (place.open().await, place.open().await);
+    for round in 0..10 {
+        let other = Place::new();
+        drop(other.open().await);
+        until(async || !other.path.with_extension("db-wal").exists()).await;
+        std::fs::rename(&other.path, &place.path).unwrap();
+        for companion in ["locks.db-wal", "locks.db-shm"] {
+            let _ = std::fs::remove_file(place.folder.path().join(companion));
+        }
+        let (one, two) = (claim("one", LONG), claim("one", LONG));
+        let (first, second) = tokio::join!(a.try_acquire(&one), b.try_acquire(&two));
+        let granted = [first, second]
+            .into_iter()
+            .filter(|answer| answer.as_ref().unwrap().is_some());
+        assert_eq!(granted.count(), 1, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_vanishes_ends_the_waiting() {
+    let place = Place::new();
+    let store = place.open().await;
+    let (held, waiter) = (claim("one", LONG), claim("one", LONG));
+    take(&store, &held).await;
+    let wait = fencepost::Wait::default();
+    let (waited, ()) = tokio::join!(store.acquire(&waiter, &wait), async {
+        until(async || wait.was_heard()).await;
+        std::fs::remove_dir_all(place.folder.path()).unwrap();
+    });
+    let error = waited.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert!(
+        error
+            .to_string()
+            .contains("does not exist: create it first"),
+        "{error}"
+    );
+    std::fs::create_dir(place.folder.path()).unwrap();
+    take(&store, &waiter).await;
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {complained}"
+    );
+}

@@ -1,0 +1,51 @@
+//! Runs a test once more in a mount namespace of its own, so that it may mount what it needs: whatever it mounts and
+//! starts there vanishes with it, however it ends.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+const FOLDER: &str = "FENCEPOST_STAGE";
+
+/// Inside the namespace: the folder that `setup` prepared. Outside: runs the test `name` in there and returns `None`.
+///
+/// `setup` is a shell script that finds an empty folder in `$1`.
+pub fn stage(name: &str, setup: &str) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return Some(folder.into());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child"]);
+        if !nix_is_root() {
+            command.arg("--map-root-user");
+        }
+        command.args(["sh", "-ec", script, "sh"]).arg(folder.path());
+        command.env(FOLDER, folder.path());
+        command
+    };
+    let prepared = match unshare(setup).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(reason) = prepared {
+        println!("skipped: {name}: {}", reason.trim());
+        return None;
+    }
+    let script = format!("{setup}\n\"$2\" --exact {name} --nocapture");
+    let output = unshare(&script)
+        .arg(std::env::current_exe().unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complained}");
+    assert!(said.contains("1 passed"), "{name} was not run: {said}");
+    None
+}
+
+fn nix_is_root() -> bool {
+    let owner = std::fs::metadata("/proc/self").map(|me| std::os::unix::fs::MetadataExt::uid(&me));
+    owner.is_ok_and(|uid| uid == 0)
+}
