@@ -266,7 +266,7 @@ impl Backend for Sqlite {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(async move {
-            let (heard, first_answer) = oneshot::channel();
+            let (heard, has_to_wait) = oneshot::channel();
             let (reply, answer) = oneshot::channel();
             let claim = claim.clone();
             self.send(
@@ -277,7 +277,7 @@ impl Backend for Sqlite {
                     reply,
                 },
             )?;
-            if first_answer.await.is_ok() {
+            if has_to_wait.await.is_ok() {
                 wait.heard();
             }
             answer

@@ -24,7 +24,7 @@ pub(super) enum Request {
     },
     Acquire {
         claim: Claim,
-        /// Told when the store has answered for the first time; dropped when it has not.
+        /// Told when the claim has to wait; dropped when it need not.
         heard: oneshot::Sender<()>,
         reply: Reply<Grant>,
     },
@@ -154,15 +154,13 @@ impl Worker {
             Ok((answer, database.generation))
         });
         self.waiting.changed_here();
-        if answer.is_ok() {
-            let _ = heard.send(());
-        }
         match answer {
             Ok((Answer::Granted(grant), _)) => {
                 self.waiting.forget(&claim);
                 let _ = reply.send(Ok(grant));
             }
             Ok((Answer::Refused { place, due }, generation)) => {
+                let _ = heard.send(());
                 let waiter = Waiter {
                     claim,
                     reply,
