@@ -1,1 +1,18 @@
-//! rig
+//! What makes things happen in tests and in the lab: real child processes, signals, folders that vanish.
+//!
+//! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
+//! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it.
+//! [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
+
+mod child;
+mod feed;
+mod folder;
+mod interrupt;
+mod limits;
+
+pub use child::Child;
+pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
+pub use folder::folder;
+pub use interrupt::Interrupt;
+pub use limits::allow_open_files;
+pub use nix::sys::signal::Signal;

@@ -1,0 +1,316 @@
+//! A real process that is spoken to in lines, can be stopped and killed with all it started, and never outlives us.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getpid, getppid, setsid};
+use serde::Serialize;
+
+use crate::feed::{Ears, read_line};
+
+/// The reading threads only split lines.
+const READER_STACK_BYTES: usize = 256 * 1024;
+/// How much of a child's standard error is kept for the one who asks why it died.
+const LAST_WORDS_MAX: usize = 10;
+
+/// A running process, leader of a session and a process group of its own.
+///
+/// Dropping it kills the group (also when it is stopped) and reaps the process.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+    group: Pid,
+    stdin: Option<ChildStdin>,
+    status: Option<ExitStatus>,
+    last_words: Arc<Mutex<VecDeque<String>>>,
+    stderr_reader: Option<JoinHandle<()>>,
+}
+
+impl Child {
+    /// Starts `command`; what it prints goes to `ears` under the number `id`.
+    ///
+    /// The kernel kills the process when the *thread* that calls this ends, which is what lets no child outlive a
+    /// killed program: call it from a thread that lives as long as the child is wanted, such as the main thread.
+    ///
+    /// # Errors
+    /// The system's, when the program cannot be started.
+    pub fn spawn(mut command: Command, id: usize, ears: &Ears) -> io::Result<Self> {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let parent = getpid();
+        // SAFETY: between fork and exec only async-signal-safe calls are made: setsid, prctl, getppid.
+        unsafe { command.pre_exec(move || leave_home(parent)) };
+        let mut process = command.spawn()?;
+        let group = Pid::from_raw(process.id().cast_signed());
+        let stdin = process.stdin.take();
+        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
+        let last_words = Arc::default();
+        // From here on, an early return kills what was started.
+        let mut child = Self {
+            process,
+            group,
+            stdin,
+            status: None,
+            last_words,
+            stderr_reader: None,
+        };
+        let (ears, words) = (ears.clone(), Arc::clone(&child.last_words));
+        reader(move || {
+            stdout
+                .into_iter()
+                .for_each(|stdout| ears.listen(id, stdout))
+        })?;
+        let listen = move || {
+            stderr
+                .into_iter()
+                .for_each(|stderr| keep_last(stderr, &words))
+        };
+        child.stderr_reader = Some(reader(listen)?);
+        Ok(child)
+    }
+
+    /// The process id, which is also the id of its group.
+    pub fn pid(&self) -> i32 {
+        self.group.as_raw()
+    }
+
+    /// Writes `message` as one line of JSON.
+    ///
+    /// Waits when the pipe is full: a child is expected to read what it is sent.
+    ///
+    /// # Errors
+    /// The system's, when the child has closed its input.
+    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        stdin.write_all(&line)
+    }
+
+    /// Sends `signal` to the process and everything it started in its group.
+    ///
+    /// # Errors
+    /// `ESRCH` when nobody is left there.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        if self.status.is_some() {
+            return Err(Errno::ESRCH);
+        }
+        killpg(self.group, signal)
+    }
+
+    /// Waits until the process is really stopped: SIGSTOP takes effect some time after it was sent.
+    ///
+    /// `false`: it was not within that time.
+    pub fn wait_stopped(&self, within: Duration) -> bool {
+        poll(within, || (state(self.group) == Some('T')).then_some(())).is_some()
+    }
+
+    /// How the process ended; `None` while it runs. What it left behind in its group is killed.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && self.has_ended() {
+            self.end_group();
+        }
+        self.status
+    }
+
+    /// Waits for the end of the process. `None`: it runs on.
+    pub fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
+        poll(within, || self.status())
+    }
+
+    /// The last lines of its standard error, for the one who asks why it died.
+    pub fn last_words(&self) -> Vec<String> {
+        if self.status.is_some() {
+            // What it wrote before its end may still be on its way through the pipe.
+            let heard_all = || {
+                self.stderr_reader
+                    .as_ref()
+                    .is_none_or(JoinHandle::is_finished)
+            };
+            let _ = poll(Duration::from_millis(500), || heard_all().then_some(()));
+        }
+        let words = self
+            .last_words
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        words.iter().cloned().collect()
+    }
+
+    /// Looks without reaping: as long as the leader is not reaped, its id cannot be given to somebody else's group.
+    fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(
+            waitid(Id::Pid(self.group), flags),
+            Ok(WaitStatus::StillAlive) | Err(Errno::EINTR)
+        )
+    }
+
+    /// Kills whoever is left in the group, then reaps the leader.
+    fn end_group(&mut self) {
+        // A stopped process does get SIGKILL, but on some systems it is only removed once it continues.
+        let _ = killpg(self.group, Signal::SIGKILL);
+        let _ = killpg(self.group, Signal::SIGCONT);
+        self.status = self
+            .process
+            .wait()
+            .ok()
+            .or(Some(ExitStatus::from_raw(Signal::SIGKILL as i32)));
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            self.end_group();
+        }
+    }
+}
+
+/// Runs in the child before the program starts: a session of its own, and the wish to die with the parent.
+fn leave_home(parent: Pid) -> io::Result<()> {
+    setsid()?;
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    // The parent may have died before the line above; then nobody would send that signal.
+    if getppid() != parent {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
+}
+
+fn reader(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .stack_size(READER_STACK_BYTES)
+        .spawn(work)
+}
+
+fn keep_last(stderr: ChildStderr, words: &Mutex<VecDeque<String>>) {
+    let mut stderr = BufReader::new(stderr);
+    while let Some(line) = read_line(&mut stderr) {
+        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.len() == LAST_WORDS_MAX {
+            words.pop_front();
+        }
+        words.push_back(line);
+    }
+}
+
+/// The state letter of a process, from /proc: `R`, `S`, `T` …; `None` when there is no such process.
+fn state(process: Pid) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The program's name stands in parentheses and may itself contain some.
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Asks `question` every millisecond until it has an answer.
+fn poll<T>(within: Duration, mut question: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + within;
+    loop {
+        let answer = question();
+        if answer.is_some() || Instant::now() >= deadline {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::{Feed, Said, feed};
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> (Child, Feed) {
+        let (feed, ears) = feed();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        (Child::spawn(command, 7, &ears).unwrap(), feed)
+    }
+
+    fn line(feed: &Feed) -> String {
+        match feed.next(LONG).unwrap().said {
+            Said::Line(line) => line,
+            Said::Closed => panic!("closed"),
+        }
+    }
+
+    fn gone(pid: i32) -> bool {
+        poll(LONG, || {
+            matches!(state(Pid::from_raw(pid)), None | Some('Z')).then_some(())
+        })
+        .is_some()
+    }
+
+    #[test]
+    fn a_child_answers_line_by_line_and_its_end_is_told() {
+        let (mut child, feed) = shell("read x; echo \"got $x\"; echo tired >&2; exit 3");
+        child.send(&serde_json::json!({"go": 1})).unwrap();
+        assert_eq!(line(&feed), r#"got {"go":1}"#);
+        assert_eq!(feed.next(LONG).unwrap().said, Said::Closed);
+        assert_eq!(child.wait(LONG).and_then(|status| status.code()), Some(3));
+        assert_eq!(child.last_words(), ["tired"]);
+        assert_eq!(child.signal(Signal::SIGCONT), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn only_the_last_words_are_kept() {
+        let (mut child, _feed) = shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i >&2; done");
+        assert!(child.wait(LONG).is_some());
+        let words = child.last_words();
+        assert_eq!(
+            (words.len(), words[0].as_str(), words[9].as_str()),
+            (10, "3", "12")
+        );
+    }
+
+    #[test]
+    fn dropping_a_stopped_child_kills_its_whole_group() {
+        let (child, feed) = shell("sleep 1000 & echo $!; wait");
+        let grandchild: i32 = line(&feed).parse().unwrap();
+        assert!(!child.wait_stopped(Duration::ZERO));
+        child.signal(Signal::SIGSTOP).unwrap();
+        assert!(child.wait_stopped(LONG));
+        let pid = child.pid();
+        drop(child);
+        assert_eq!(state(Pid::from_raw(pid)), None, "reaped");
+        assert!(gone(grandchild));
+    }
+
+    #[test]
+    fn what_a_child_leaves_behind_ends_with_it() {
+        let (mut child, feed) = shell("sleep 1000 >/dev/null 2>&1 & echo $!");
+        let grandchild: i32 = line(&feed).parse().unwrap();
+        assert!(child.wait(LONG).is_some());
+        assert!(gone(grandchild));
+    }
+
+    #[test]
+    fn a_child_dies_with_the_thread_that_started_it() {
+        let (pid, child) = std::thread::spawn(|| {
+            let (child, feed) = shell("echo ready; exec sleep 1000");
+            assert_eq!(line(&feed), "ready");
+            (child.pid(), child)
+        })
+        .join()
+        .unwrap();
+        assert!(gone(pid));
+        drop(child);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error() {
+        let (_feed, ears) = feed();
+        assert!(Child::spawn(Command::new("/no/such/program"), 0, &ears).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! One stream of everything the children say, in the order in which it was read.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longer lines are cut here: a child that never ends its line must not fill the memory.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What a child did on its standard output, and when it was read.
+#[derive(Debug)]
+pub struct Heard {
+    /// The number given to [`Child::spawn`](crate::Child::spawn).
+    pub child: usize,
+    /// Taken after the line was read. Never earlier than that of anything heard before.
+    pub at: Instant,
+    /// What it was.
+    pub said: Said,
+}
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A line, without its end; bytes that are not UTF-8 are replaced, and what exceeds 64 KiB comes as a further line.
+    Line(String),
+    /// The output was closed: nothing more will come from this child.
+    Closed,
+}
+
+/// Nothing was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// Not within the time given.
+    TimedOut,
+    /// Nobody is left who could say anything.
+    Ended,
+}
+
+/// The reading end: what all children say, oldest first.
+#[derive(Debug)]
+pub struct Feed(Receiver<Heard>);
+
+impl Feed {
+    /// The next thing said, waiting up to `within` for it.
+    ///
+    /// # Errors
+    /// [`Silence`] says why there is none.
+    pub fn next(&self, within: Duration) -> Result<Heard, Silence> {
+        self.0.recv_timeout(within).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Silence::TimedOut,
+            RecvTimeoutError::Disconnected => Silence::Ended,
+        })
+    }
+}
+
+/// The writing end, shared by the threads that read from the children.
+#[derive(Debug, Clone)]
+pub struct Ears(Arc<Mutex<Sender<Heard>>>);
+
+/// A stream for the children that are started with its second half.
+pub fn feed() -> (Feed, Ears) {
+    let (sender, receiver) = channel();
+    (Feed(receiver), Ears(Arc::new(Mutex::new(sender))))
+}
+
+impl Ears {
+    /// Reads lines until the output is closed.
+    pub(crate) fn listen(&self, child: usize, output: impl Read) {
+        let mut output = BufReader::new(output);
+        while let Some(line) = read_line(&mut output) {
+            self.hear(child, Said::Line(line));
+        }
+        self.hear(child, Said::Closed);
+    }
+
+    /// Stamps and sends under one lock, so that the order of the stream is the order of the stamps.
+    fn hear(&self, child: usize, said: Said) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = Instant::now();
+        // Nobody listens any more when the run has been given up.
+        let _ = sender.send(Heard { child, at, said });
+    }
+}
+
+/// One line without its end; `None` at the end of the stream or when it cannot be read any more.
+pub(crate) fn read_line(input: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    match input.take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            Some(String::from_utf8_lossy(&line).into_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(output: &[u8]) -> Vec<Said> {
+        let (feed, ears) = feed();
+        ears.listen(0, output);
+        drop(ears);
+        std::iter::from_fn(|| feed.next(Duration::from_secs(5)).ok())
+            .map(|heard| heard.said)
+            .collect()
+    }
+
+    #[test]
+    fn lines_come_whole_and_the_end_is_told() {
+        let line = |text: &str| Said::Line(text.into());
+        assert_eq!(
+            heard(b"one\n\ntwo\xff\nlast without end"),
+            [
+                line("one"),
+                line(""),
+                line("two\u{fffd}"),
+                line("last without end"),
+                Said::Closed
+            ]
+        );
+        assert_eq!(heard(b""), [Said::Closed]);
+    }
+
+    #[test]
+    fn an_endless_line_comes_in_pieces() {
+        let said = heard(&vec![b'x'; LINE_BYTES_MAX as usize + 1]);
+        let Said::Line(first) = &said[0] else {
+            panic!("{said:?}")
+        };
+        assert_eq!(first.len() as u64, LINE_BYTES_MAX);
+        assert_eq!(said[1..], [Said::Line("x".into()), Said::Closed]);
+    }
+
+    #[test]
+    fn stamps_never_run_backwards() {
+        let (feed, ears) = feed();
+        std::thread::scope(|scope| {
+            for child in 0..4 {
+                let ears = ears.clone();
+                scope.spawn(move || ears.listen(child, "line\n".repeat(500).as_bytes()));
+            }
+        });
+        drop(ears);
+        let stamps: Vec<_> = std::iter::from_fn(|| feed.next(Duration::from_secs(5)).ok())
+            .map(|heard| heard.at)
+            .collect();
+        assert_eq!(stamps.len(), 4 * 501);
+        assert!(stamps.is_sorted());
+    }
+}
