@@ -6,6 +6,7 @@ pub mod clock;
 mod error;
 mod fence;
 pub mod random;
+pub mod resource;
 pub mod retry;
 
 pub use backend::{Backend, Capabilities, Holder, Record, Release, Renewal, Wait};
