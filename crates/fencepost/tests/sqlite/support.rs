@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::random::SystemRandom;
-use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Wait};
+use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Renewal, Result, Wait};
 use tempfile::TempDir;
 
 /// Longer than anything takes here; only a defect reaches it.
@@ -58,6 +58,13 @@ pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
 /// Takes a lock that must be free.
 pub(crate) async fn take(store: &Sqlite, claim: &Claim) -> Grant {
     store.try_acquire(claim).await.unwrap().expect("it is free")
+}
+
+/// Renews one lease.
+pub(crate) async fn renew(store: &Sqlite, claim: &Claim) -> Result<Renewal> {
+    let mut renewals = store.renew(std::slice::from_ref(claim)).await;
+    assert_eq!(renewals.len(), 1);
+    renewals.remove(0)
 }
 
 /// Waits for a lock.
