@@ -9,8 +9,8 @@
 //!
 //! An equal fence from another owner is refused as well: it can only come from a store that lost its counter.
 //!
-//! What is here: [`FencedCell`] for memory; with the feature `sqlite`, [`SqliteGate`] to put in front of whatever your own
-//! transaction does, and [`SqliteRegister`], a value behind such a gate. With another database crate or with
+//! What is here: [`FencedCell`] for memory; with the feature `sqlite`, `SqliteGate` to put in front of whatever your
+//! own transaction does, and `SqliteRegister`, a value behind such a gate. With another database crate or with
 //! Postgres, use [`CREATE_GATE`] and [`ADMIT`].
 
 use std::fmt;
@@ -212,9 +212,9 @@ CREATE TABLE IF NOT EXISTS fencepost_gate (
 
 /// Admits a pass, or does not; for SQLite and Postgres.
 ///
-/// Parameters: the resource's name, [`Fence::as_i64`], the owner's text. **One row changed: admitted. None: refused**, roll
-/// back. It belongs at the beginning of the transaction that reads or writes the resource: the row stays locked until that
-/// ends, so no other holder comes in between.
+/// Parameters: the resource's name, [`Fence::as_i64`], the owner's text. **One row changed: admitted. None: refused**,
+/// roll back. It belongs at the beginning of the transaction that reads or writes the resource: the row stays locked
+/// until that ends, so no other holder comes in between.
 pub const ADMIT: &str = "\
 INSERT INTO fencepost_gate (resource, fence, owner) VALUES ($1, $2, $3)
 ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner

@@ -90,8 +90,8 @@ impl Creation {
         }
     }
 
-    /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own: the
-    /// old `-shm` would tell the programs of the new file what was written to the old one.
+    /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own:
+    /// the old `-shm` would tell the programs of the new file what was written to the old one.
     pub(super) fn clear_companions(&self, path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm"] {
             let companion = with_suffix(path, suffix);
