@@ -1,0 +1,524 @@
+//! The line under simulation: several processes, one store, made-up time, and every order of events that proptest finds.
+//!
+//! The simulated store grants in order and forgets leases that ended. The world does what the engine does with a line's
+//! decisions. After every event: at most one believes to hold, and rightly; fences grow; nobody is overtaken in its own
+//! process; the bounds of hand-over are kept; no waiter is forgotten. In the end, nothing is left anywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
+use crate::claim::{Claim, Grant, LockName, OwnerId};
+use crate::clock::Moment;
+use crate::fence::Fence;
+use crate::lease::{Lease, LostReason};
+use crate::random::SeededRandom;
+
+const TTL: Duration = Duration::from_millis(300);
+const PROCESSES: usize = 3;
+
+/// What happens next; numbers choose among those to whom it can happen.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Arrive {
+        process: usize,
+        manner: Manner,
+    },
+    /// A task gives up, wherever it is: in line, asking, or holding.
+    Cancel {
+        which: usize,
+    },
+    /// The store handles requests.
+    StoreWorks,
+    /// An answer of the store reaches its driver.
+    Answer {
+        which: usize,
+    },
+    /// A driver's request fails.
+    Fail {
+        which: usize,
+    },
+    /// A holder is done.
+    Finish {
+        which: usize,
+    },
+    /// The lease of a holder is renewed, if it still can be.
+    Renew {
+        which: usize,
+    },
+    Pass {
+        ms: u64,
+    },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let which = 0usize..64;
+    prop_oneof![
+        6 => (0..PROCESSES, prop_oneof![4 => Just(Manner::Wait), 1 => Just(Manner::Try)])
+            .prop_map(|(process, manner)| Event::Arrive { process, manner }),
+        2 => which.clone().prop_map(|which| Event::Cancel { which }),
+        6 => Just(Event::StoreWorks),
+        6 => which.clone().prop_map(|which| Event::Answer { which }),
+        1 => which.clone().prop_map(|which| Event::Fail { which }),
+        6 => which.clone().prop_map(|which| Event::Finish { which }),
+        1 => which.prop_map(|which| Event::Renew { which }),
+        3 => (0u64..400).prop_map(|ms| Event::Pass { ms }),
+    ]
+}
+
+fn bounds() -> impl Strategy<Value = HandOver> {
+    (0u16..5, 0u64..200, 0u8..100).prop_map(|(turns, ms, percent)| {
+        let bounds = HandOver::new().turns(turns).min_valid_percent(percent);
+        bounds.time(Duration::from_millis(ms))
+    })
+}
+
+#[derive(Debug)]
+enum State {
+    InLine,
+    Asking(Drive),
+    Holding(Arc<Lease>),
+    Gone,
+}
+
+#[derive(Debug)]
+struct Task {
+    process: usize,
+    manner: Manner,
+    ticket: Ticket,
+    state: State,
+}
+
+/// The store: a lease with its end, those who wait in order, and answers on their way.
+#[derive(Debug, Default)]
+struct Store {
+    lease: Option<(OwnerId, u64, Moment)>,
+    line: Vec<(OwnerId, Manner)>,
+    answers: Vec<(OwnerId, Option<Grant>)>,
+    epochs: u64,
+}
+
+impl Store {
+    fn ask(&mut self, owner: OwnerId, manner: Manner) {
+        if !self.line.iter().any(|(waiting, _)| *waiting == owner) {
+            self.line.push((owner, manner));
+        }
+    }
+
+    fn work(&mut self, now: Moment) {
+        self.lease.take_if(|(_, _, ends)| *ends <= now);
+        if let Some((owner, epoch, ends)) = &mut self.lease {
+            // Its holder asks again: the answer had been lost, or had come too late.
+            let asked_again = self.line.iter().any(|(waiting, _)| waiting == owner);
+            if asked_again {
+                *ends = (*ends).max(now + TTL);
+                self.answers.push((*owner, Some(grant(*epoch, now))));
+                let owner = *owner;
+                self.line.retain(|(waiting, _)| *waiting != owner);
+            }
+        } else if !self.line.is_empty() {
+            let (owner, _) = self.line.remove(0);
+            self.epochs += 1;
+            self.lease = Some((owner, self.epochs, now + TTL));
+            self.answers.push((owner, Some(grant(self.epochs, now))));
+        }
+        let refused = self
+            .line
+            .extract_if(.., |(_, manner)| *manner == Manner::Try);
+        self.answers.extend(refused.map(|(owner, _)| (owner, None)));
+    }
+
+    fn release(&mut self, owner: OwnerId) {
+        self.line.retain(|(waiting, _)| *waiting != owner);
+        self.answers.retain(|(answered, _)| *answered != owner);
+        self.lease.take_if(|(held_by, ..)| *held_by == owner);
+    }
+}
+
+fn grant(epoch: u64, now: Moment) -> Grant {
+    Grant {
+        epoch,
+        // The question left a little before the store saw it.
+        asked_at: now.back(Duration::from_millis(3)),
+        lease: TTL,
+    }
+}
+
+struct World {
+    now: Moment,
+    random: SeededRandom,
+    bounds: HandOver,
+    store: Store,
+    lines: Vec<Line<usize>>,
+    tasks: Vec<Task>,
+    last_fence: Option<Fence>,
+}
+
+impl World {
+    fn new(bounds: HandOver) -> Self {
+        Self {
+            now: Moment::ZERO + Duration::from_secs(10),
+            random: SeededRandom::new(1),
+            bounds,
+            store: Store::default(),
+            lines: (0..PROCESSES).map(|_| Line::default()).collect(),
+            tasks: Vec::new(),
+            last_fence: None,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive { process, manner } => self.arrive(process, manner),
+            Event::Cancel { which } => self
+                .pick(which, |_| true)
+                .map_or((), |task| self.cancel(task)),
+            Event::StoreWorks => self.store.work(self.now),
+            Event::Answer { which } => self.answer(which),
+            Event::Fail { which } => {
+                let asking = |state: &State| matches!(state, State::Asking(_));
+                self.pick(which, asking).map_or((), |task| self.fail(task));
+            }
+            Event::Finish { which } => {
+                let holding = |state: &State| matches!(state, State::Holding(_));
+                self.pick(which, holding)
+                    .map_or((), |task| self.finish(task));
+            }
+            Event::Renew { which } => self.renew(which),
+            Event::Pass { ms } => {
+                self.now = self.now + Duration::from_millis(ms);
+                self.notice_losses();
+            }
+        }
+        self.check();
+    }
+
+    /// One of the tasks that are in such a state.
+    fn pick(&self, which: usize, is: impl Fn(&State) -> bool) -> Option<usize> {
+        let here = |task: &Task| !matches!(task.state, State::Gone) && is(&task.state);
+        let tasks = self.tasks.iter().enumerate().filter(|(_, task)| here(task));
+        let candidates: Vec<usize> = tasks.map(|(at, _)| at).collect();
+        (!candidates.is_empty()).then(|| candidates[which % candidates.len()])
+    }
+
+    fn arrive(&mut self, process: usize, manner: Manner) {
+        let ticket = self.tasks.len() as Ticket;
+        let random = &self.random;
+        let number = self.tasks.len();
+        let joined = self.lines[process].join(manner, ticket, || mint(random), || number);
+        let state = match joined {
+            Joined::Drive(_) | Joined::Queued => State::InLine,
+            Joined::Busy => State::Gone,
+        };
+        self.tasks.push(Task {
+            process,
+            manner,
+            ticket,
+            state,
+        });
+        if let Joined::Drive(drive) = joined {
+            self.ask(number, drive);
+        }
+    }
+
+    fn ask(&mut self, task: usize, drive: Drive) {
+        self.store.ask(drive.claim.owner, self.tasks[task].manner);
+        self.tasks[task].state = State::Asking(drive);
+    }
+
+    fn let_ask(&mut self, next: Option<(usize, Drive)>) {
+        if let Some((task, drive)) = next {
+            self.ask(task, drive);
+        }
+    }
+
+    fn answer(&mut self, which: usize) {
+        if self.store.answers.is_empty() {
+            return;
+        }
+        let at = which % self.store.answers.len();
+        let (owner, grant) = self.store.answers.remove(at);
+        let asking = self.tasks.iter().position(
+            |task| matches!(&task.state, State::Asking(drive) if drive.claim.owner == owner),
+        );
+        let Some(task) = asking else { return };
+        match grant {
+            Some(grant) => self.granted(task, grant),
+            None if self.tasks[task].manner == Manner::Try => {
+                let process = self.tasks[task].process;
+                self.tasks[task].state = State::Gone;
+                let undriven = self.lines[process].busy(owner);
+                undriven
+                    .refused
+                    .into_iter()
+                    .for_each(|refused| self.refuse(refused));
+                self.let_ask(undriven.next);
+            }
+            // A refusal meant for the driver before this one, which had only tried.
+            None => self.store.ask(owner, Manner::Wait),
+        }
+    }
+
+    fn granted(&mut self, task: usize, grant: Grant) {
+        let State::Asking(drive) = &self.tasks[task].state else {
+            unreachable!("only drivers are answered")
+        };
+        let lease = Arc::new(Lease::new(drive.claim.clone(), grant));
+        if lease.left(self.now).is_zero() {
+            // Came after its own end: asked again, with the same claim.
+            let owner = lease.claim.owner;
+            return self.store.ask(owner, self.tasks[task].manner);
+        }
+        let line = &mut self.lines[self.tasks[task].process];
+        let refused = line.granted(&lease, self.now).expect("the line still asks");
+        refused.into_iter().for_each(|refused| self.refuse(refused));
+        self.hold(task, lease, 0);
+    }
+
+    fn refuse(&mut self, task: usize) {
+        assert_eq!(
+            self.tasks[task].manner,
+            Manner::Try,
+            "only those who try are refused"
+        );
+        self.tasks[task].state = State::Gone;
+    }
+
+    fn hold(&mut self, task: usize, lease: Arc<Lease>, seq: u16) {
+        let fence = Fence::new(lease.epoch, seq).expect("a small epoch");
+        assert!(
+            self.last_fence < Some(fence),
+            "{fence} after {:?}",
+            self.last_fence
+        );
+        self.last_fence = Some(fence);
+        let me = &self.tasks[task];
+        let overtaken = self.tasks.iter().find(|other| {
+            let waits = matches!(other.state, State::InLine | State::Asking(_));
+            waits && other.process == me.process && other.ticket < me.ticket
+        });
+        assert!(overtaken.is_none(), "{me:?} overtook {overtaken:?}");
+        self.tasks[task].state = State::Holding(lease);
+    }
+
+    fn cancel(&mut self, task: usize) {
+        let Task {
+            process, ticket, ..
+        } = self.tasks[task];
+        match std::mem::replace(&mut self.tasks[task].state, State::Gone) {
+            State::InLine => assert!(self.lines[process].leave(ticket), "it stood in line"),
+            State::Asking(drive) => {
+                let owner = drive.claim.owner;
+                match self.lines[process].driver_left(owner) {
+                    None => self.store.release(owner),
+                    next => self.let_ask(next),
+                }
+            }
+            State::Holding(lease) => {
+                self.tasks[task].state = State::Holding(lease);
+                self.finish(task);
+            }
+            State::Gone => {}
+        }
+    }
+
+    fn fail(&mut self, task: usize) {
+        let process = self.tasks[task].process;
+        let State::Asking(drive) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
+        else {
+            unreachable!("only drivers fail")
+        };
+        for waiting in self.lines[process].failed(drive.claim.owner) {
+            self.tasks[waiting].state = State::Gone;
+        }
+        self.store.release(drive.claim.owner);
+    }
+
+    fn finish(&mut self, task: usize) {
+        let process = self.tasks[task].process;
+        let State::Holding(lease) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
+        else {
+            unreachable!("only holders finish")
+        };
+        let owner = lease.claim.owner;
+        let random = &self.random;
+        let was_lost = lease.lost_at(self.now).is_some();
+        let done = self.lines[process].done(owner, self.now, &self.bounds, || mint(random));
+        match done {
+            Done::HandOver { to, seq } => {
+                assert!(!was_lost, "a lost lease is not handed over");
+                assert!(seq <= self.bounds.turns, "more turns than allowed");
+                let least = TTL * u32::from(self.bounds.min_valid_percent) / 100;
+                assert!(lease.left(self.now) >= least, "less validity than promised");
+                self.hold(to, lease, seq);
+            }
+            Done::Release { next } => {
+                self.store.release(owner);
+                self.let_ask(next);
+            }
+            Done::NotHeld => {
+                assert!(was_lost, "a line lets go only of a lost lease");
+                self.store.release(owner);
+            }
+        }
+    }
+
+    fn renew(&mut self, which: usize) {
+        let holding = |state: &State| matches!(state, State::Holding(_));
+        let Some(task) = self.pick(which, holding) else {
+            return;
+        };
+        let State::Holding(lease) = &self.tasks[task].state else {
+            return;
+        };
+        if let Some((owner, _, ends)) = &mut self.store.lease
+            && *owner == lease.claim.owner
+            && *ends > self.now
+        {
+            *ends = (*ends).max(self.now + TTL);
+            lease.renewed(self.now, TTL);
+        }
+    }
+
+    /// What the keeper does: the line goes on without a lease that ended.
+    fn notice_losses(&mut self) {
+        for process in 0..PROCESSES {
+            let Some(lease) = self.lines[process].lease().cloned() else {
+                continue;
+            };
+            if lease.lost_at(self.now).is_some() {
+                let random = &self.random;
+                let next = self.lines[process].lost(lease.claim.owner, || mint(random));
+                self.let_ask(next);
+            }
+        }
+    }
+
+    fn check(&self) {
+        let believes = |task: &&Task| matches!(&task.state, State::Holding(lease) if !lease.left(self.now).is_zero());
+        let believers: Vec<&Task> = self.tasks.iter().filter(believes).collect();
+        assert!(believers.len() <= 1, "two holders: {believers:?}");
+        if let Some(State::Holding(lease)) = believers.first().map(|task| &task.state) {
+            let (owner, _, ends) = self
+                .store
+                .lease
+                .expect("belief without a lease at the store");
+            assert_eq!(owner, lease.claim.owner, "belief in another's lease");
+            assert!(ends >= lease.valid_until(), "belief outlives the lease");
+        }
+        for (process, line) in self.lines.iter().enumerate() {
+            let of = |is: fn(&State) -> bool| {
+                let here = self.tasks.iter().filter(|task| task.process == process);
+                here.filter(|task| is(&task.state)).count()
+            };
+            let in_line = of(|state| matches!(state, State::InLine));
+            let asking = of(|state| matches!(state, State::Asking(_)));
+            assert_eq!(in_line, line.waiting.len(), "the line knows who waits");
+            assert!(asking <= 1, "at most one request at the store");
+            let served = asking == 1 || line.lease().is_some();
+            assert!(in_line == 0 || served, "somebody waits for nothing");
+        }
+    }
+
+    /// Everybody who wants the lock gets it, when holders finish and the store answers.
+    fn serve_all(&mut self) {
+        for _ in 0..self.tasks.len() * 4 + 4 {
+            self.happen(Event::StoreWorks);
+            while !self.store.answers.is_empty() {
+                self.happen(Event::Answer { which: 0 });
+            }
+            self.happen(Event::Finish { which: 0 });
+            // Leases whose answer was lost run out.
+            self.happen(Event::Pass {
+                ms: TTL.as_millis() as u64 / 2,
+            });
+        }
+        let left: Vec<&Task> = self
+            .tasks
+            .iter()
+            .filter(|task| !matches!(task.state, State::Gone))
+            .collect();
+        assert!(left.is_empty(), "never served: {left:?}");
+    }
+
+    fn cancel_all(&mut self) {
+        for task in 0..self.tasks.len() {
+            self.cancel(task);
+            self.check();
+        }
+    }
+
+    fn nothing_is_left(&self) {
+        assert!(self.lines.iter().all(Line::is_empty), "{:?}", self.lines);
+        assert!(self.store.line.is_empty(), "{:?}", self.store);
+        let lease = self.store.lease.filter(|(_, _, ends)| *ends > self.now);
+        assert!(lease.is_none(), "a lease is left behind: {lease:?}");
+    }
+}
+
+fn mint(random: &SeededRandom) -> Claim {
+    Claim {
+        name: LockName::new("simulated").expect("a valid name"),
+        owner: OwnerId::random(random),
+        ttl: TTL,
+        label: "simulated".into(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1_500 } else { 20_000 }))]
+
+    #[test]
+    fn everybody_is_served_once_and_alone(bounds in bounds(), events in prop::collection::vec(event(), 1..120)) {
+        let mut world = World::new(bounds);
+        events.into_iter().for_each(|event| world.happen(event));
+        world.serve_all();
+        world.nothing_is_left();
+    }
+
+    #[test]
+    fn nothing_is_left_after_any_cancellation(bounds in bounds(), events in prop::collection::vec(event(), 1..120)) {
+        let mut world = World::new(bounds);
+        events.into_iter().for_each(|event| world.happen(event));
+        world.cancel_all();
+        world.nothing_is_left();
+    }
+}
+
+#[test]
+fn a_lease_that_ends_in_line_is_not_handed_over() {
+    let mut world = World::new(HandOver::new().time(TTL * 10).min_valid_percent(0));
+    world.happen(Event::Arrive {
+        process: 0,
+        manner: Manner::Wait,
+    });
+    world.happen(Event::Arrive {
+        process: 0,
+        manner: Manner::Wait,
+    });
+    world.happen(Event::StoreWorks);
+    world.happen(Event::Answer { which: 0 });
+    world.now = world.now + TTL;
+    world.happen(Event::Finish { which: 0 });
+    assert!(
+        matches!(world.tasks[1].state, State::Asking(_)),
+        "the next asks the store anew"
+    );
+    let State::Asking(drive) = &world.tasks[1].state else {
+        return;
+    };
+    assert!(drive.claim.ttl == TTL);
+    world.serve_all();
+    world.nothing_is_left();
+}
+
+#[test]
+fn the_first_reason_of_a_loss_stays() {
+    let lease = Lease::new(mint(&SeededRandom::new(1)), grant(1, Moment::ZERO + TTL));
+    assert!(lease.lose(LostReason::Gone));
+    assert!(!lease.lose(LostReason::Expired));
+    let lost = lease.lost_at(Moment::FAR).expect("lost");
+    assert_eq!(lost.reason(), LostReason::Gone);
+}
