@@ -1,4 +1,45 @@
 //! Distributed locks with fencing tokens, honest validity and a lost-lock signal.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::backend::sqlite::Sqlite;
+//!
+//! # async fn example() -> fencepost::Result<()> {
+//! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! println!("mine, fence {}", guard.fence());
+//! guard.release().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a guard promises
+//! - *Exclusion while it is valid.* [`Guard::valid_for`] is counted from before the store was asked, less a margin, on a clock
+//!   that also runs while the machine sleeps. Belief here ends before the store lets anybody else in.
+//! - *A signal when it is lost.* [`Guard::lost`] completes, [`Guard::run`] drops the work, whatever the reason: a silent store, a
+//!   stopped process, a forced release.
+//! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks it refuses a holder that does not know yet
+//!   that it is late. Only that closes the gap between «I looked, it was valid» and the write.
+//! - *Nothing left behind.* Every future may be dropped at every await, every guard anywhere, with or without a runtime.
+//!
+//! # What it cannot promise
+//! A lock with a lease does not stop a process that was paused in the middle of a write. If two writers would do damage, let
+//! the resource check the fence. If the data lives in one database, a conditional update there may need no lock at all.
+//!
+//! # Waiting
+//! Tasks of one process that want one name stand in line, first come first served, with at most one request at the store, and
+//! hand the lock over to each other without a round trip, within [bounds](HandOver) that let other processes in. Across processes the
+//! store's own order holds; with [`LockerBuilder::without_hand_over`] it alone decides.
+//!
+//! # Features
+//! | feature | default | gives |
+//! |---|---|---|
+//! | `memory` | yes | [`backend::memory`]: locks inside one process |
+//! | `sqlite` | yes | [`backend::sqlite`]: locks shared by the processes of one machine, through a file |
+//! | `blocking` | no | `blocking`: the same API without async |
+//! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
+//! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
 
 pub mod backend;
 #[cfg(feature = "blocking")]
@@ -33,3 +74,8 @@ pub use guard::{Guard, ReleaseOutcome};
 pub use lease::{Lost, LostReason};
 pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, DEFAULT_TTL, Locker, LockerBuilder, MAX_TTL, MIN_TTL};
+
+/// The code in the README is compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

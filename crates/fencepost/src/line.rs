@@ -381,3 +381,6 @@ impl<W> Line<W> {
         refused
     }
 }
+
+#[cfg(test)]
+mod simulation;

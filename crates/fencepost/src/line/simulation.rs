@@ -172,19 +172,24 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive { process, manner } => self.arrive(process, manner),
-            Event::Cancel { which } => self
-                .pick(which, |_| true)
-                .map_or((), |task| self.cancel(task)),
+            Event::Cancel { which } => {
+                if let Some(task) = self.pick(which, |_| true) {
+                    self.cancel(task);
+                }
+            }
             Event::StoreWorks => self.store.work(self.now),
             Event::Answer { which } => self.answer(which),
             Event::Fail { which } => {
                 let asking = |state: &State| matches!(state, State::Asking(_));
-                self.pick(which, asking).map_or((), |task| self.fail(task));
+                if let Some(task) = self.pick(which, asking) {
+                    self.fail(task);
+                }
             }
             Event::Finish { which } => {
                 let holding = |state: &State| matches!(state, State::Holding(_));
-                self.pick(which, holding)
-                    .map_or((), |task| self.finish(task));
+                if let Some(task) = self.pick(which, holding) {
+                    self.finish(task);
+                }
             }
             Event::Renew { which } => self.renew(which),
             Event::Pass { ms } => {

@@ -1,0 +1,114 @@
+//! The blocking twin, on ordinary threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fencepost::backend::memory::Memory;
+use fencepost::backend::sqlite::Sqlite;
+use fencepost::blocking::Locker;
+use fencepost::{Backend, ErrorKind, LostReason, ReleaseOutcome};
+
+fn locker(store: Arc<dyn Backend>, ttl: Duration) -> Locker {
+    Locker::new(fencepost::Locker::builder(store).ttl(ttl)).expect("valid settings")
+}
+
+#[test]
+fn threads_exclude_each_other() {
+    let locker = locker(Arc::new(Memory::new()), Duration::from_secs(60));
+    let counter = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..250 {
+                    let guard = locker.acquire("counter").expect("an answer");
+                    let seen = counter.load(Ordering::Relaxed);
+                    std::thread::yield_now();
+                    counter.store(seen + 1, Ordering::Relaxed);
+                    drop(guard);
+                }
+            });
+        }
+    });
+    assert_eq!(counter.load(Ordering::Relaxed), 1_000);
+}
+
+#[test]
+fn dropping_everything_gives_everything_back() {
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let rival = locker(store.clone(), Duration::from_secs(60));
+    for _ in 0..50 {
+        let short_lived = locker(store.clone(), Duration::from_secs(60));
+        let guard = short_lived.acquire("a").expect("an answer");
+        assert!(rival.try_acquire("a").expect("an answer").is_none());
+        drop(guard);
+        drop(short_lived);
+        let free = rival.try_acquire("a").expect("an answer");
+        assert!(free.is_some(), "given back before the last handle was gone");
+    }
+}
+
+#[test]
+fn a_guard_is_kept_alive_while_its_thread_works() {
+    let ttl = Duration::from_millis(500);
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let (mine, rival) = (locker(store.clone(), ttl), locker(store, ttl));
+    let guard = mine.acquire("a").expect("an answer");
+    let got = rival.acquire_within("a", ttl * 4).expect("an answer");
+    assert!(got.is_none() || guard.is_lost());
+    guard.extend(Duration::from_secs(30)).expect("still held");
+    assert!(guard.valid_for() > Duration::from_secs(20));
+    assert!(
+        guard
+            .lost_within(Duration::from_millis(1))
+            .expect("an answer")
+            .is_none()
+    );
+    let inner = guard.reenter();
+    assert!(matches!(guard.release(), ReleaseOutcome::StillHeld));
+    assert!(inner.release().is_released());
+}
+
+#[test]
+fn a_loss_is_told() {
+    let settings = fencepost::Locker::builder(Arc::new(Memory::new()));
+    let settings = settings.ttl(Duration::from_millis(50)).keep_alive(false);
+    let locker = Locker::new(settings).expect("valid settings");
+    let guard = locker.acquire("a").expect("an answer");
+    let lost = guard
+        .lost_within(Duration::from_secs(20))
+        .expect("an answer");
+    assert_eq!(lost.expect("within the time").reason(), LostReason::Expired);
+    assert!(guard.is_lost());
+}
+
+#[test]
+fn a_shutdown_ends_it() {
+    let locker = locker(Arc::new(Memory::new()), Duration::from_secs(60));
+    let guard = locker.acquire("a").expect("an answer");
+    locker.shutdown().expect("outside a runtime");
+    assert!(guard.is_lost());
+    assert_eq!(
+        locker.acquire("a").expect_err("closed").kind(),
+        ErrorKind::Closed
+    );
+}
+
+#[tokio::test]
+async fn inside_a_runtime_there_is_an_error_not_a_panic() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = Sqlite::open(folder.path().join("locks.db"))
+        .await
+        .expect("a new file");
+    let locker = locker(Arc::new(store), Duration::from_secs(60));
+    let error = locker.acquire("a").expect_err("inside a runtime");
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+    let thread = {
+        let locker = locker.clone();
+        std::thread::spawn(move || locker.acquire("a").expect("an answer"))
+    };
+    let guard = thread.join().expect("no panic");
+    // Both may be dropped here, too.
+    drop(guard);
+    drop(locker);
+}

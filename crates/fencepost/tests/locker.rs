@@ -1,0 +1,574 @@
+//! The locker on made-up time and a store that fails when told to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use fencepost::backend::memory::Memory;
+use fencepost::testing::{FakeClock, Fault, FlakyStore};
+use fencepost::{
+    Backend, BoxFuture, Capabilities, Claim, Effect, ErrorKind, Fence, Grant, Guard, HandOver,
+    LockName, Locker, LostReason, MAX_TTL, Operation, Record, Release, ReleaseOutcome, Renewal,
+    Result, Wait,
+};
+
+const TTL: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+struct Stage {
+    clock: Arc<FakeClock>,
+    store: Arc<FlakyStore>,
+    locker: Locker,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let clock = FakeClock::new();
+        let store = FlakyStore::new(Arc::new(Memory::with_clock(clock.clone())));
+        let locker = Locker::builder(store.clone())
+            .ttl(TTL)
+            .store_timeout(TIMEOUT);
+        Self {
+            locker: locker.build().expect("valid settings"),
+            clock,
+            store,
+        }
+    }
+
+    async fn take(&self, name: &str) -> Guard {
+        self.locker.acquire(name).await.expect("a free lock")
+    }
+
+    /// Moves the clock on in small steps and lets everybody act after each.
+    async fn pass(&self, time: Duration) {
+        let step = Duration::from_millis(50);
+        for _ in 0..time.as_millis() / step.as_millis() {
+            self.clock.advance(step);
+            settle().await;
+        }
+    }
+
+    /// Whether the store has a record of the lock, past all faults.
+    async fn is_free(&self, name: &str) -> bool {
+        let rival = Locker::new(self.store.clone());
+        let guard = rival.try_acquire(name).await.expect("an answer");
+        guard.is_some()
+    }
+}
+
+/// Lets every task run until none has anything left to do. One thread, and nothing here waits for anything real.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_kept_guard_stays_valid_for_hours() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    stage.pass(Duration::from_secs(600)).await;
+    assert!(!guard.is_lost());
+    // Renewed when a third has passed, so at least about two thirds are always left.
+    assert!(guard.valid_for() > TTL / 2, "{:?}", guard.valid_for());
+    assert!(guard.valid_for() < TTL);
+}
+
+#[tokio::test]
+async fn a_failed_renewal_is_no_loss_until_the_end_of_the_lease() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    stage.pass(Duration::from_secs(8)).await;
+    assert!(!guard.is_lost(), "the lease runs for ten seconds");
+    stage.store.heal();
+    stage.pass(Duration::from_secs(30)).await;
+    assert!(!guard.is_lost(), "renewed again in time");
+
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    stage.pass(TTL).await;
+    assert!(guard.is_lost());
+    let lost = guard.lost().await;
+    assert_eq!(lost.reason(), LostReason::Expired);
+    assert!(lost.failed_renewals() >= 3, "{lost:?}");
+    assert_eq!(
+        lost.last_error().expect("kept").kind(),
+        ErrorKind::Unavailable
+    );
+}
+
+#[tokio::test]
+async fn a_silent_store_does_not_keep_a_lock_alive() {
+    for fault in [Fault::Swallow, Fault::SwallowAnswer] {
+        let stage = Stage::new();
+        let guard = stage.take("a").await;
+        stage.store.fail_every(Operation::Renew, fault);
+        stage.pass(TTL).await;
+        assert!(guard.is_lost(), "{fault:?}");
+        assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+        assert!(matches!(guard.release().await, ReleaseOutcome::AlreadyLost));
+    }
+}
+
+#[tokio::test]
+async fn a_loss_tells_every_holder_and_every_listener() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    let inner = guard.reenter();
+    let listeners: Vec<_> = [guard.reenter(), guard.reenter()]
+        .map(|guard| tokio::spawn(async move { guard.lost().await.reason() }))
+        .into();
+    settle().await;
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    stage.pass(TTL).await;
+    assert!(guard.is_lost() && inner.is_lost());
+    for listener in listeners {
+        assert_eq!(listener.await.expect("no panic"), LostReason::Expired);
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_slept_takes_no_further_step() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    let steps = Arc::new(AtomicU32::new(0));
+    let bell = Arc::new(tokio::sync::Notify::new());
+    let work = {
+        let (steps, bell) = (steps.clone(), bell.clone());
+        async move {
+            loop {
+                steps.fetch_add(1, Ordering::Relaxed);
+                bell.notified().await;
+            }
+        }
+    };
+    let running = tokio::spawn(async move {
+        guard
+            .run(work)
+            .await
+            .map(|()| ())
+            .expect_err("lost")
+            .reason()
+    });
+    settle().await;
+    bell.notify_one();
+    settle().await;
+    assert_eq!(steps.load(Ordering::Relaxed), 2);
+    // The clock jumps, as after a suspend, and the work is woken before any timer is.
+    bell.notify_one();
+    stage.clock.advance(TTL);
+    assert_eq!(running.await.expect("no panic"), LostReason::Expired);
+    assert_eq!(
+        steps.load(Ordering::Relaxed),
+        2,
+        "a step after the end of the lease"
+    );
+}
+
+#[tokio::test]
+async fn work_that_ends_after_the_lease_is_reported_as_lost() {
+    let stage = Stage::new();
+    let guard = stage.take("a").await;
+    let clock = stage.clock.clone();
+    let result = guard.run(async move { clock.advance(TTL) }).await;
+    assert_eq!(result.expect_err("lost").reason(), LostReason::Expired);
+}
+
+#[tokio::test]
+async fn the_next_in_line_asks_anew_when_a_lease_is_lost() {
+    let stage = Stage::new();
+    let stale = stage.take("a").await;
+    let next = tokio::spawn({
+        let locker = stage.locker.clone();
+        async move { locker.acquire("a").await }
+    });
+    settle().await;
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    stage.pass(TTL).await;
+    stage.store.heal();
+    let next = next.await.expect("no panic").expect("an answer");
+    assert!(stale.is_lost() && !next.is_lost());
+    assert!(next.fence() > stale.fence());
+    assert!(matches!(stale.release().await, ReleaseOutcome::AlreadyLost));
+    assert!(!next.is_lost(), "a stale release touches nobody");
+    assert!(next.release().await.is_released());
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_no_lock() {
+    let stage = Stage::new();
+    for manner in ["try", "wait"] {
+        stage.store.fail_next(Operation::Acquire, Fault::LoseAnswer);
+        let answer = match manner {
+            "try" => stage.locker.try_acquire("a").await,
+            _ => stage.locker.acquire("a").await.map(Some),
+        };
+        let error = answer.expect_err("the answer was lost");
+        assert_eq!(
+            (error.kind(), error.effect()),
+            (ErrorKind::Unavailable, Effect::Maybe)
+        );
+        settle().await;
+        assert!(
+            stage.is_free("a").await,
+            "{manner}: what was granted has been given back"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_is_an_error_in_time() {
+    for fault in [Fault::Swallow, Fault::SwallowAnswer] {
+        let stage = Stage::new();
+        stage.store.fail_next(Operation::Acquire, fault);
+        let patient = tokio::spawn({
+            let locker = stage.locker.clone();
+            async move { locker.acquire("a").await }
+        });
+        settle().await;
+        // Stands behind the patient one, in the local line.
+        let hasty = tokio::spawn({
+            let locker = stage.locker.clone();
+            async move { locker.acquire_within("a", Duration::from_secs(1)).await }
+        });
+        settle().await;
+        stage.pass(Duration::from_secs(1)).await;
+        assert!(hasty.is_finished(), "{fault:?}: within its own patience");
+        let error = hasty
+            .await
+            .expect("no panic")
+            .expect_err("the store was never heard");
+        assert_eq!(
+            (error.kind(), error.effect()),
+            (ErrorKind::Timeout, Effect::Maybe)
+        );
+        assert!(!patient.is_finished());
+        stage.pass(TIMEOUT).await;
+        let error = patient
+            .await
+            .expect("no panic")
+            .expect_err("the store was never heard");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        settle().await;
+        assert!(stage.is_free("a").await, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failing_store_fails_the_whole_line_at_once() {
+    let stage = Stage::new();
+    stage.store.fail_next(Operation::Acquire, Fault::Swallow);
+    let tasks: Vec<_> = (0..100)
+        .map(|_| {
+            let locker = stage.locker.clone();
+            tokio::spawn(async move { locker.acquire("a").await })
+        })
+        .collect();
+    settle().await;
+    stage.pass(TIMEOUT).await;
+    for task in tasks {
+        assert!(task.is_finished(), "not one timeout after another");
+        let error = task.await.expect("no panic").expect_err("the store failed");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+    }
+    assert!(stage.is_free("a").await);
+}
+
+#[tokio::test]
+async fn an_unconfirmed_release_goes_on_in_the_background() {
+    for fault in [Fault::Refuse, Fault::LoseAnswer] {
+        let stage = Stage::new();
+        let guard = stage.take("a").await;
+        stage.store.fail_next(Operation::Release, fault);
+        assert!(
+            matches!(guard.release().await, ReleaseOutcome::Unknown(_)),
+            "{fault:?}"
+        );
+        settle().await;
+        assert!(stage.is_free("a").await, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_guard_is_released_when_the_store_is_back() {
+    let stage = Stage::new();
+    stage.store.fail_every(Operation::Release, Fault::Refuse);
+    drop(stage.take("a").await);
+    stage.pass(Duration::from_secs(2)).await;
+    assert!(!stage.is_free("a").await);
+    stage.store.heal();
+    stage.pass(Duration::from_secs(2)).await;
+    assert!(stage.is_free("a").await, "long before the end of its TTL");
+}
+
+#[tokio::test]
+async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
+    // The store grants, the answer takes longer than the lease: asked again, the store extends the same lease.
+    let clock = FakeClock::new();
+    let late = Arc::new(LateOnce {
+        inner: Memory::with_clock(clock.clone()),
+        clock: clock.clone(),
+        late_answers: AtomicU32::new(1),
+    });
+    let locker = Locker::builder(late.clone())
+        .ttl(TTL)
+        .build()
+        .expect("valid settings");
+    let guard = locker.acquire("a").await.expect("an answer");
+    assert!(!guard.is_lost() && guard.valid_for() > TTL / 2);
+    drop(guard);
+
+    // A store that is always slower than the TTL is reported, not asked for ever.
+    late.late_answers.store(u32::MAX, Ordering::Relaxed);
+    let error = locker
+        .acquire("b")
+        .await
+        .expect_err("every grant came too late");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+/// Lets the lease pass before it answers.
+#[derive(Debug)]
+struct LateOnce {
+    inner: Memory,
+    clock: Arc<FakeClock>,
+    late_answers: AtomicU32,
+}
+
+impl Backend for LateOnce {
+    fn store(&self) -> &'static str {
+        "late"
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn clock(&self) -> Arc<dyn fencepost::Clock> {
+        self.clock.clone()
+    }
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(async move {
+            let answer = self.inner.try_acquire(claim).await;
+            let left = self.late_answers.load(Ordering::Relaxed);
+            if left > 0 {
+                self.late_answers.store(left - 1, Ordering::Relaxed);
+                self.clock.advance(TTL);
+            }
+            answer
+        })
+    }
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        self.inner.renew(claims)
+    }
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        self.inner.release(claim)
+    }
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        self.inner.inspect(name)
+    }
+}
+
+/// Grants with an epoch of its choice.
+#[derive(Debug)]
+struct Worn {
+    inner: Memory,
+    epoch: u64,
+}
+
+impl Backend for Worn {
+    fn store(&self) -> &'static str {
+        "worn"
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(async move {
+            let grant = self.inner.try_acquire(claim).await?;
+            let epoch = self.epoch;
+            Ok(grant.map(|grant| Grant { epoch, ..grant }))
+        })
+    }
+    fn acquire<'a>(&'a self, claim: &'a Claim, _: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(async move { Ok(self.try_acquire(claim).await?.expect("free")) })
+    }
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        self.inner.renew(claims)
+    }
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        self.inner.release(claim)
+    }
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        self.inner.inspect(name)
+    }
+}
+
+#[tokio::test]
+async fn a_fence_that_would_wrap_around_is_refused() {
+    for (epoch, fits) in [
+        (Fence::EPOCH_END - 1, true),
+        (Fence::EPOCH_END, false),
+        (u64::MAX, false),
+    ] {
+        let inner = Memory::new();
+        let store = Arc::new(Worn { inner, epoch });
+        let locker = Locker::new(store.clone());
+        match locker.acquire("a").await {
+            Ok(guard) => assert!(fits && guard.fence().epoch() == epoch),
+            Err(error) => assert!(!fits && error.kind() == ErrorKind::FenceExhausted),
+        }
+        let name = LockName::new("a").expect("a valid name");
+        let mut left = store.inspect(&name).await.expect("an answer");
+        for _ in 0..1_000 {
+            settle().await;
+            left = store.inspect(&name).await.expect("an answer");
+        }
+        assert_eq!(left, None, "the unusable grant was given back");
+    }
+}
+
+#[tokio::test]
+async fn settings_out_of_range_are_refused_with_the_range() {
+    let year = Duration::from_secs(365 * 24 * 60 * 60);
+    for ttl in [
+        Duration::ZERO,
+        Duration::from_millis(1),
+        year,
+        Duration::MAX,
+    ] {
+        let error = Locker::builder(Arc::new(Memory::new())).ttl(ttl).build();
+        let error = error.expect_err("out of range");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("20ms to 24 h"), "{error}");
+    }
+    assert!(
+        Locker::builder(Arc::new(Memory::new()))
+            .ttl(MAX_TTL)
+            .build()
+            .is_ok()
+    );
+    let builder = Locker::builder(Arc::new(Memory::new())).store_timeout(Duration::ZERO);
+    assert!(builder.build().is_err());
+    assert!(
+        Locker::builder(Arc::new(Memory::new()))
+            .label("a\nb")
+            .build()
+            .is_err()
+    );
+    let locker = Locker::new(Arc::new(Memory::new()));
+    for name in ["", "a\0b", "a\nb", &"x".repeat(10_000)] {
+        let error = locker.acquire(name).await.expect_err("not a name");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+}
+
+#[tokio::test]
+async fn a_hold_moves_between_tasks_and_threads() {
+    fn can_move<T: Send + Sync + 'static>(value: T) -> T {
+        value
+    }
+    let stage = Stage::new();
+    let guard = can_move(stage.take("a").await);
+    let guard = tokio::spawn(async move { guard }).await.expect("no panic");
+    let guard = std::thread::spawn(move || guard).join().expect("no panic");
+    assert!(!guard.is_lost());
+    // Dropped where there is no runtime at all.
+    std::thread::spawn(move || drop(guard))
+        .join()
+        .expect("no panic");
+    settle().await;
+    assert!(stage.is_free("a").await);
+}
+
+#[tokio::test]
+async fn a_try_that_meets_another_attempt_waits_for_its_answer() {
+    let stage = Stage::new();
+    stage.store.fail_next(Operation::Acquire, Fault::Swallow);
+    let mut first = Box::pin(stage.locker.try_acquire("a"));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let mut second = Box::pin(stage.locker.try_acquire("a"));
+    assert!(
+        futures_util::poll!(&mut second).is_pending(),
+        "not refused because of a mere attempt"
+    );
+    drop(first);
+    let guard = second.await.expect("an answer");
+    assert!(guard.is_some(), "the attempt before it was given up");
+    assert!(
+        stage
+            .locker
+            .try_acquire("a")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn the_bound_of_hand_over_in_time_is_kept() {
+    let clock = FakeClock::new();
+    let store: Arc<dyn Backend> = Arc::new(Memory::with_clock(clock.clone()));
+    let bounds = HandOver::new().time(Duration::from_millis(50));
+    let locker = Locker::builder(store.clone())
+        .ttl(TTL)
+        .hand_over(bounds)
+        .build()
+        .expect("valid settings");
+    let mut epochs = Vec::new();
+    let mut guard = locker.acquire("a").await.expect("an answer");
+    for _ in 0..10 {
+        let mut next = Box::pin(locker.acquire("a"));
+        assert!(futures_util::poll!(&mut next).is_pending());
+        clock.advance(Duration::from_millis(20));
+        epochs.push(guard.fence().epoch());
+        drop(guard);
+        guard = next.await.expect("an answer");
+    }
+    // Handed over after 20 and 40 ms, back to the store after 60.
+    let under_one_lease = epochs.chunk_by(|a, b| a == b).map(<[u64]>::len);
+    assert_eq!(under_one_lease.collect::<Vec<_>>(), [3, 3, 3, 1]);
+}
+
+#[test]
+fn outside_a_runtime_there_is_an_error_not_a_panic() {
+    let locker = Locker::new(Arc::new(Memory::new()));
+    let answer = futures_util::FutureExt::now_or_never(locker.try_acquire("a"));
+    let error = answer.expect("at once").expect_err("no runtime");
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+}
+
+#[test]
+fn a_new_runtime_takes_over_from_one_that_ended() {
+    let runtime = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.expect("a runtime")
+    };
+    let stage = Stage::new();
+    let first = runtime();
+    let kept = first.block_on(stage.take("kept"));
+    let left = first.block_on(stage.take("left"));
+    first.shutdown_timeout(Duration::from_secs(5));
+    // Nobody is there to release it now: neither a panic nor a wait, and the TTL ends it.
+    drop(left);
+    runtime().block_on(async {
+        let mut again = Box::pin(stage.locker.acquire("left"));
+        assert!(futures_util::poll!(&mut again).is_pending());
+        // The new housekeeper renews what the old one left.
+        let mut waited = Duration::ZERO;
+        let again = loop {
+            if let std::task::Poll::Ready(guard) = futures_util::poll!(&mut again) {
+                break guard.expect("an answer");
+            }
+            stage.pass(Duration::from_millis(500)).await;
+            waited += Duration::from_millis(500);
+            assert!(waited <= TTL * 2, "left for ever");
+        };
+        assert!(
+            waited >= TTL - Duration::from_millis(500),
+            "nobody released it earlier"
+        );
+        stage.pass(TTL * 3).await;
+        assert!(!kept.is_lost() && !again.is_lost());
+    });
+}
