@@ -142,14 +142,7 @@ async fn a_machine_that_slept_takes_no_further_step() {
             }
         }
     };
-    let running = tokio::spawn(async move {
-        guard
-            .run(work)
-            .await
-            .map(|()| ())
-            .expect_err("lost")
-            .reason()
-    });
+    let running = tokio::spawn(async move { guard.run(work).await.expect_err("lost").reason() });
     settle().await;
     bell.notify_one();
     settle().await;
