@@ -4,9 +4,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
-use fencepost::{Backend, Claim, Release, Wait};
+use fencepost::{Backend, Claim, ErrorKind, Release, Wait};
 
-use crate::support::{LONG, Place, claim, take, wait_for};
+use crate::support::{LONG, Place, claim, take, until, wait_for};
 
 /// Polls `future` `times` times, each time when it asks to be polled, then drops it. `None`: it was not ready by then.
 async fn polled<T>(times: u32, future: impl Future<Output = T>) -> Option<T> {
@@ -91,6 +91,34 @@ async fn dropping_at_any_time_and_asking_again_never_gives_two_leases() {
         assert_eq!(a.release(&mine).await.unwrap(), Release::Freed);
         assert_eq!(place.rows(), (0, 0));
     }
+}
+
+#[tokio::test]
+async fn a_claim_released_or_asked_again_elsewhere_stops_waiting() {
+    let place = Place::new();
+    let store = place.open().await;
+    let (held, waiter) = (claim("one", LONG), claim("one", LONG));
+    take(&store, &held).await;
+    let waits = [Wait::default(), Wait::default()];
+    let (first, second, ()) = tokio::join!(
+        store.acquire(&waiter, &waits[0]),
+        async {
+            until(async || waits[0].was_heard()).await;
+            store.acquire(&waiter, &waits[1]).await
+        },
+        async {
+            until(async || waits[1].was_heard()).await;
+            assert_eq!(place.rows(), (1, 1), "one place for one owner");
+            assert_eq!(store.release(&waiter).await.unwrap(), Release::NotHeld);
+        }
+    );
+    assert_eq!(first.unwrap_err().kind(), ErrorKind::InvalidInput);
+    let error = second.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sqlite: acquire: the claim was released while it waited"
+    );
+    assert_eq!(place.rows(), (1, 0));
 }
 
 /// Contenders that lose patience at random moments, for some time, on few names.

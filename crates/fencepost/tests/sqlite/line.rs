@@ -208,21 +208,6 @@ async fn waiting_writes_nothing() {
 }
 
 #[tokio::test]
-async fn an_instance_that_ends_takes_its_waiters_out_of_the_line() {
-    let place = Place::new();
-    let (a, b) = (place.open().await, place.open().await);
-    let held = claim("one", LONG);
-    take(&a, &held).await;
-    stand_and_freeze(&b, &claim("one", LONG)).await;
-    // The look that would notice the dropped future may or may not come first: both must end well.
-    drop(b);
-    a.release(&held).await.unwrap();
-    until(async || a.try_acquire(&held).await.unwrap().is_some()).await;
-    a.release(&held).await.unwrap();
-    assert_eq!(place.rows(), (0, 0));
-}
-
-#[tokio::test]
 async fn names_of_long_dead_holders_are_forgotten() {
     let place = Place::new();
     let store = place.open().await;
@@ -237,19 +222,15 @@ async fn names_of_long_dead_holders_are_forgotten() {
     take(&store, &alive).await;
     drop(place.open().await);
     assert_eq!(place.rows(), (4, 0), "too young");
+    // Two hours before the boot, because the machine may have been booted a minute ago.
     place
         .sql()
         .execute(
-            "UPDATE fencepost_lock SET expires_ns = 0 WHERE name LIKE 'order %'",
+            "UPDATE fencepost_lock SET expires_ns = -7200000000000 WHERE name LIKE 'order %'",
             [],
         )
         .unwrap();
     drop(place.open().await);
-    // A machine that was booted less than an hour ago has no lease that old.
-    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
-    let uptime_s: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
-    if uptime_s > 3700.0 {
-        assert_eq!(place.rows(), (1, 0));
-    }
+    assert_eq!(place.rows(), (1, 0));
     store.release(&alive).await.unwrap();
 }

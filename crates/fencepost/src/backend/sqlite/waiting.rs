@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::STORE;
 use super::database::Store;
 use super::lease::{Answer, Line, Otherwise};
 use crate::claim::{Claim, Grant, LockName};
@@ -14,6 +15,10 @@ use crate::random::{Random, SystemRandom};
 
 /// How long a look waits for other programs: a look that fails is simply repeated.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Why a wait ends without the lock although its future still listens: the caller used one claim twice at once.
+pub(super) const ASKED_AGAIN: &str = "the same claim was asked for again while this one waited";
+pub(super) const RELEASED: &str = "the claim was released while it waited";
 
 /// One claim that waits.
 #[derive(Debug)]
@@ -56,16 +61,21 @@ impl Waiting {
 
     /// Lets one more wait.
     pub(super) fn add(&mut self, waiter: Waiter, due: Moment) {
-        self.forget(&waiter.claim);
+        self.end(&waiter.claim, ASKED_AGAIN);
         self.waiters.push(waiter);
         self.next_due = self.next_due.min(due);
         self.next_look = self.next_look.min(look_after(BootClock.now()));
     }
 
-    /// Ends the wait of this owner, if it waits, without a reply.
-    pub(super) fn forget(&mut self, claim: &Claim) {
-        self.waiters
-            .retain(|waiter| waiter.claim.owner != claim.owner || waiter.claim.name != claim.name);
+    /// Ends the wait of this owner, if it waits. Usually its future was dropped before.
+    pub(super) fn end(&mut self, claim: &Claim, why: &'static str) {
+        let is_it = |waiter: &mut Waiter| {
+            waiter.claim.owner == claim.owner && waiter.claim.name == claim.name
+        };
+        for waiter in self.waiters.extract_if(.., is_it) {
+            let error = Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, why);
+            let _ = waiter.reply.send(Err(error));
+        }
     }
 
     /// Says that this process has changed the file, which `data_version` does not show to itself.
@@ -187,15 +197,6 @@ impl Waiting {
             tracing::warn!(%error, "cannot look after waiting claims; trying again");
         }
     }
-
-    /// Takes everybody out of the line: nobody is left who could ask for an answer.
-    pub(super) fn leave_all(self, store: &mut Store) {
-        for waiter in self.waiters {
-            if let Err(error) = leave(store, &waiter.claim) {
-                tracing::debug!(%error, name = %waiter.claim.name, "a ticket stays until its window has passed");
-            }
-        }
-    }
 }
 
 fn passes(error: &Error) -> bool {
@@ -222,4 +223,68 @@ fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
 fn look_after(now: Moment) -> Moment {
     const LEAST: Duration = Duration::from_millis(2);
     now + LEAST + SystemRandom.up_to(LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::sqlite::database::Settings;
+    use crate::claim::OwnerId;
+
+    fn claim() -> Claim {
+        Claim {
+            name: LockName::new("one").unwrap(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: Duration::from_secs(60),
+            label: "test".into(),
+        }
+    }
+
+    #[test]
+    fn a_waiter_whose_turn_has_not_come_does_not_even_try_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locks.db");
+        let mut store = Store::open(Settings {
+            path: path.clone(),
+            busy_timeout: Duration::from_secs(5),
+            first_epoch: None,
+            boot: "test".to_owned(),
+        })
+        .unwrap();
+        let mut ask = |claim: &Claim| {
+            let wait = Otherwise::Wait { place: None };
+            let asked = store.run(Operation::Acquire, |database| {
+                Ok((database.ask(claim, wait)?, database.generation))
+            });
+            asked.unwrap()
+        };
+        assert!(matches!(ask(&claim()).0, Answer::Granted(_)));
+        let mut waiting = Waiting::new();
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            let claim = claim();
+            let (Answer::Refused { place, due }, generation) = ask(&claim) else {
+                panic!("the lock is taken");
+            };
+            let (reply, answer) = oneshot::channel();
+            answers.push(answer);
+            let waiter = Waiter {
+                claim,
+                reply,
+                ticket: place,
+                generation,
+            };
+            waiting.add(waiter, due);
+        }
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        waiting.look_soon();
+        waiting.look_if_due(&mut store);
+        assert!(
+            !waiting.is_troubled,
+            "somebody met the other program's lock"
+        );
+        assert_eq!(waiting.waiters.len(), 3);
+        assert!(waiting.next_due > BootClock.now() && waiting.next_due < Moment::FAR);
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::STORE;
 use super::database::{Settings, Store};
 use super::lease::{Answer, Otherwise};
-use super::waiting::{Waiter, Waiting};
+use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -93,7 +93,6 @@ impl Worker {
             }
             self.waiting.look_if_due(&mut self.store);
         }
-        self.waiting.leave_all(&mut self.store);
     }
 
     /// Sending an answer fails when its future was dropped, which is allowed at any time.
@@ -121,7 +120,7 @@ impl Worker {
                 let _ = reply.send(renewals);
             }
             Request::Release { claim, reply } => {
-                self.waiting.forget(&claim);
+                self.waiting.end(&claim, RELEASED);
                 let released = self
                     .store
                     .run(Operation::Release, |database| database.release(&claim));
@@ -156,7 +155,7 @@ impl Worker {
         self.waiting.changed_here();
         match answer {
             Ok((Answer::Granted(grant), _)) => {
-                self.waiting.forget(&claim);
+                self.waiting.end(&claim, ASKED_AGAIN);
                 let _ = reply.send(Ok(grant));
             }
             Ok((Answer::Refused { place, due }, generation)) => {
