@@ -210,6 +210,21 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
             .at(format_args!("sqlite: {message}"))
             .effect("none: the race did not take place"),
+        Stopped::TooManyFiles {
+            wanted,
+            allowed,
+            processes,
+        } => Fault::new(
+            exit::INTERNAL,
+            format!("{} processes are too many here", sale.concurrency),
+        )
+        .at(format_args!(
+            "open files: {wanted} are needed, {allowed} are allowed"
+        ))
+        .effect("none: no process was started")
+        .try_this(format_args!(
+            "ulimit -n {wanted}, or --concurrency={processes}"
+        )),
         Stopped::NotReady {
             who,
             what,

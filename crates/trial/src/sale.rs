@@ -145,6 +145,16 @@ pub enum Stopped {
     /// The store cannot be used.
     #[error("{0}")]
     Store(String),
+    /// The system does not let so many processes be spoken to.
+    #[error("{wanted} open files are needed, {allowed} are allowed")]
+    TooManyFiles {
+        /// Open files needed.
+        wanted: u64,
+        /// Open files allowed.
+        allowed: u64,
+        /// How many processes would do.
+        processes: u64,
+    },
     /// A process could not be started, or did not get ready.
     #[error("{who}: {what}")]
     NotReady {

@@ -211,8 +211,8 @@ pub fn again(seed: u64, ink: Ink) -> String {
     );
     ink.labelled(
         "again",
-        &format!("fencepost COLUMN --lock=ROW --seed {seed}, as in: {example}"),
-    )
+        &format!("fencepost COLUMN --lock=ROW --seed {seed}"),
+    ) + &ink.labelled("", &format!("as in: {example}"))
 }
 
 /// A finished trial on a line of its own, for a log.

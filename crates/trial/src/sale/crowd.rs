@@ -28,10 +28,12 @@ impl Crowd {
     pub(super) fn of(size: usize) -> Result<Self, Stopped> {
         let wanted = 3 * size as u64 + OTHER_FILES;
         allow_open_files(wanted).map_err(|allowed| {
-            let what = format!(
-                "{size} processes need {wanted} open files, and this system allows {allowed}"
-            );
-            not_ready("the lab".into(), what, Vec::new())
+            let processes = allowed.saturating_sub(OTHER_FILES) / 3;
+            Stopped::TooManyFiles {
+                wanted,
+                allowed,
+                processes,
+            }
         })?;
         let (feed, ears) = feed();
         Ok(Self {
