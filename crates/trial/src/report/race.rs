@@ -313,10 +313,7 @@ fn next(judged: &Judged, ink: Ink) -> String {
                 wait_ms: 20_000,
                 ..sale.clone()
             };
-            vec![(
-                command(&patient, sale.strategy.name),
-                "the same, everybody waits",
-            )]
+            vec![(command(&patient, sale.strategy.name), "everybody waits")]
         }
         (Claim::Exclusion, _) => vec![("fencepost run-all".into(), "everything in one matrix")],
     };
