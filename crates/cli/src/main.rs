@@ -1,2 +1,79 @@
-//! The command line.
-fn main() {}
+//! `fencepost`: distributed locks you can put on trial.
+//!
+//! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
+
+mod arguments;
+mod exit;
+mod fault;
+mod help;
+mod oversell;
+mod results;
+mod run_all;
+mod screen;
+mod usage;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use fencepost_rig::Interrupt;
+use fencepost_trial::{strategy, subject};
+
+use arguments::{Arguments, Command};
+use fault::Fault;
+use screen::Screen;
+
+fn main() -> ExitCode {
+    let typed: Vec<_> = std::env::args_os().collect();
+    let words: Vec<String> = typed
+        .iter()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(text) = help::requested(&words) {
+        return Screen::plain().finish(&text);
+    }
+    match Arguments::try_parse_from(typed) {
+        Ok(arguments) => run(arguments.command),
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => {
+            Screen::plain().finish(&error.to_string())
+        }
+        Err(error) => fault::report(&usage::explain(&error, &words)),
+    }
+}
+
+fn run(command: Command) -> ExitCode {
+    if let Command::Subject { lock } = command {
+        return serve(&lock);
+    }
+    let interrupt = match Interrupt::listen() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            return fault::report(
+                &Fault::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error),
+            );
+        }
+    };
+    let outcome = match command {
+        Command::Oversell(arguments) => oversell::run(arguments, interrupt),
+        Command::RunAll(arguments) => run_all::run(arguments, interrupt),
+        Command::Subject { .. } => Ok(ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|fault| fault::report(&fault))
+}
+
+/// The child role: buys as it is told on standard input.
+fn serve(lock: &str) -> ExitCode {
+    let Some(strategy) = strategy::find(lock) else {
+        return fault::report(&Fault::new(
+            exit::USAGE,
+            format!("there is no strategy '{lock}'"),
+        ));
+    };
+    match subject::serve(strategy, io::stdin().lock(), io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            fault::report(&Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error))
+        }
+    }
+}

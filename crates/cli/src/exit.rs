@@ -1,0 +1,23 @@
+//! Exit codes beside those of a verdict; the numbers of `sysexits.h` where it has one.
+
+/// The command line makes no sense.
+pub(crate) const USAGE: u8 = 64;
+/// The store cannot be used.
+pub(crate) const STORE: u8 = 69;
+/// The lab itself failed: a process could not be started, or did not get ready.
+pub(crate) const INTERNAL: u8 = 70;
+/// A file for the results cannot be opened.
+pub(crate) const CANNOT_CREATE: u8 = 73;
+/// Writing failed midway.
+pub(crate) const WRITE_FAILED: u8 = 74;
+
+/// Stopped by a signal: 130 for Ctrl-C.
+pub(crate) fn interrupted(signal: fencepost_rig::Signal) -> u8 {
+    128 + signal as u8
+}
+
+/// Every code and its meaning, for help: one line each.
+pub(crate) const LEGEND: &str =
+    "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
+  64 usage   69 store unreachable   70 the lab failed   73, 74 output   130 interrupted
+";

@@ -1,0 +1,190 @@
+//! What there is, and how to use it. Only what works is named.
+
+use fencepost_trial::strategy;
+
+use crate::exit;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commands, with a line each.
+pub(crate) const COMMANDS: [(&str, &str); 2] = [
+    (
+        "oversell",
+        "many buyers at once: is more sold than there is?",
+    ),
+    ("run-all", "every scenario with every strategy, one matrix"),
+];
+
+/// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
+pub(crate) fn requested(words: &[String]) -> Option<String> {
+    let Some(first) = words.first() else {
+        return Some(map());
+    };
+    let asks = |word: &String| word == "-h" || word == "--help";
+    let long = first == "help" || words.iter().any(|word| word == "--help");
+    if first != "help" && !words.iter().any(asks) {
+        return None;
+    }
+    let topic = words
+        .iter()
+        .find(|word| !word.starts_with('-') && *word != "help");
+    let (text, examples) = match topic.map(String::as_str) {
+        Some("oversell") => (oversell(), OVERSELL_EXAMPLES),
+        Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
+        None => (overview(), ""),
+        Some(_) if first == "help" => (overview(), ""),
+        // The parser says what is wrong with it.
+        Some(_) => return None,
+    };
+    Some(if long { text + examples } else { text })
+}
+
+fn map() -> String {
+    let names = COMMANDS.map(|(name, _)| name).join("   ");
+    format!(
+        "\
+fencepost {VERSION}   distributed locks you can put on trial
+
+  Three to try first. They need no server, end in seconds, and leave nothing behind.
+    fencepost oversell --lock=none      50 buyers, 1 unit, no lock: see it go wrong
+    fencepost oversell --lock=safe      the same race with a lock
+    fencepost run-all                   every strategy, one matrix
+
+  try locks    {names}
+  fencepost COMMAND --help for flags and examples
+"
+    )
+}
+
+fn overview() -> String {
+    let mut commands = String::new();
+    for (index, (name, what)) in COMMANDS.iter().enumerate() {
+        let heading = if index == 0 { "Try locks" } else { "" };
+        commands.push_str(&format!("{heading:<12} {name:<10} {what}\n"));
+    }
+    format!(
+        "\
+Distributed locks you can put on trial: real processes, a verdict with evidence.
+Usage: fencepost COMMAND [OPTIONS]
+
+{commands}
+Options for every command
+  --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
+  --json          one JSON document on stdout instead of the report
+  -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
+Exit codes
+{}",
+        exit::LEGEND
+    )
+}
+
+const EVERY_COMMAND: &str =
+    "  --store sqlite   --json   -q, --quiet   --color auto|always|never   --ascii\n";
+
+fn oversell() -> String {
+    let strategies = strategy::ALL.len();
+    format!(
+        "\
+Many processes buy from one stock at once. BROKEN: sold too many, or stock and orders disagree.
+Usage: fencepost oversell [OPTIONS]
+
+  --lock NAME         strategy; --lock help lists all {strategies}, a line each  [default: none]
+  --all               every strategy, side by side
+  --stock N           units at the start, 0 to 1,000,000              [default: 1]
+  --concurrency N     processes, 1 to 1,000                           [default: 50]
+  --delay µS          work between reading and writing the stock      [default: 5000]
+  --wait MS           queue this long for the lock; 0 = one attempt   [default: 0]
+  --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
+  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+{EVERY_COMMAND}"
+    )
+}
+
+const OVERSELL_EXAMPLES: &str = "\
+Examples
+  fencepost oversell --lock=none --stock=1 --concurrency=10     see the race
+  fencepost oversell --lock=safe --wait 20000 --stock=50        sell all of it, exactly
+  fencepost oversell --all --json | jq -r '.runs[] | .strategy + \" \" + .verdict.outcome'
+";
+
+const RUN_ALL: &str = "\
+Every scenario with every strategy, one matrix. Exit 0: every cell is as expected.
+Usage: fencepost run-all [OPTIONS]
+
+  --output DIR        one JSON report and one history for each trial; made if it is not there
+  --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
+";
+
+const RUN_ALL_EXAMPLES: &str = "\
+Examples
+  fencepost run-all
+  fencepost run-all --output results --seed 7041
+";
+
+/// `--lock help`: every strategy, a line each.
+pub(crate) fn strategies() -> String {
+    let mut text = String::new();
+    let mut group = None;
+    for strategy in strategy::ALL {
+        if group.replace(strategy.group) != Some(strategy.group) {
+            text.push_str(&format!("  {}\n", strategy.group.heading()));
+        }
+        text.push_str(&format!("  {:<15}  {}\n", strategy.name, strategy.summary));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Option<String> {
+        requested(
+            &line
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn help_is_found_wherever_it_is_asked_for() {
+        assert!(asked("").unwrap().starts_with("fencepost 0."));
+        assert!(
+            asked("--help")
+                .unwrap()
+                .contains("Usage: fencepost COMMAND")
+        );
+        assert_eq!(asked("help oversell"), asked("oversell --stock 3 --help"));
+        assert_eq!(asked("oversell --stock 3"), None);
+        assert_eq!(
+            asked("oversel --help"),
+            None,
+            "a misspelt command is told so"
+        );
+    }
+
+    #[test]
+    fn short_help_is_the_same_without_examples() {
+        let (short, long) = (
+            asked("oversell -h").unwrap(),
+            asked("oversell --help").unwrap(),
+        );
+        assert!(
+            long.starts_with(&short) && long.contains("Examples") && !short.contains("Examples")
+        );
+    }
+
+    #[test]
+    fn help_fits_the_screen() {
+        for text in
+            ["", "--help", "oversell --help", "run-all --help"].map(|line| asked(line).unwrap())
+        {
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 100),
+                "{text}"
+            );
+        }
+        assert!(strategies().lines().all(|line| line.chars().count() <= 100));
+    }
+}

@@ -1,0 +1,264 @@
+//! `fencepost oversell`: one race, or every strategy in the same race.
+
+use std::fs::File;
+use std::io::{Write, stderr};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::facts::{Attempt, Facts};
+use fencepost_trial::report::race::{self, Columns};
+use fencepost_trial::report::{Judged, json, table};
+use fencepost_trial::sale::{self, Sale, Stopped, Watch};
+use fencepost_trial::{strategy, verdict};
+
+use crate::arguments::{Lock, Oversell, Store, random_seed};
+use crate::exit;
+use crate::fault::{Fault, system_words};
+use crate::help;
+use crate::results::{Results, open_history};
+use crate::screen::Screen;
+
+/// Runs the command.
+pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let Lock::Strategy(strategy) = arguments.lock else {
+        return Ok(arguments.common.screen().finish(&help::strategies()));
+    };
+    let Store::Sqlite = arguments.common.store;
+    let sale = Sale {
+        strategy,
+        stock: arguments.stock,
+        concurrency: arguments.concurrency,
+        delay_us: arguments.delay,
+        wait_ms: arguments.wait,
+        seed: arguments.seed.unwrap_or_else(random_seed),
+    };
+    if arguments.output.is_some() && arguments.output == arguments.history {
+        let same = Fault::new(exit::USAGE, "--output and --history name the same file");
+        return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
+    }
+    let output = arguments
+        .output
+        .as_deref()
+        .map(|path| Results::open("--output", path))
+        .transpose()?;
+    if arguments.all {
+        all(&arguments, &sale, output, interrupt)
+    } else {
+        one(&arguments, &sale, output, interrupt)
+    }
+}
+
+fn one(
+    arguments: &Oversell,
+    sale: &Sale,
+    output: Option<Results>,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
+    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let history = arguments.history.as_deref();
+    let file = history
+        .map(|path| open_history("--history", path))
+        .transpose()?;
+    let mut screen = arguments.common.screen();
+    let ink = screen.ink;
+    if !json {
+        screen.print(&format!("{}\n", race::title(sale)));
+    }
+    let columns = (!json && !quiet).then(|| Columns::of(sale, ink));
+    let mut watch = Viewer {
+        screen: &mut screen,
+        columns,
+        begun: false,
+    };
+    let judged = hold(sale, file, &mut watch, interrupt)
+        .map_err(|stopped| explain(&stopped, sale, history))?;
+    if json {
+        screen.print_json(&json::report(&judged));
+    } else {
+        let gap = if quiet { "" } else { "\n" };
+        let figures = race::figures(&judged, ink);
+        screen.print(&format!(
+            "{gap}{figures}\n{}",
+            race::verdict(&judged, quiet, ink)
+        ));
+    }
+    if let Some(output) = output {
+        output.fill(&json::report(&judged))?;
+    }
+    Ok(screen.end(judged.verdict.outcome.exit_code()))
+}
+
+fn all(
+    arguments: &Oversell,
+    sale: &Sale,
+    output: Option<Results>,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
+    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let mut screen = arguments.common.screen();
+    if !json {
+        screen.print(&format!("{}\n", table::all_title(sale)));
+    }
+    let mut runs = Vec::new();
+    for strategy in strategy::ALL {
+        let sale = Sale {
+            strategy,
+            ..sale.clone()
+        };
+        let mut watch = Viewer {
+            screen: &mut screen,
+            columns: None,
+            begun: false,
+        };
+        let judged = hold(&sale, None, &mut watch, interrupt);
+        runs.push(judged.map_err(|stopped| explain(&stopped, &sale, None))?);
+    }
+    if json {
+        screen.print_json(&json::reports(&runs));
+    } else {
+        let text = table::all(&runs, quiet, screen.ink);
+        screen.print(&text);
+    }
+    if let Some(output) = output {
+        output.fill(&json::reports(&runs))?;
+    }
+    Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
+}
+
+/// Runs a sale with processes of this program, and judges it.
+pub(crate) fn hold(
+    sale: &Sale,
+    file: Option<File>,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<Judged, Stopped> {
+    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+        who: "the lab".into(),
+        what: format!("cannot find its own program: {error}"),
+        last_words: Vec::new(),
+    })?;
+    let lock = format!("--lock={}", sale.strategy.name);
+    let subject = || {
+        let mut command = Command::new(&program);
+        command.arg("subject").arg(&lock);
+        command
+    };
+    let history = sale::run(sale, &subject, file, watch, interrupt)?;
+    let facts = Facts::of(&history.events);
+    let verdict = verdict::judge(&history.header, &facts);
+    Ok(Judged {
+        sale: sale.clone(),
+        header: history.header,
+        facts,
+        verdict,
+    })
+}
+
+/// Shows a race while it runs.
+pub(crate) struct Viewer<'a> {
+    pub(crate) screen: &'a mut Screen,
+    /// How to show answers, if they are shown.
+    pub(crate) columns: Option<Columns>,
+    pub(crate) begun: bool,
+}
+
+impl Watch for Viewer<'_> {
+    fn starting(&mut self, ready: usize, of: usize) {
+        self.screen
+            .suspense(&format!("  {ready} of {of} processes are ready"));
+    }
+
+    fn answered(&mut self, attempt: &Attempt, sold: i64) {
+        let Some(columns) = self.columns else { return };
+        if !std::mem::replace(&mut self.begun, true) {
+            self.screen.print(&columns.heading());
+        }
+        self.screen.print(&columns.line(attempt, sold));
+    }
+
+    fn waiting(&mut self, answered: usize, of: usize) {
+        self.screen
+            .suspense(&format!("  {answered} of {of} attempts are answered"));
+    }
+}
+
+/// Why there is no verdict.
+pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) -> Fault {
+    match stopped {
+        Stopped::Interrupted {
+            signal,
+            answered,
+            stopped,
+            events,
+        } => {
+            let of = sale.concurrency;
+            let what = format!("{answered} of {of} attempts were answered. No verdict.");
+            let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
+                "stopped",
+                format_args!(
+                    "{stopped} processes; nothing is left running, no temporary file stays"
+                ),
+            );
+            match history {
+                Some(path) => {
+                    fault.with("kept", format_args!("{}, {events} events", path.display()))
+                }
+                None => fault,
+            }
+        }
+        Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
+            .at(format_args!("sqlite: {message}"))
+            .effect("none: the race did not take place"),
+        Stopped::TooManyFiles {
+            wanted,
+            allowed,
+            processes,
+        } => Fault::new(
+            exit::INTERNAL,
+            format!("{} processes are too many here", sale.concurrency),
+        )
+        .at(format_args!(
+            "open files: {wanted} are needed, {allowed} are allowed"
+        ))
+        .effect("none: no process was started")
+        .try_this(format_args!(
+            "ulimit -n {wanted}, or --concurrency={processes}"
+        )),
+        Stopped::NotReady {
+            who,
+            what,
+            last_words,
+        } => {
+            let fault = Fault::new(exit::INTERNAL, format!("{who} did not get ready"))
+                .at(format_args!("{who} {what}"));
+            let fault = last_words
+                .iter()
+                .fold(fault, |fault, words| fault.with("said", words));
+            fault.effect("none: nobody was asked to buy")
+        }
+        Stopped::History {
+            error,
+            answered,
+            events,
+        } => {
+            let path = history
+                .map(|path| path.display().to_string())
+                .unwrap_or_default();
+            let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
+                .at(format_args!("--history {path}: {}", system_words(error)));
+            if *events == 0 {
+                return fault.effect("none: nobody was asked to buy");
+            }
+            let of = sale.concurrency;
+            fault.effect(format_args!(
+                "maybe: {answered} of {of} attempts were answered; {path} ends at #{events} and is readable"
+            ))
+        }
+    }
+}
+
+/// Writes a line of progress for those who read a log.
+pub(crate) fn log(line: &str) {
+    let _ = stderr().write_all(line.as_bytes());
+}

@@ -1,0 +1,123 @@
+//! A command line that makes no sense, in our own words.
+
+use std::error::Error as _;
+
+use clap::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::arguments::{BadValue, nearest, without_password};
+use crate::exit;
+use crate::fault::Fault;
+use crate::help::COMMANDS;
+
+/// Says what is wrong with `words`.
+pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
+    let fault = |what: String| Fault::new(exit::USAGE, what);
+    let argument = text(error, ContextKind::InvalidArg);
+    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let help = match words.first() {
+        Some(command) if COMMANDS.iter().any(|(name, _)| name == command) => {
+            format!("fencepost {command} --help")
+        }
+        _ => "fencepost --help".to_owned(),
+    };
+    let line: String = words
+        .iter()
+        .map(|word| format!(" {}", without_password(word)))
+        .collect();
+    let line = format!("fencepost{line}");
+    match error.kind() {
+        ErrorKind::ValueValidation => {
+            let value = error
+                .source()
+                .and_then(|source| source.downcast_ref::<BadValue>());
+            let (what, advice) = value.map_or_else(
+                || (format!("{flag} does not take that"), help),
+                |value| (value.what.clone(), value.advice.clone()),
+            );
+            fault(what).at(typed(flag, words)).try_this(advice)
+        }
+        ErrorKind::UnknownArgument if flag.starts_with('-') => {
+            let typed = typed(flag, words);
+            let value = typed
+                .strip_prefix(flag)
+                .filter(|value| value.starts_with('='))
+                .unwrap_or_default();
+            let advice = match text(error, ContextKind::SuggestedArg) {
+                suggestion if suggestion.is_empty() => help,
+                suggestion => format!("{suggestion}{value}"),
+            };
+            fault(format!("there is no flag '{flag}'"))
+                .at(&typed)
+                .try_this(advice)
+        }
+        ErrorKind::UnknownArgument => fault(format!("'{argument}' is a word too many"))
+            .at(&line)
+            .try_this(help),
+        ErrorKind::InvalidSubcommand => {
+            let word = text(error, ContextKind::InvalidSubcommand);
+            let names = COMMANDS.map(|(name, _)| name);
+            let advice = nearest(&word, &names).map_or(help, |name| format!("fencepost {name}"));
+            fault(format!("there is no command '{word}'"))
+                .at(&line)
+                .try_this(advice)
+        }
+        ErrorKind::InvalidValue => fault(format!("{flag} needs a value"))
+            .at(typed(flag, words))
+            .try_this(help),
+        ErrorKind::TooManyValues => fault(format!("{flag} takes no value"))
+            .at(typed(flag, words))
+            .try_this(flag),
+        ErrorKind::ArgumentConflict => {
+            let other = text(error, ContextKind::PriorArg);
+            let other = other.split(' ').next().unwrap_or_default();
+            let what = if other == flag {
+                format!("{flag} stands there twice")
+            } else {
+                format!("{flag} and {other} exclude each other")
+            };
+            fault(what).at(&line).try_this(help)
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            fault("a command is missing".into())
+                .at(&line)
+                .try_this(help)
+        }
+        _ => {
+            let message = error.to_string();
+            let first = message.lines().next().unwrap_or_default();
+            fault(first.trim_start_matches("error: ").to_owned()).try_this(help)
+        }
+    }
+}
+
+fn text(error: &Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+/// A flag with its value as it was typed; a value from the environment names its variable.
+fn typed(flag: &str, words: &[String]) -> String {
+    let with_value = format!("{flag}=");
+    let at = words
+        .iter()
+        .position(|word| word == flag || word.starts_with(&with_value));
+    match at {
+        Some(at) if words[at] == flag => {
+            let value = words.get(at + 1).filter(|next| !next.starts_with("--"));
+            value.map_or_else(
+                || flag.to_owned(),
+                |value| format!("{flag} {}", without_password(value)),
+            )
+        }
+        Some(at) => format!(
+            "{with_value}{}",
+            without_password(&words[at][with_value.len()..])
+        ),
+        None if flag == "--store" => "FENCEPOST_STORE".into(),
+        None => flag.to_owned(),
+    }
+}

@@ -1,0 +1,124 @@
+//! Ctrl-C, and worse: nothing is left running, nothing is left lying about.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::{Ran, fencepost, finish};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < LONG, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes whose environment names this folder: the program, and every process it started.
+fn processes(folder: &Path) -> Vec<i32> {
+    let mark = format!("TMPDIR={}", folder.display());
+    let pids = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark.as_bytes())
+    })
+    .collect()
+}
+
+/// A race whose temporary files are in `folder`, once everybody was asked to buy.
+fn race(folder: &Path, arguments: &str) -> Child {
+    let mut command: Command = fencepost(arguments);
+    let history = folder.join("run.jsonl");
+    let temporary = folder.join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    command
+        .env("TMPDIR", &temporary)
+        .arg("--history")
+        .arg(&history);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("everybody is asked", || {
+        let text = std::fs::read_to_string(&history).unwrap_or_default();
+        text.matches(r#""event":"purchase","#).count() == 20
+    });
+    assert_eq!(processes(&temporary).len(), 21);
+    child
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+fn interrupted(signal: Signal) -> (Ran, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("report.json");
+    let arguments = format!(
+        "oversell --concurrency=20 --delay 10000000 --output {}",
+        output.display()
+    );
+    let child = race(folder.path(), &arguments);
+    send(&child, signal);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(processes(&folder.path().join("tmp")), [] as [i32; 0]);
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("tmp"))
+            .unwrap()
+            .count(),
+        0,
+        "no temporary file stays"
+    );
+    assert!(!output.exists(), "no report of what was not judged");
+    (ran, folder)
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind_but_what_was_recorded() {
+    let (ran, folder) = interrupted(Signal::SIGINT);
+    assert_eq!(ran.code, 130);
+    let history = folder.path().join("run.jsonl");
+    assert_eq!(
+        ran.stderr,
+        format!(
+            "interrupted: 0 of 20 attempts were answered. No verdict.\n  \
+             stopped   20 processes; nothing is left running, no temporary file stays\n  \
+             kept      {}, 21 events\n",
+            history.display()
+        )
+    );
+    let text = std::fs::read_to_string(&history).unwrap();
+    assert_eq!(text.lines().count(), 22);
+    assert!(
+        text.lines()
+            .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+    );
+}
+
+#[test]
+fn so_does_a_polite_request_to_end() {
+    let (ran, _folder) = interrupted(Signal::SIGTERM);
+    assert_eq!(ran.code, 143);
+    assert!(ran.stderr.starts_with("interrupted: "));
+}
+
+#[test]
+fn the_processes_die_with_the_lab_even_when_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    send(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    until("all processes are gone", || {
+        processes(&folder.path().join("tmp")).is_empty()
+    });
+}

@@ -1,0 +1,75 @@
+//! The real program, as a person meets it: what it prints, how it ends, what it leaves behind.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod errors;
+mod interrupt;
+mod json;
+mod races;
+
+use std::process::{Command, Output, Stdio};
+
+/// The program with an environment that says nothing about colours or stores.
+fn fencepost(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command
+        .args(arguments.split_whitespace())
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null());
+    for name in ["NO_COLOR", "CLICOLOR_FORCE", "FENCEPOST_STORE", "TERM"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &str) -> Ran {
+    finish(fencepost(arguments).output().unwrap())
+}
+
+fn finish(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The text with every number as `N` and runs of spaces as one: shape and wording without the figures of the day.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    for line in text.lines() {
+        let words: Vec<String> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(masked)
+            .collect();
+        shape.push_str(&words.join(" "));
+        shape.push('\n');
+    }
+    shape
+}
+
+fn masked(word: &str) -> String {
+    let mut text = String::new();
+    let mut in_number = false;
+    let letters: Vec<char> = word.chars().collect();
+    for (index, letter) in letters.iter().enumerate() {
+        let inside = in_number
+            && matches!(letter, '.' | ',')
+            && letters.get(index + 1).is_some_and(char::is_ascii_digit);
+        let is_number = letter.is_ascii_digit() || inside;
+        match (is_number, in_number) {
+            (true, false) => text.push('N'),
+            (true, true) => {}
+            (false, _) => text.push(*letter),
+        }
+        in_number = is_number;
+    }
+    text.replace("−N", "N")
+}

@@ -1,0 +1,239 @@
+//! Races and their reports.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::{Ran, fencepost, finish, run, shape};
+
+#[test]
+fn without_a_lock_more_is_sold_than_there_is() {
+    let ran = run("oversell --lock=none --stock=1 --concurrency=10 --delay=20000 --seed 7041");
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        lines[0],
+        "oversell   10 processes try to buy from a stock of 1, all at once"
+    );
+    assert_eq!(
+        lines[1],
+        "  lock none (no coordination)   delay 20,000 µs   store sqlite (one machine)   seed 7041"
+    );
+    assert_eq!(
+        lines[3],
+        "      at ms  process  outcome     stock    took ms"
+    );
+    let shape = shape(&ran.stdout);
+    assert!(
+        shape.contains("\nN proc_N ✓ sold N → N N order N of N\n"),
+        "{shape}"
+    );
+    assert!(
+        shape.contains("\nN proc_N ✗ sold N → N N order N of N\n"),
+        "{shape}"
+    );
+    let report = "\
+total attempts N initial stock N total duration N ms
+successful N final stock N contention rate N %
+failed (stock) N expected stock N sold beyond stock N
+failed (lock) N initial − sold N unsold, buyers refused N
+
+BROKEN N orders for a stock of N. The store says N are left, the orders say N.
+proof #N N ms proc_N is told sold order N: the stock is used up
+#N N ms proc_N is told sold order N: one more than there was
+#N N ms the lab reads the stock: N N − N = N: ";
+    assert!(shape.contains(report), "{shape}");
+    assert!(ran.stdout.contains("\nBROKEN   "));
+    assert!(
+        ran.stdout
+            .contains("  next      fencepost oversell --lock=safe --stock=1 --concurrency=10")
+    );
+}
+
+#[test]
+fn without_a_lock_updates_are_lost_also_when_everybody_could_be_served() {
+    let ran = run("oversell --lock=none --stock=50 --concurrency=50 --quiet");
+    assert_eq!(ran.code, 1);
+    assert!(shape(&ran.stdout).contains(
+        "BROKEN N orders for a stock of N. The store says N are left, the orders say N."
+    ));
+    assert!(ran.stdout.contains("lost\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains(": the same unit\n"));
+    for removed in ["at ms", "next ", "why "] {
+        assert!(
+            !ran.stdout.contains(removed),
+            "--quiet leaves '{removed}' out"
+        );
+    }
+}
+
+#[test]
+fn with_a_lock_one_unit_is_sold_once() {
+    let ran = run("oversell --lock=safe --stock=1 --concurrency=10 --delay=50000");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout
+            .contains("HELD   1 order for a stock of 1, and 0 left: orders and stock agree.\n")
+    );
+    let shape = shape(&ran.stdout);
+    assert!(shape.contains("\nwitness N of N met the lock "), "{shape}");
+    assert!(shape.contains("\nlimits one run, no fault: "), "{shape}");
+    assert!(
+        shape.contains("\nN proc_N – busy – N lock taken\n"),
+        "{shape}"
+    );
+}
+
+#[test]
+fn everybody_who_waits_is_served_exactly() {
+    let ran = run("oversell --lock=safe --wait 20000 --stock=5");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let verdict = "HELD   5 orders for a stock of 5, and 0 left: orders and stock agree. Nobody gave up waiting.\n";
+    assert!(ran.stdout.contains(verdict), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("      at ms  process  outcome     stock   waited ms  took ms\n")
+    );
+}
+
+#[test]
+fn alone_a_lock_shows_nothing() {
+    let ran = run("oversell --lock=safe --concurrency=1");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stdout.contains(
+        "\nINCONCLUSIVE   Nothing broke, and nothing was tested: no attempt met the lock taken.\n"
+    ));
+    assert!(ran.stdout.contains("  missing   a witness of contention. "));
+    let control = run("oversell --lock=none --concurrency=1 -q");
+    assert_eq!(control.code, 2);
+    assert!(
+        control
+            .stdout
+            .contains("  missing   a race that goes wrong. "),
+        "{}",
+        control.stdout
+    );
+}
+
+#[test]
+fn all_strategies_stand_side_by_side() {
+    let ran = run("oversell --all --concurrency=10 --delay=50000");
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    let shape = shape(&ran.stdout);
+    assert!(
+        shape.contains("\nNO COORDINATION\nnone ✗ BROKEN N N N N N N sold too many, "),
+        "{shape}"
+    );
+    assert!(shape.contains("\nLOCKS\nsafe ✓ HELD N N N N N"), "{shape}");
+    assert!(
+        ran.stdout
+            .contains("\n2 of 2 as expected   1 HELD, 1 BROKEN\n")
+    );
+}
+
+#[test]
+fn a_surprise_is_reported_with_its_command() {
+    let ran = run("oversell --all --concurrency=1 --seed 3");
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout
+            .contains("\n0 of 2 as expected   2 INCONCLUSIVE\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("expected BROKEN\n"));
+    assert!(ran.stdout.contains(
+        "  surprise  INCONCLUSIVE: fencepost oversell --lock=none --stock=1 --concurrency=1 --seed 3\n"
+    ));
+}
+
+#[test]
+fn run_all_ends_with_a_matrix_and_a_file_for_each_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("deep/results");
+    let ran = finish(
+        fencepost("run-all --seed 7041 --output")
+            .arg(&results)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let Ran { stdout, stderr, .. } = ran;
+    assert!(
+        stdout.starts_with(
+            "run-all   2 strategies, 2 scenarios   sqlite (one machine)   seed 7041\n"
+        )
+    );
+    assert!(
+        shape(&stdout).contains("strategy N race N queue\nnone ✗ BROKEN –\nsafe ✓ HELD ✓ HELD\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("\n3 of 3 as expected   2 HELD, 1 BROKEN   in "));
+    assert_eq!(stderr.lines().count(), 3);
+    assert!(
+        stderr.starts_with("[1/3]  oversell  none  BROKEN  as expected  "),
+        "{stderr}"
+    );
+    for stem in ["oversell_none", "oversell_safe", "oversell_safe_wait"] {
+        let report = std::fs::read(results.join(stem).with_extension("json")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["total_attempts"], 50);
+        let history = std::fs::read_to_string(results.join(stem).with_extension("jsonl")).unwrap();
+        assert_eq!(
+            history.lines().count(),
+            1 + 1 + 50 + 50 + 1,
+            "header, stock, requests, answers, stock"
+        );
+    }
+}
+
+#[test]
+fn colours_and_glyphs_follow_the_flags_and_the_environment() {
+    let race = "oversell --concurrency=5 --delay 100000";
+    let colourful = |command: &mut std::process::Command| {
+        finish(command.output().unwrap())
+            .stdout
+            .contains("\x1b[1;31mBROKEN\x1b[0m")
+    };
+    assert!(!colourful(&mut fencepost(race)), "a pipe");
+    assert!(colourful(fencepost(race).env("CLICOLOR_FORCE", "1")));
+    assert!(!colourful(
+        fencepost(race)
+            .env("CLICOLOR_FORCE", "1")
+            .env("NO_COLOR", "1")
+    ));
+    assert!(colourful(
+        fencepost(race).arg("--color=always").env("NO_COLOR", "1")
+    ));
+    assert!(!colourful(
+        fencepost(race)
+            .arg("--color=never")
+            .env("CLICOLOR_FORCE", "1")
+    ));
+    for ran in [
+        finish(fencepost(race).arg("--ascii").output().unwrap()),
+        finish(fencepost(race).env("LC_ALL", "C").output().unwrap()),
+    ] {
+        assert!(ran.stdout.is_ascii(), "{}", ran.stdout);
+        assert!(ran.stdout.contains("x sold      1 > 0"));
+    }
+}
+
+#[test]
+fn who_stops_reading_is_not_bothered() {
+    let mut child = fencepost("oversell --concurrency=10 --delay=50000")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.starts_with("oversell   10 processes"));
+    let ended = finish(child.wait_with_output().unwrap());
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (1, ""),
+        "the verdict stands, nobody complains"
+    );
+}

@@ -1,0 +1,38 @@
+//! `none`: read the stock, work, write it back.
+//!
+//! What is wrong: between the read and the write, others read the same number. Two buyers take the same unit (an
+//! oversell), or one's write undoes the other's (a lost update). Seen wherever a program subtracts in memory and saves
+//! the result: the object-relational mapper's `product.stock -= 1; product.save()`.
+
+use fencepost::BoxFuture;
+
+use crate::protocol::Purchase;
+use crate::stock::Stock;
+use crate::strategy::{
+    Buyer, Claim, Failure, Group, Order, Setup, Strategy, open_stock, read_work_write,
+};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "none",
+    group: Group::NoCoordination,
+    summary: "reads the stock, works, writes it back; nothing keeps the others out",
+    gloss: "no coordination",
+    flaw: Some(
+        "none reads the stock, works, writes it back; nothing keeps the others out meanwhile.",
+    ),
+    claim: Claim::Nothing,
+    open: |setup| Box::pin(open(setup)),
+};
+
+struct Unprotected(Stock);
+
+async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    Ok(Box::new(Unprotected(open_stock(&setup.file)?)))
+}
+
+impl Buyer for Unprotected {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(async { read_work_write(&mut self.0, order) })
+    }
+}

@@ -1,0 +1,102 @@
+//! What `run-all` runs: strategies × scenarios.
+
+use crate::sale::Sale;
+use crate::strategy::{self, Claim};
+
+/// A scenario of the matrix.
+#[derive(Debug)]
+pub struct Column {
+    /// Its heading.
+    pub name: &'static str,
+    /// The command that runs it, without `--lock` and `--seed`.
+    pub command: &'static str,
+    stock: u32,
+    wait_ms: u64,
+    /// The end of its files' names.
+    suffix: &'static str,
+}
+
+/// Every scenario, in the order of the columns.
+pub const COLUMNS: [Column; 2] = [
+    Column {
+        name: "race",
+        command: "oversell",
+        stock: Sale::STOCK,
+        wait_ms: 0,
+        suffix: "",
+    },
+    Column {
+        name: "queue",
+        command: "oversell --stock=5 --wait 20000",
+        stock: 5,
+        wait_ms: 20_000,
+        suffix: "_wait",
+    },
+];
+
+/// One trial of the matrix.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Which of [`COLUMNS`].
+    pub column: usize,
+    /// What is tried.
+    pub sale: Sale,
+}
+
+impl Cell {
+    /// The name of its files, without their ending.
+    pub fn file_stem(&self) -> String {
+        format!(
+            "oversell_{}{}",
+            self.sale.strategy.name, COLUMNS[self.column].suffix
+        )
+    }
+}
+
+/// Every trial, in the order in which they run.
+pub fn cells(seed: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (index, column) in COLUMNS.iter().enumerate() {
+        for strategy in strategy::ALL {
+            // Without a lock there is nothing to wait for.
+            if column.wait_ms > 0 && strategy.claim == Claim::Nothing {
+                continue;
+            }
+            let mut sale = Sale::new(strategy, seed);
+            (sale.stock, sale.wait_ms) = (column.stock, column.wait_ms);
+            cells.push(Cell {
+                column: index,
+                sale,
+            });
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_has_files_of_its_own_and_a_command_that_says_what_it_runs() {
+        let cells = cells(1);
+        let mut stems: Vec<String> = cells.iter().map(Cell::file_stem).collect();
+        assert_eq!(
+            stems,
+            ["oversell_none", "oversell_safe", "oversell_safe_wait"]
+        );
+        stems.dedup();
+        assert_eq!(stems.len(), cells.len());
+        for cell in cells.iter().filter(|cell| cell.sale.wait_ms > 0) {
+            let command = COLUMNS[cell.column].command;
+            assert!(
+                command.contains(&format!("--wait {}", cell.sale.wait_ms)),
+                "{command}"
+            );
+            assert!(
+                command.contains(&format!("--stock={}", cell.sale.stock)),
+                "{command}"
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Colour with meaning, and glyphs for every terminal.
+
+/// What a piece of text is. A word or glyph always says the same as its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Something broke.
+    Bad,
+    /// Something waits for ever.
+    Stuck,
+    /// Something held.
+    Good,
+    /// Nothing is certain, or not as expected.
+    Unsure,
+    /// Labels, headings, units.
+    Label,
+    /// What can be pasted.
+    Command,
+}
+
+/// How to write on this screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ink {
+    /// Whether colours are shown.
+    pub colour: bool,
+    /// Whether only ASCII can be shown.
+    pub ascii: bool,
+    /// The width in columns.
+    pub columns: usize,
+}
+
+impl Ink {
+    /// As in a pipe: no colour, 100 columns.
+    pub const PLAIN: Self = Self {
+        colour: false,
+        ascii: false,
+        columns: 100,
+    };
+
+    /// The text in the colour of its role.
+    pub fn paint(self, role: Role, text: impl std::fmt::Display) -> String {
+        if !self.colour {
+            return text.to_string();
+        }
+        let code = match role {
+            Role::Bad => "1;31",
+            Role::Stuck => "1;35",
+            Role::Good => "32",
+            Role::Unsure => "33",
+            Role::Label => "2",
+            Role::Command => "36",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// A line with a label in a field of ten, two columns from the margin.
+    pub fn labelled(self, label: &str, text: &str) -> String {
+        format!(
+            "  {}{text}\n",
+            self.paint(Role::Label, format_args!("{label:<10}"))
+        )
+    }
+
+    /// The text in glyphs this screen has.
+    pub fn glyphs(self, text: &str) -> String {
+        if !self.ascii {
+            return text.to_owned();
+        }
+        let mut plain = String::with_capacity(text.len());
+        for glyph in text.chars() {
+            plain.push_str(match glyph {
+                '✓' => "+",
+                '✗' | '×' => "x",
+                '■' | '█' => "#",
+                '–' | '−' | '─' => "-",
+                '→' => ">",
+                '…' => "...",
+                '⋮' => ":",
+                '━' => "=",
+                'µ' => "u",
+                '·' => "|",
+                '\0'..='\x7f' => {
+                    plain.push(glyph);
+                    continue;
+                }
+                _ => "?",
+            });
+        }
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_only_where_it_is_wanted() {
+        assert_eq!(Ink::PLAIN.paint(Role::Bad, "BROKEN"), "BROKEN");
+        let ink = Ink {
+            colour: true,
+            ..Ink::PLAIN
+        };
+        assert_eq!(ink.paint(Role::Bad, "BROKEN"), "\x1b[1;31mBROKEN\x1b[0m");
+    }
+
+    #[test]
+    fn ascii_says_the_same() {
+        let ink = Ink {
+            ascii: true,
+            ..Ink::PLAIN
+        };
+        assert_eq!(
+            ink.glyphs("✗ sold  1 → 0, 1 − 10 = −9 … 5 µs é"),
+            "x sold  1 > 0, 1 - 10 = -9 ... 5 us ?"
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! One race on the terminal: title, a line per answer, figures, verdict, evidence, next.
+
+use super::ink::{Ink, Role};
+use super::numbers::{amount, count, decimal, duration, ms, plural};
+use super::{Judged, command, settings};
+use crate::facts::{Answer, Attempt};
+use crate::protocol::Outcome as Answered;
+use crate::sale::Sale;
+use crate::strategy::Claim;
+use crate::verdict::{Evidence, Outcome};
+
+/// Below this width the figures stand in one column.
+const NARROW: usize = 80;
+
+/// What is tried, and what was set.
+pub fn title(sale: &Sale) -> String {
+    let strategy = sale.strategy;
+    let mut set = format!("lock {}", strategy.name);
+    if !strategy.gloss.is_empty() {
+        set.push_str(&format!(" ({})", strategy.gloss));
+    }
+    if strategy.claim == Claim::Exclusion {
+        match sale.wait_ms {
+            0 => set.push_str("   one attempt each"),
+            wait_ms => set.push_str(&format!("   waits up to {} ms", count(wait_ms as i64))),
+        }
+    }
+    let who = plural(sale.concurrency, "process tries", "processes try");
+    format!(
+        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store sqlite (one machine)   seed {}\n",
+        count(sale.stock.into()),
+        count(sale.delay_us as i64),
+        sale.seed
+    )
+}
+
+/// The columns of the answers: as wide as the largest number of this race.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns {
+    who: usize,
+    stock: usize,
+    waits: bool,
+    initial: i64,
+    ink: Ink,
+}
+
+impl Columns {
+    /// For the answers of this race.
+    pub fn of(sale: &Sale, ink: Ink) -> Self {
+        let initial = i64::from(sale.stock);
+        let widest_stock = format!("{} → {}", count(initial), count(initial - 1));
+        Self {
+            who: format!("proc_{}", sale.concurrency.saturating_sub(1))
+                .len()
+                .max("process".len()),
+            stock: widest_stock.chars().count().max("stock".len()),
+            waits: sale.wait_ms > 0,
+            initial,
+            ink,
+        }
+    }
+
+    /// The headings.
+    pub fn heading(self) -> String {
+        let (who, stock) = (self.who, self.stock);
+        let times = if self.waits {
+            " waited ms  took ms"
+        } else {
+            "  took ms"
+        };
+        let text = format!(
+            "{:>11}  {:<who$}  {:<10}  {:<stock$}  {times}",
+            "at ms", "process", "outcome", "stock"
+        );
+        format!("{}\n", self.ink.paint(Role::Label, text.trim_end()))
+    }
+
+    /// The line of one answer; `sold` counts acknowledged orders, this one included.
+    pub fn line(self, attempt: &Attempt, sold: i64) -> String {
+        let (who, stock) = (self.who, self.stock);
+        let (role, glyph, word) = self.outcome(attempt, sold);
+        let took = ms(attempt.answered_ns.saturating_sub(attempt.asked_ns));
+        let waited = attempt
+            .purchase()
+            .map_or(0.0, |purchase| purchase.waited_ms);
+        let times = if self.waits {
+            format!(" {:>9}  {took:>7}", decimal(waited))
+        } else {
+            format!("  {took:>7}")
+        };
+        let outcome = format!("{glyph} {word:<8}");
+        let outcome = role.map_or(outcome.clone(), |role| self.ink.paint(role, &outcome));
+        let text = format!(
+            "{:>11}  {:<who$}  {outcome}  {:<stock$}  {times}   {}",
+            ms(attempt.answered_ns),
+            attempt.who,
+            stock_seen(attempt),
+            self.remark(attempt, sold)
+        );
+        format!("{}\n", text.trim_end())
+    }
+
+    fn outcome(self, attempt: &Attempt, sold: i64) -> (Option<Role>, char, &'static str) {
+        match attempt.outcome() {
+            Some(Answered::Sold) if sold > self.initial => (Some(Role::Bad), '✗', "sold"),
+            Some(Answered::Sold) => (Some(Role::Good), '✓', "sold"),
+            Some(Answered::NoStock) => (None, '–', "no stock"),
+            Some(Answered::Busy) => (None, '–', "busy"),
+            Some(Answered::Unknown) => (Some(Role::Unsure), '?', "unknown"),
+            None => (Some(Role::Unsure), '–', "failed"),
+        }
+    }
+
+    fn remark(self, attempt: &Attempt, sold: i64) -> String {
+        match &attempt.answer {
+            Answer::Failed(message) | Answer::Unknown(message) => message.clone(),
+            Answer::Said(purchase) => match purchase.outcome {
+                Answered::Sold => format!("order {} of {}", count(sold), count(self.initial)),
+                Answered::Busy => "lock taken".into(),
+                Answered::NoStock | Answered::Unknown => String::new(),
+            },
+        }
+    }
+}
+
+fn stock_seen(attempt: &Attempt) -> String {
+    let purchase = attempt.purchase();
+    match purchase.map(|purchase| (purchase.before, purchase.after)) {
+        Some((Some(before), Some(after))) => format!("{} → {}", count(before), count(after)),
+        Some((Some(before), None)) => count(before),
+        _ => "–".into(),
+    }
+}
+
+/// The figures, in three columns or, on a narrow screen, in one.
+pub fn figures(judged: &Judged, ink: Ink) -> String {
+    let facts = &judged.facts;
+    let left = facts
+        .final_reading
+        .map_or_else(|| "?".to_owned(), |reading| count(reading.units));
+    let (time, unit) = duration(judged.duration_ns());
+    let of = |outcome| count(facts.count(outcome) as i64);
+    let attempts = [
+        ("total attempts", count(facts.attempts.len() as i64), ""),
+        ("successful", amount(facts.sold()), ""),
+        ("failed (stock)", of(Answered::NoStock), ""),
+        ("failed (lock)", of(Answered::Busy), ""),
+    ];
+    let stocks = [
+        ("initial stock", count(facts.initial), ""),
+        ("final stock", left, ""),
+        ("expected stock", count(facts.expected_stock()), ""),
+        ("initial − sold", amount(facts.left_by_orders()), ""),
+    ];
+    let others = [
+        ("total duration", time, unit),
+        (
+            "contention rate",
+            decimal(facts.contention_rate() * 100.0),
+            "%",
+        ),
+        ("sold beyond stock", amount(facts.sold_beyond()), ""),
+        ("unsold, buyers refused", count(facts.unsold()), ""),
+    ];
+    let mut text = String::new();
+    if ink.columns < NARROW {
+        for (label, value, unit) in attempts.iter().chain(&stocks).chain(&others) {
+            text.push_str(&row(&[(label, value, unit, 30)], ink));
+        }
+        return text;
+    }
+    for ((a, b), c) in attempts.iter().zip(&stocks).zip(&others) {
+        text.push_str(&row(
+            &[
+                (a.0, &a.1, a.2, 22),
+                (b.0, &b.1, b.2, 22),
+                (c.0, &c.1, c.2, 30),
+            ],
+            ink,
+        ));
+    }
+    text
+}
+
+/// Label left, number right, unit after it.
+fn row(cells: &[(&str, &str, &str, usize)], ink: Ink) -> String {
+    let cell = |(label, value, unit, width): &(&str, &str, &str, usize)| {
+        let gap = width.saturating_sub(label.chars().count());
+        let text = format!("{}{value:>gap$}", ink.paint(Role::Label, label));
+        if unit.is_empty() {
+            text
+        } else {
+            format!("{text} {}", ink.paint(Role::Label, unit))
+        }
+    };
+    let cells: Vec<String> = cells.iter().map(cell).collect();
+    format!("  {}\n", cells.join("     "))
+}
+
+/// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
+pub fn verdict(judged: &Judged, quiet: bool, ink: Ink) -> String {
+    let verdict = &judged.verdict;
+    let mut text = format!(
+        "{}   {}\n",
+        ink.paint(role(verdict.outcome), verdict.outcome),
+        verdict.because
+    );
+    text.push_str(&proof(&verdict.evidence, ink));
+    for witness in &verdict.witness {
+        text.push_str(&ink.labelled("witness", witness));
+    }
+    if let Some(missing) = &verdict.missing {
+        text.push_str(&ink.labelled("missing", missing.advice));
+    }
+    if let Some(flaw) = judged
+        .sale
+        .strategy
+        .flaw
+        .filter(|_| verdict.outcome == Outcome::Broken && !quiet)
+    {
+        text.push_str(&ink.labelled("why", flaw));
+    }
+    if verdict.outcome == Outcome::Held {
+        let limits =
+            "one run, no fault: says nothing about a kill, a pause or work beyond the lease";
+        text.push_str(&ink.labelled("limits", limits));
+    }
+    for note in notes(judged) {
+        text.push_str(&ink.labelled("note", &note));
+    }
+    if !quiet {
+        text.push_str(&next(judged, ink));
+    }
+    text
+}
+
+/// The colour of a verdict.
+pub(super) fn role(outcome: Outcome) -> Role {
+    match outcome {
+        Outcome::Held => Role::Good,
+        Outcome::Broken => Role::Bad,
+        Outcome::Stuck => Role::Stuck,
+        Outcome::Inconclusive => Role::Unsure,
+    }
+}
+
+fn proof(evidence: &[Evidence], ink: Ink) -> String {
+    let widest = |width: fn(&Evidence) -> usize| evidence.iter().map(width).max().unwrap_or(0);
+    let event_width = widest(|e| e.event.to_string().len() + 1);
+    let time_width = widest(|e| ms(e.at_ns).len()).max(5);
+    let said_width = widest(|e| e.sentence.chars().count()).max(31);
+    let mut text = String::new();
+    for (index, e) in evidence.iter().enumerate() {
+        let label = if index == 0 { "proof" } else { "" };
+        let number = ink.paint(
+            Role::Label,
+            format_args!("{:<event_width$}", format!("#{}", e.event)),
+        );
+        let time = ms(e.at_ns);
+        let line = format!(
+            "{number}  {time:>time_width$} ms  {:<said_width$}  {}",
+            e.sentence, e.shows
+        );
+        text.push_str(&ink.labelled(label, &line));
+    }
+    text
+}
+
+fn notes(judged: &Judged) -> Vec<String> {
+    let facts = &judged.facts;
+    let mut notes = Vec::new();
+    if facts.unsold() > 0 {
+        let unsold = plural(facts.unsold() as usize, "unit", "units");
+        let refused = plural(facts.refused(), "buyer", "buyers");
+        let nobody_waited = judged.sale.wait_ms == 0 && facts.count(Answered::Busy) > 0;
+        let hint = if nobody_waited {
+            ": nobody waited for the lock. Try --wait 20000"
+        } else {
+            ""
+        };
+        notes.push(format!("{unsold} unsold, {refused} refused{hint}"));
+    }
+    let first_error = facts
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.answer {
+            Answer::Failed(message) => Some(message),
+            Answer::Said(_) | Answer::Unknown(_) => None,
+        });
+    if let Some(message) = first_error {
+        let failed = plural(facts.failed(), "attempt", "attempts");
+        notes.push(format!(
+            "{failed} failed with an error and bought nothing: {message}"
+        ));
+    }
+    notes
+}
+
+/// Up to three commands that can be pasted.
+fn next(judged: &Judged, ink: Ink) -> String {
+    let sale = &judged.sale;
+    let all = format!("fencepost oversell --all{}", settings(sale));
+    let commands = match (sale.strategy.claim, judged.verdict.outcome) {
+        (_, Outcome::Inconclusive) => Vec::new(),
+        (Claim::Nothing, _) => {
+            vec![
+                (command(sale, "safe"), "the same race with a lock"),
+                (all, "every strategy, one table"),
+            ]
+        }
+        (Claim::Exclusion, _) if sale.wait_ms == 0 => {
+            let patient = Sale {
+                wait_ms: 20_000,
+                ..sale.clone()
+            };
+            vec![(command(&patient, sale.strategy.name), "everybody waits")]
+        }
+        (Claim::Exclusion, _) => vec![("fencepost run-all".into(), "everything in one matrix")],
+    };
+    let width = commands
+        .iter()
+        .map(|(command, _)| command.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for (index, (command, remark)) in commands.iter().enumerate() {
+        let label = if index == 0 { "next" } else { "" };
+        let fits = 12 + width + 3 + remark.len() <= ink.columns;
+        let painted = ink.paint(Role::Command, command);
+        let gap = width - command.len() + 3;
+        let remark = if fits {
+            format!("{:gap$}{remark}", "")
+        } else {
+            String::new()
+        };
+        text.push_str(&ink.labelled(label, &format!("{painted}{remark}")));
+    }
+    text
+}

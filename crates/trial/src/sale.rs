@@ -1,0 +1,388 @@
+//! A sale trial: many real processes buy from one stock at once.
+//!
+//! Every process is started and ready before the first is asked to buy. The lab stamps each request before it is
+//! written and each answer after it was read, and reads the final stock itself.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fencepost::random::{Random, SeededRandom};
+use fencepost_rig::{Interrupt, Signal, Silence, folder};
+
+use crate::facts::{Attempt, Facts};
+use crate::history::{Header, History, Recorder, What};
+use crate::protocol::Request;
+use crate::stock::Stock;
+use crate::strategy::Strategy;
+
+mod crowd;
+
+use crowd::Crowd;
+
+/// What is sold; also the name of the lock that protects it.
+pub const PRODUCT: &str = "product_A";
+/// How often the lab looks up from listening.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// How long all processes may say nothing while they start, or longer than they were told to work and wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What to try.
+#[derive(Debug, Clone)]
+pub struct Sale {
+    /// The strategy on trial.
+    pub strategy: &'static Strategy,
+    /// Units at the start.
+    pub stock: u32,
+    /// Processes, each with one attempt.
+    pub concurrency: usize,
+    /// Work between reading and writing the stock.
+    pub delay_us: u64,
+    /// How long an attempt waits for the lock; 0 is one attempt.
+    pub wait_ms: u64,
+    /// The random seed: it decides in which order the processes are asked.
+    pub seed: u64,
+}
+
+impl Sale {
+    /// Units at the start, unless told otherwise.
+    pub const STOCK: u32 = 1;
+    /// Processes, unless told otherwise.
+    pub const CONCURRENCY: usize = 50;
+    /// Work between reading and writing the stock, unless told otherwise.
+    pub const DELAY_US: u64 = 5_000;
+
+    /// The race as it is run when nothing else is asked for.
+    pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
+        let (stock, concurrency, delay_us) = (Self::STOCK, Self::CONCURRENCY, Self::DELAY_US);
+        Self {
+            strategy,
+            stock,
+            concurrency,
+            delay_us,
+            wait_ms: 0,
+            seed,
+        }
+    }
+
+    /// Far longer than the work: what happens beyond the lease is not the question of this trial.
+    fn ttl_ms(&self) -> u64 {
+        10_000 + 2 * self.delay_us / 1_000
+    }
+
+    /// What a history of this sale starts with.
+    pub fn header(&self) -> Header {
+        Header {
+            schema: "fencepost/history/1".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            recorded: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S+00:00")
+                .to_string(),
+            scenario: "oversell".into(),
+            strategy: self.strategy.name.into(),
+            claim: self.strategy.claim,
+            store: "sqlite".into(),
+            seed: self.seed,
+            stock: self.stock.into(),
+            concurrency: self.concurrency,
+            delay_us: self.delay_us,
+            wait_ms: self.wait_ms,
+            ttl_ms: self.ttl_ms(),
+        }
+    }
+
+    /// The order in which the processes are asked: the lab's one choice.
+    fn start_order(&self) -> Vec<usize> {
+        let random = SeededRandom::new(self.seed);
+        let mut order: Vec<usize> = (0..self.concurrency).collect();
+        for last in (1..order.len()).rev() {
+            let chosen = random.next_u64() % (last as u64 + 1);
+            order.swap(last, chosen as usize);
+        }
+        order
+    }
+}
+
+/// Somebody who looks on.
+pub trait Watch {
+    /// So many of the processes are ready.
+    fn starting(&mut self, ready: usize, of: usize) {
+        let _ = (ready, of);
+    }
+
+    /// An answer came; `sold` counts the units of acknowledged orders, this one included.
+    fn answered(&mut self, attempt: &Attempt, sold: i64) {
+        let _ = (attempt, sold);
+    }
+
+    /// Called now and then while answers are awaited.
+    fn waiting(&mut self, answered: usize, of: usize) {
+        let _ = (answered, of);
+    }
+}
+
+/// Looks away.
+impl Watch for () {}
+
+/// A run without a verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// Somebody asked the program to stop.
+    #[error("interrupted by {signal}")]
+    Interrupted {
+        /// How.
+        signal: Signal,
+        /// Attempts that were answered before.
+        answered: usize,
+        /// Processes that were stopped.
+        stopped: usize,
+        /// Events in the history.
+        events: usize,
+    },
+    /// The store cannot be used.
+    #[error("{0}")]
+    Store(String),
+    /// The system does not let so many processes be spoken to.
+    #[error("{wanted} open files are needed, {allowed} are allowed")]
+    TooManyFiles {
+        /// Open files needed.
+        wanted: u64,
+        /// Open files allowed.
+        allowed: u64,
+        /// How many processes would do.
+        processes: u64,
+    },
+    /// A process could not be started, or did not get ready.
+    #[error("{who}: {what}")]
+    NotReady {
+        /// Which.
+        who: String,
+        /// What it did instead.
+        what: String,
+        /// The last lines of its standard error.
+        last_words: Vec<String>,
+    },
+    /// The history cannot be written.
+    #[error("{error}")]
+    History {
+        /// Why.
+        error: io::Error,
+        /// Attempts that were answered before.
+        answered: usize,
+        /// The last event in the file.
+        events: usize,
+    },
+}
+
+/// Runs a sale.
+///
+/// `subject` makes the command of each process; `file` receives the history as it happens.
+///
+/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
+/// temporary file is left when it returns.
+///
+/// # Errors
+/// [`Stopped`] says why there is nothing to judge.
+pub fn run(
+    sale: &Sale,
+    subject: &dyn Fn() -> Command,
+    file: Option<File>,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<History, Stopped> {
+    let folder =
+        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
+    let path = folder.path().join("run.db");
+    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
+    let recorder = Recorder::start(sale.header(), file);
+    let recorder = recorder.map_err(|error| Stopped::History {
+        error,
+        answered: 0,
+        events: 0,
+    })?;
+    let mut lab = Lab {
+        sale,
+        stock,
+        recorder,
+        facts: Facts::default(),
+        asked: VecDeque::new(),
+        watch,
+        interrupt,
+    };
+    let mut crowd = lab.gather(&path, subject)?;
+    lab.race(&mut crowd)?;
+    crowd.say_goodbye();
+    Ok(lab.recorder.finish())
+}
+
+struct Lab<'a> {
+    sale: &'a Sale,
+    stock: Stock,
+    recorder: Recorder,
+    facts: Facts,
+    asked: VecDeque<(Instant, usize)>,
+    watch: &'a mut dyn Watch,
+    interrupt: Interrupt,
+}
+
+impl Lab<'_> {
+    /// Starts every process and waits until all are ready.
+    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
+        let total = self.sale.concurrency;
+        let mut crowd = Crowd::of(total)?;
+        let endpoint = path
+            .to_str()
+            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
+        for index in 0..total {
+            self.check_interrupt(crowd.len())?;
+            let init = Request::Init {
+                id: name(index),
+                keys: vec![PRODUCT.into()],
+                ttl_ms: self.sale.ttl_ms(),
+                endpoints: vec![format!("sqlite:{endpoint}")],
+            };
+            crowd.add(subject(), &init)?;
+        }
+        let mut ready = 0;
+        let mut heard_at = Instant::now();
+        while ready < total {
+            self.check_interrupt(total)?;
+            self.watch.starting(ready, total);
+            match crowd.feed.next(LOOK_UP) {
+                Ok(heard) => crowd.expect_ready(&heard)?,
+                Err(_) if heard_at.elapsed() > PATIENCE => return Err(crowd.nobody_ready()),
+                Err(_) => continue,
+            }
+            ready += 1;
+            heard_at = Instant::now();
+        }
+        self.watch.starting(total, total);
+        Ok(crowd)
+    }
+
+    /// Asks everybody at once, and listens until everybody has answered or is given up.
+    fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
+        let initial = i64::from(self.sale.stock);
+        self.stock
+            .write(PRODUCT, initial)
+            .map_err(|error| Stopped::Store(error.to_string()))?;
+        self.recorder.restart_clock();
+        self.record(Instant::now(), None, What::StockSet { units: initial })?;
+        for index in self.sale.start_order() {
+            let request = Request::Purchase {
+                op: operation(index),
+                product: PRODUCT.into(),
+                quantity: 1,
+                wait_ms: self.sale.wait_ms,
+                delay_us: self.sale.delay_us,
+            };
+            // Stamped before it is sent, written down later: the race must not wait for a file.
+            self.asked.push_back((Instant::now(), index));
+            crowd.send(index, &request);
+        }
+        self.listen(crowd)?;
+        let units = self
+            .stock
+            .read(PRODUCT)
+            .map_err(|error| Stopped::Store(error.to_string()))?;
+        self.record(Instant::now(), None, What::StockRead { units })
+    }
+
+    fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
+        let total = self.sale.concurrency;
+        let told =
+            Duration::from_millis(self.sale.wait_ms) + Duration::from_micros(self.sale.delay_us);
+        let mut heard_at = Instant::now();
+        while crowd.answered() < total {
+            if self.interrupt.requested().is_some() {
+                self.write_down_asked(Instant::now())?;
+            }
+            self.check_interrupt(total - crowd.answered())?;
+            match crowd.feed.next(LOOK_UP) {
+                Ok(heard) => {
+                    heard_at = heard.at;
+                    self.write_down_asked(heard.at)?;
+                    if let Some(what) = crowd.answer(&heard) {
+                        self.record(heard.at, Some(heard.child), what)?;
+                    }
+                }
+                Err(Silence::TimedOut) if heard_at.elapsed() < told + PATIENCE => {
+                    self.write_down_asked(Instant::now())?;
+                    self.watch.waiting(crowd.answered(), total);
+                }
+                Err(_) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever has not answered by now may still have bought.
+    fn give_up(&mut self, silent: &[usize], after: Duration) -> Result<(), Stopped> {
+        self.write_down_asked(Instant::now())?;
+        for &index in silent {
+            let message = format!("no answer for {} s", after.as_secs());
+            let what = What::Failed {
+                op: operation(index),
+                definite: false,
+                message,
+            };
+            self.record(Instant::now(), Some(index), what)?;
+        }
+        Ok(())
+    }
+
+    /// Records the requests made until then, so that the history is in the order of its stamps.
+    fn write_down_asked(&mut self, until: Instant) -> Result<(), Stopped> {
+        while let Some((at, index)) = self.asked.pop_front_if(|(at, _)| *at <= until) {
+            let what = What::Purchase {
+                op: operation(index),
+                quantity: 1,
+            };
+            self.record(at, Some(index), what)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), Stopped> {
+        let events = self.recorder.len();
+        let who = who.map(name);
+        let answered = self.facts.attempts.len();
+        let event = self.recorder.record(at, who.as_deref(), what);
+        let event = event.map_err(|error| Stopped::History {
+            error,
+            answered,
+            events,
+        })?;
+        if self.facts.learn(event).is_some() {
+            let sold = self.facts.sold().least;
+            if let Some(attempt) = self.facts.attempts.last() {
+                self.watch.answered(attempt, sold);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_interrupt(&self, stopped: usize) -> Result<(), Stopped> {
+        match self.interrupt.requested() {
+            None => Ok(()),
+            Some(signal) => Err(Stopped::Interrupted {
+                signal,
+                answered: self.facts.attempts.len(),
+                stopped,
+                events: self.recorder.len(),
+            }),
+        }
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("proc_{index}")
+}
+
+/// Each process makes one attempt, so its number will do for both.
+fn operation(index: usize) -> u64 {
+    index as u64 + 1
+}

@@ -1,0 +1,198 @@
+//! The ways of buying that can be put on trial: a list, one entry each.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fencepost::BoxFuture;
+
+use crate::exhibit;
+use crate::protocol::{Outcome, Purchase};
+use crate::stock::Stock;
+
+mod safe;
+
+/// Every strategy, in the order in which tables show them.
+pub static ALL: [&Strategy; 2] = [&exhibit::none::STRATEGY, &safe::STRATEGY];
+
+/// The strategy called `name`.
+pub fn find(name: &str) -> Option<&'static Strategy> {
+    ALL.into_iter().find(|strategy| strategy.name == name)
+}
+
+/// A way of buying.
+#[derive(Debug)]
+pub struct Strategy {
+    /// What `--lock` calls it.
+    pub name: &'static str,
+    /// Under which heading tables show it.
+    pub group: Group,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// A gloss for the title of a report; may be empty.
+    pub gloss: &'static str,
+    /// Why it fails, for those that do.
+    pub flaw: Option<&'static str>,
+    /// What it promises.
+    pub claim: Claim,
+    /// Opens the store and gets ready to buy.
+    pub open: fn(Setup) -> Opening,
+}
+
+/// A strategy on its way to being ready.
+pub type Opening = BoxFuture<'static, Result<Box<dyn Buyer>, Failure>>;
+
+/// The headings of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Nothing keeps processes apart.
+    NoCoordination,
+    /// Locks across processes.
+    Locks,
+}
+
+impl Group {
+    /// The heading.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::NoCoordination => "NO COORDINATION",
+            Self::Locks => "LOCKS",
+        }
+    }
+}
+
+/// What a strategy promises: it is judged against that, and it decides what counts as a witness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Nothing: a control that should fail. That it did not fail shows nothing.
+    Nothing,
+    /// One holder at a time. Holding counts only when somebody met the lock taken.
+    Exclusion,
+}
+
+/// Where and how to buy.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The SQLite file with the stock and, where there are any, the locks.
+    pub file: PathBuf,
+    /// How long a lock may be held without being renewed.
+    pub ttl: Duration,
+}
+
+/// One attempt to buy one unit.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// What to buy; also the name of the lock.
+    pub product: String,
+    /// How many units.
+    pub quantity: u32,
+    /// How long to wait for the lock; zero is one attempt.
+    pub wait: Duration,
+    /// How long the work takes between reading and writing the stock.
+    pub delay: Duration,
+}
+
+/// Somebody who is ready to buy.
+pub trait Buyer: Send {
+    /// Buys, or learns why not.
+    ///
+    /// # Cancel safety
+    /// Not meant to be dropped before it is done: what was bought would remain unknown.
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
+}
+
+/// An attempt came to no outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Whether it is certain that nothing was bought.
+    pub definite: bool,
+    /// What went wrong.
+    pub message: String,
+}
+
+impl Failure {
+    /// Nothing was bought.
+    pub fn definite(error: impl std::fmt::Display) -> Self {
+        Self {
+            definite: true,
+            message: error.to_string(),
+        }
+    }
+
+    /// Something may have been bought.
+    pub fn indefinite(error: impl std::fmt::Display) -> Self {
+        Self {
+            definite: false,
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Connects to the stock that the lab has created.
+pub(crate) fn open_stock(file: &Path) -> Result<Stock, Failure> {
+    Stock::open(file).map_err(|error| Failure::definite(format!("cannot open the stock: {error}")))
+}
+
+/// Reads the stock, works, writes it back: what every strategy with or without a lock around it does.
+pub(crate) fn read_work_write(stock: &mut Stock, order: &Order) -> Result<Purchase, Failure> {
+    let before = stock.read(&order.product).map_err(Failure::definite)?;
+    let after = before - i64::from(order.quantity);
+    let mut purchase = Purchase {
+        outcome: Outcome::NoStock,
+        before: Some(before),
+        after: None,
+        contended: false,
+        waited_ms: 0.0,
+        fence: None,
+    };
+    if after < 0 {
+        return Ok(purchase);
+    }
+    // The thread has nothing else to do, and a runtime's timer rounds up to whole milliseconds.
+    std::thread::sleep(order.delay);
+    stock
+        .write(&order.product, after)
+        .map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy) => Failure::definite(error),
+            _ => Failure::indefinite(error),
+        })?;
+    purchase.outcome = Outcome::Sold;
+    purchase.after = Some(after);
+    Ok(purchase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_can_be_found() {
+        for strategy in ALL {
+            assert!(std::ptr::eq(find(strategy.name).unwrap(), strategy));
+        }
+        assert!(find("sfae").is_none());
+    }
+
+    #[test]
+    fn buying_stops_at_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stock = Stock::create(&folder.path().join("stock.db")).unwrap();
+        stock.write("product_A", 1).unwrap();
+        let order = Order {
+            product: "product_A".into(),
+            quantity: 1,
+            wait: Duration::ZERO,
+            delay: Duration::ZERO,
+        };
+        let first = read_work_write(&mut stock, &order).unwrap();
+        assert_eq!(
+            (first.outcome, first.before, first.after),
+            (Outcome::Sold, Some(1), Some(0))
+        );
+        let second = read_work_write(&mut stock, &order).unwrap();
+        assert_eq!(
+            (second.outcome, second.before, second.after),
+            (Outcome::NoStock, Some(0), None)
+        );
+    }
+}

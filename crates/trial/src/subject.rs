@@ -1,0 +1,176 @@
+//! The subject's side of the protocol: a process that buys with one of our own strategies.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::protocol::{Reply, Request};
+use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
+
+/// Answers requests until it is told to shut down or the input ends.
+///
+/// # Errors
+/// The system's, when requests cannot be read or answers not be written.
+pub fn serve(strategy: &Strategy, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    // One worker, so that what the library does in the background goes on while this thread reads or sleeps.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let mut subject = Subject {
+        strategy,
+        runtime,
+        buyer: None,
+    };
+    for line in input.lines() {
+        let Some(reply) = subject.answer(&line?) else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_vec(&reply)?;
+        text.push(b'\n');
+        output.write_all(&text)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+struct Subject<'a> {
+    strategy: &'a Strategy,
+    runtime: Runtime,
+    buyer: Option<Box<dyn Buyer>>,
+}
+
+impl Subject<'_> {
+    /// `None`: told to shut down.
+    fn answer(&mut self, line: &str) -> Option<Reply> {
+        let request = match serde_json::from_str(line) {
+            Ok(request) => request,
+            Err(error) => {
+                return Some(refuse(
+                    None,
+                    Failure::definite(format!("not a request: {error}: {line}")),
+                ));
+            }
+        };
+        Some(match request {
+            Request::Init {
+                ttl_ms, endpoints, ..
+            } => match self.init(ttl_ms, &endpoints) {
+                Ok(()) => Reply::InitOk,
+                Err(failure) => refuse(None, failure),
+            },
+            Request::Purchase {
+                op,
+                product,
+                quantity,
+                wait_ms,
+                delay_us,
+            } => {
+                let (wait, delay) = (
+                    Duration::from_millis(wait_ms),
+                    Duration::from_micros(delay_us),
+                );
+                self.purchase(
+                    op,
+                    &Order {
+                        product,
+                        quantity,
+                        wait,
+                        delay,
+                    },
+                )
+            }
+            Request::Shutdown => return None,
+        })
+    }
+
+    fn init(&mut self, ttl_ms: u64, endpoints: &[String]) -> Result<(), Failure> {
+        let file = endpoints
+            .iter()
+            .find_map(|endpoint| endpoint.strip_prefix("sqlite:"));
+        let file =
+            file.ok_or_else(|| Failure::definite(format!("no sqlite store among {endpoints:?}")))?;
+        let setup = Setup {
+            file: PathBuf::from(file),
+            ttl: Duration::from_millis(ttl_ms),
+        };
+        self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
+        Ok(())
+    }
+
+    fn purchase(&mut self, op: u64, order: &Order) -> Reply {
+        let Some(buyer) = &mut self.buyer else {
+            return refuse(Some(op), Failure::definite("asked to buy before init"));
+        };
+        match self.runtime.block_on(buyer.purchase(order)) {
+            Ok(purchase) => Reply::Purchased { op, purchase },
+            Err(failure) => refuse(Some(op), failure),
+        }
+    }
+}
+
+fn refuse(op: Option<u64>, failure: Failure) -> Reply {
+    Reply::Error {
+        op,
+        definite: failure.definite,
+        message: failure.message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exhibit::none;
+    use crate::stock::Stock;
+
+    fn converse(requests: &str) -> Vec<serde_json::Value> {
+        let mut output = Vec::new();
+        serve(&none::STRATEGY, requests.as_bytes(), &mut output).unwrap();
+        String::from_utf8(output)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_subject_buys_until_it_is_told_to_stop() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("stock.db");
+        Stock::create(&file).unwrap().write("product_A", 1).unwrap();
+        let init = format!(
+            r#"{{"type":"init","id":"proc_0","keys":["product_A"],"ttl_ms":1000,"endpoints":["sqlite:{}"]}}"#,
+            file.display()
+        );
+        let buy = r#"{"type":"purchase","op":1,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
+        let replies = converse(&format!(
+            "{init}\n{buy}\n{buy}\n{{\"type\":\"shutdown\"}}\n{buy}\n"
+        ));
+        let said: Vec<_> = replies
+            .iter()
+            .map(|reply| (&reply["type"], &reply["outcome"]))
+            .collect();
+        assert_eq!(
+            serde_json::to_string(&said).unwrap(),
+            r#"[["init_ok",null],["purchased","sold"],["purchased","no_stock"]]"#
+        );
+    }
+
+    #[test]
+    fn nonsense_and_disorder_are_refused_for_certain() {
+        let buy = r#"{"type":"purchase","op":9,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
+        let init =
+            r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["redis://x"]}"#;
+        let replies = converse(&format!("hello\n{buy}\n{init}\n"));
+        for (reply, part) in replies.iter().zip(["hello", "before init", "redis://x"]) {
+            assert_eq!(
+                (&reply["type"], &reply["definite"]),
+                (&"error".into(), &true.into())
+            );
+            assert!(reply["message"].as_str().unwrap().contains(part), "{reply}");
+        }
+        assert_eq!(replies.len(), 3);
+    }
+}

@@ -1,0 +1,401 @@
+//! The verdict over a run: what was decided, and the evidence for it.
+//!
+//! A verdict speaks of this run. `BROKEN` needs events that prove it; `HELD` needs a witness that the danger really
+//! arose. Without one, the run shows nothing, and says so.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::check::{Checks, Finding};
+use crate::facts::Facts;
+use crate::history::Header;
+use crate::protocol::Outcome as Answered;
+use crate::report::numbers::{amount, count, plural};
+use crate::strategy::Claim;
+
+mod proof;
+
+pub use proof::Evidence;
+
+use proof::proof;
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Outcome {
+    /// Nothing broke, although it could have.
+    Held,
+    /// A promise was broken.
+    Broken,
+    /// Somebody waits for ever.
+    Stuck,
+    /// Nothing broke, and nothing was tested.
+    Inconclusive,
+}
+
+impl Outcome {
+    /// The exit code of a command that judges one lock.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Held => 0,
+            Self::Broken => 1,
+            Self::Inconclusive => 2,
+            Self::Stuck => 3,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Held => "HELD",
+            Self::Broken => "BROKEN",
+            Self::Stuck => "STUCK",
+            Self::Inconclusive => "INCONCLUSIVE",
+        })
+    }
+}
+
+/// What an inconclusive run lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// In a word, for programs.
+    pub what: &'static str,
+    /// What it is and how to get it, for people.
+    pub advice: &'static str,
+}
+
+/// The decision and its grounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// What was decided.
+    pub outcome: Outcome,
+    /// Why, in a sentence or two.
+    pub because: String,
+    /// For `BROKEN`: the two or three events that prove it.
+    pub evidence: Vec<Evidence>,
+    /// For `HELD`: what shows that the danger arose.
+    pub witness: Vec<String>,
+    /// For `INCONCLUSIVE`: what is lacking.
+    pub missing: Option<Missing>,
+    /// What each check found.
+    pub checks: Checks,
+}
+
+/// Judges a sale.
+pub fn judge(header: &Header, facts: &Facts) -> Verdict {
+    let checks = facts.checks();
+    let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
+    if broken {
+        return Verdict {
+            outcome: Outcome::Broken,
+            because: accusation(facts),
+            evidence: proof(facts),
+            witness: Vec::new(),
+            missing: None,
+            checks,
+        };
+    }
+    if let Some((because, missing)) = gap(header, facts, checks) {
+        let (outcome, missing) = (Outcome::Inconclusive, Some(missing));
+        return Verdict {
+            outcome,
+            because,
+            evidence: Vec::new(),
+            witness: Vec::new(),
+            missing,
+            checks,
+        };
+    }
+    Verdict {
+        outcome: Outcome::Held,
+        because: acquittal(header, facts),
+        evidence: Vec::new(),
+        witness: vec![witness(facts)],
+        missing: None,
+        checks,
+    }
+}
+
+/// Why nothing can be concluded, if so.
+fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missing)> {
+    let missing = |what, advice| Missing { what, advice };
+    if facts.final_reading.is_none() {
+        let because = "The run has no end: the final stock was not read.".into();
+        return Some((
+            because,
+            missing(
+                "final_stock",
+                "the lab's reading of the stock after the last answer.",
+            ),
+        ));
+    }
+    if checks.no_oversell == Finding::Undecided {
+        let lost = facts.count(Answered::Unknown);
+        let because = format!(
+            "{} lost: {} for a stock of {}.",
+            plural(lost, "answer was", "answers were"),
+            orders(facts),
+            count(facts.initial)
+        );
+        return Some((
+            because,
+            missing(
+                "answers",
+                "the answers that were lost: each may have been an order.",
+            ),
+        ));
+    }
+    if facts.sold().least == 0 {
+        let because = "Nothing was sold, so nothing could be sold twice.".into();
+        return Some((
+            because,
+            missing(
+                "order",
+                "an order. Something to sell (--stock), or patience (--wait).",
+            ),
+        ));
+    }
+    match header.claim {
+        Claim::Nothing => {
+            let because = format!(
+                "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
+                header.strategy
+            );
+            Some((
+                because,
+                missing(
+                    "race",
+                    "a race that goes wrong. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Claim::Exclusion if facts.contended() == 0 => {
+            let because =
+                "Nothing broke, and nothing was tested: no attempt met the lock taken.".into();
+            Some((
+                because,
+                missing(
+                    "contention",
+                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Claim::Exclusion => None,
+    }
+}
+
+fn orders(facts: &Facts) -> String {
+    let sold = facts.sold();
+    format!(
+        "{} {}",
+        amount(sold),
+        if sold.least == 1 && sold.most == 1 {
+            "order"
+        } else {
+            "orders"
+        }
+    )
+}
+
+fn accusation(facts: &Facts) -> String {
+    let stock = count(facts.initial);
+    let Some(reading) = facts.final_reading else {
+        return format!("{} for a stock of {stock}.", orders(facts));
+    };
+    let (left, by_orders) = (count(reading.units), facts.left_by_orders());
+    if facts.checks().no_lost_update == Finding::Violated {
+        let by_orders = amount(by_orders);
+        return format!(
+            "{} for a stock of {stock}. The store says {left} are left, the orders say {by_orders}.",
+            orders(facts)
+        );
+    }
+    format!("{} for a stock of {stock}, and {left} left.", orders(facts))
+}
+
+fn acquittal(header: &Header, facts: &Facts) -> String {
+    let left = facts.final_reading.map_or(0, |reading| reading.units);
+    let mut text = format!(
+        "{} for a stock of {}, and {} left: orders and stock agree.",
+        orders(facts),
+        count(facts.initial),
+        count(left)
+    );
+    if header.wait_ms > 0 {
+        match facts.count(Answered::Busy) {
+            0 => text.push_str(" Nobody gave up waiting."),
+            busy => text.push_str(&format!(" {} gave up waiting.", count(busy as i64))),
+        }
+    }
+    text
+}
+
+fn witness(facts: &Facts) -> String {
+    let met = format!(
+        "{} of {} met the lock",
+        count(facts.contended() as i64),
+        count(facts.attempts.len() as i64)
+    );
+    let mut holders = facts.attempts.iter().filter(|attempt| {
+        attempt
+            .purchase()
+            .is_some_and(|purchase| purchase.outcome != Answered::Busy)
+    });
+    match (holders.next(), holders.next()) {
+        (Some(only), None) => format!("{met} while {} held it: the race did take place", only.who),
+        _ => format!("{met} taken: the race did take place"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::tests::header;
+    use crate::story::Story;
+
+    fn judged(story: Story, claim: Claim) -> Verdict {
+        let facts = story.facts();
+        judge(&header(facts.initial, facts.attempts.len(), claim), &facts)
+    }
+
+    fn shown(verdict: &Verdict) -> Vec<String> {
+        let line = |e: &Evidence| format!("#{} {}: {}", e.event, e.sentence, e.shows);
+        verdict.evidence.iter().map(line).collect()
+    }
+
+    #[test]
+    fn an_oversell_is_proven_by_the_order_too_many_and_the_final_stock() {
+        let verdict = judged(
+            Story::with_stock(1, 3)
+                .sold(2, 1)
+                .sold(0, 1)
+                .sold(1, 1)
+                .left(0),
+            Claim::Nothing,
+        );
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert_eq!(
+            verdict.because,
+            "3 orders for a stock of 1. The store says 0 are left, the orders say −2."
+        );
+        assert_eq!(
+            shown(&verdict),
+            [
+                "#5 proc_2 is told sold: order 1: the stock is used up",
+                "#6 proc_0 is told sold: order 2: one more than there was",
+                "#8 the lab reads the stock: 0: 1 − 3 = −2: two updates lost",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lost_update_is_proven_by_two_orders_for_the_same_unit() {
+        let verdict = judged(
+            Story::with_stock(3, 3)
+                .sold(0, 3)
+                .sold(1, 2)
+                .sold(2, 3)
+                .left(1),
+            Claim::Exclusion,
+        );
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert_eq!(
+            shown(&verdict),
+            [
+                "#5 proc_0 is told sold: it read 3, wrote 2",
+                "#7 proc_2 is told sold: it read 3, wrote 2: the same unit",
+                "#8 the lab reads the stock: 1: 3 − 3 = 0: one update lost",
+            ]
+        );
+    }
+
+    #[test]
+    fn selling_from_nothing_is_proven_by_the_first_order() {
+        let verdict = judged(
+            Story::with_stock(0, 1).sold(0, 0).left(-1),
+            Claim::Exclusion,
+        );
+        assert_eq!(verdict.because, "1 order for a stock of 0, and −1 left.");
+        assert_eq!(
+            shown(&verdict)[0],
+            "#3 proc_0 is told sold: order 1: there was nothing to sell"
+        );
+        assert_eq!(
+            shown(&verdict)[1],
+            "#4 the lab reads the stock: −1: 0 − 1 = −1: the stock is below zero"
+        );
+    }
+
+    #[test]
+    fn holding_needs_somebody_who_met_the_lock() {
+        let held = judged(
+            Story::with_stock(1, 3).busy(0).busy(1).sold(2, 1).left(0),
+            Claim::Exclusion,
+        );
+        assert_eq!(held.outcome, Outcome::Held);
+        assert_eq!(
+            held.because,
+            "1 order for a stock of 1, and 0 left: orders and stock agree."
+        );
+        assert_eq!(
+            held.witness,
+            ["2 of 3 met the lock while proc_2 held it: the race did take place"]
+        );
+        let several = judged(
+            Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+            Claim::Exclusion,
+        );
+        assert_eq!(
+            several.witness,
+            ["1 of 2 met the lock taken: the race did take place"]
+        );
+        let alone = judged(Story::with_stock(1, 1).sold(0, 1).left(0), Claim::Exclusion);
+        assert_eq!(alone.outcome, Outcome::Inconclusive);
+        assert_eq!(alone.missing.unwrap().what, "contention");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_inconclusive() {
+        for (story, claim, what) in [
+            (
+                Story::with_stock(1, 1).sold(0, 1).left(0),
+                Claim::Nothing,
+                "race",
+            ),
+            (
+                Story::with_stock(1, 2).busy(0).busy(1).left(1),
+                Claim::Exclusion,
+                "order",
+            ),
+            (Story::with_stock(0, 0).left(0), Claim::Exclusion, "order"),
+            (
+                Story::with_stock(1, 2).sold(0, 1).busy(1),
+                Claim::Exclusion,
+                "final_stock",
+            ),
+            (
+                Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+                Claim::Exclusion,
+                "answers",
+            ),
+        ] {
+            let verdict = judged(story, claim);
+            assert_eq!(verdict.outcome, Outcome::Inconclusive, "{what}");
+            assert_eq!(verdict.missing.unwrap().what, what);
+        }
+    }
+
+    #[test]
+    fn a_lost_answer_widens_what_is_said() {
+        let verdict = judged(
+            Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+            Claim::Exclusion,
+        );
+        assert_eq!(
+            verdict.because,
+            "1 answer was lost: 1 to 2 orders for a stock of 1."
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! The two or three events that prove a violation.
+
+use crate::facts::{Attempt, Facts, Reading};
+use crate::report::numbers::{amount, count, in_words};
+
+/// An event that proves something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// Its number in the history.
+    pub event: u64,
+    /// When.
+    pub at_ns: u64,
+    /// Who was told, or `lab`.
+    pub who: String,
+    /// What it was, in a word or two.
+    pub what: String,
+    /// The same as a sentence.
+    pub sentence: String,
+    /// What it shows.
+    pub shows: String,
+}
+
+/// The events that prove a violation: the order that used the stock up and the one after it, or two orders for the
+/// same unit; then the lab's own reading.
+pub(super) fn proof(facts: &Facts) -> Vec<Evidence> {
+    let mut proof = if facts.sold_beyond().least > 0 {
+        one_too_many(facts)
+    } else {
+        same_unit(facts)
+    };
+    if let Some(reading) = facts.final_reading {
+        proof.push(final_stock(facts, reading));
+    }
+    proof
+}
+
+fn one_too_many(facts: &Facts) -> Vec<Evidence> {
+    let stock = usize::try_from(facts.initial).unwrap_or(0);
+    let remark = |number: usize| match number {
+        _ if stock == 0 => "there was nothing to sell".to_owned(),
+        number if number == stock => "the stock is used up".to_owned(),
+        _ => "one more than there was".to_owned(),
+    };
+    let orders = facts.orders().enumerate().skip(stock.saturating_sub(1));
+    orders
+        .take(if stock == 0 { 1 } else { 2 })
+        .map(|(index, order)| {
+            let number = index + 1;
+            sold(
+                order,
+                format!("order {}: {}", count(number as i64), remark(number)),
+            )
+        })
+        .collect()
+}
+
+/// Two orders that read the same number, by their own word; the verdict does not rest on it, it only shows how.
+fn same_unit(facts: &Facts) -> Vec<Evidence> {
+    let read = |order: &Attempt| order.purchase().and_then(|purchase| purchase.before);
+    let orders: Vec<&Attempt> = facts.orders().collect();
+    let pair = orders.iter().enumerate().find_map(|(index, first)| {
+        let before = read(first)?;
+        let twin = orders[index + 1..]
+            .iter()
+            .find(|order| read(order) == Some(before))?;
+        Some((first, twin, before))
+    });
+    let Some((first, twin, before)) = pair else {
+        return Vec::new();
+    };
+    let wrote = format!("it read {}, wrote {}", count(before), count(before - 1));
+    vec![
+        sold(first, wrote.clone()),
+        sold(twin, format!("{wrote}: the same unit")),
+    ]
+}
+
+fn sold(order: &Attempt, shows: String) -> Evidence {
+    Evidence {
+        event: order.event,
+        at_ns: order.answered_ns,
+        who: order.who.clone(),
+        what: "sold".into(),
+        sentence: format!("{} is told sold", order.who),
+        shows,
+    }
+}
+
+fn final_stock(facts: &Facts, reading: Reading) -> Evidence {
+    let sum = format!(
+        "{} − {} = {}",
+        count(facts.initial),
+        amount(facts.sold()),
+        amount(facts.left_by_orders())
+    );
+    let shows = match (facts.lost_updates(), facts.vanished()) {
+        (0, 0) => format!("{sum}: the stock is below zero"),
+        (0, gone) => format!(
+            "{sum}: {} gone without an order",
+            in_words(gone, "unit is", "units are")
+        ),
+        (lost, _) => format!("{sum}: {} lost", in_words(lost, "update", "updates")),
+    };
+    Evidence {
+        event: reading.event,
+        at_ns: reading.at_ns,
+        who: "lab".into(),
+        what: format!("stock {}", reading.units),
+        sentence: format!("the lab reads the stock: {}", count(reading.units)),
+        shows,
+    }
+}
