@@ -13,7 +13,7 @@ use crate::help::COMMANDS;
 /// Says what is wrong with `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     let fault = |what: String| Fault::new(exit::USAGE, what);
-    let argument = text(error, ContextKind::InvalidArg);
+    let argument = without_password(&text(error, ContextKind::InvalidArg));
     let flag = argument.split([' ', '=']).next().unwrap_or_default();
     let help = match words.first() {
         Some(command) if COMMANDS.iter().any(|(name, _)| name == command) => {
@@ -55,7 +55,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             .at(&line)
             .try_this(help),
         ErrorKind::InvalidSubcommand => {
-            let word = text(error, ContextKind::InvalidSubcommand);
+            let word = without_password(&text(error, ContextKind::InvalidSubcommand));
             let names = COMMANDS.map(|(name, _)| name);
             let advice = nearest(&word, &names).map_or(help, |name| format!("fencepost {name}"));
             fault(format!("there is no command '{word}'"))
