@@ -16,6 +16,9 @@ use crate::fence::Fence;
 use crate::lease::{Lease, LostReason};
 use crate::random::SeededRandom;
 
+mod store;
+use store::{Store, grant};
+
 const TTL: Duration = Duration::from_millis(300);
 const PROCESSES: usize = 3;
 
@@ -78,7 +81,8 @@ fn bounds() -> impl Strategy<Value = HandOver> {
 #[derive(Debug)]
 enum State {
     InLine,
-    Asking(Drive),
+    /// With the number of its request: answers to earlier ones went nowhere with the futures that had asked.
+    Asking(Drive, u64),
     Holding(Arc<Lease>),
     Gone,
 }
@@ -89,61 +93,6 @@ struct Task {
     manner: Manner,
     ticket: Ticket,
     state: State,
-}
-
-/// The store: a lease with its end, those who wait in order, and answers on their way.
-#[derive(Debug, Default)]
-struct Store {
-    lease: Option<(OwnerId, u64, Moment)>,
-    line: Vec<(OwnerId, Manner)>,
-    answers: Vec<(OwnerId, Option<Grant>)>,
-    epochs: u64,
-}
-
-impl Store {
-    fn ask(&mut self, owner: OwnerId, manner: Manner) {
-        if !self.line.iter().any(|(waiting, _)| *waiting == owner) {
-            self.line.push((owner, manner));
-        }
-    }
-
-    fn work(&mut self, now: Moment) {
-        self.lease.take_if(|(_, _, ends)| *ends <= now);
-        if let Some((owner, epoch, ends)) = &mut self.lease {
-            // Its holder asks again: the answer had been lost, or had come too late.
-            let asked_again = self.line.iter().any(|(waiting, _)| waiting == owner);
-            if asked_again {
-                *ends = (*ends).max(now + TTL);
-                self.answers.push((*owner, Some(grant(*epoch, now))));
-                let owner = *owner;
-                self.line.retain(|(waiting, _)| *waiting != owner);
-            }
-        } else if !self.line.is_empty() {
-            let (owner, _) = self.line.remove(0);
-            self.epochs += 1;
-            self.lease = Some((owner, self.epochs, now + TTL));
-            self.answers.push((owner, Some(grant(self.epochs, now))));
-        }
-        let refused = self
-            .line
-            .extract_if(.., |(_, manner)| *manner == Manner::Try);
-        self.answers.extend(refused.map(|(owner, _)| (owner, None)));
-    }
-
-    fn release(&mut self, owner: OwnerId) {
-        self.line.retain(|(waiting, _)| *waiting != owner);
-        self.answers.retain(|(answered, _)| *answered != owner);
-        self.lease.take_if(|(held_by, ..)| *held_by == owner);
-    }
-}
-
-fn grant(epoch: u64, now: Moment) -> Grant {
-    Grant {
-        epoch,
-        // The question left a little before the store saw it.
-        asked_at: now.back(Duration::from_millis(3)),
-        lease: TTL,
-    }
 }
 
 struct World {
@@ -180,7 +129,7 @@ impl World {
             Event::StoreWorks => self.store.work(self.now),
             Event::Answer { which } => self.answer(which),
             Event::Fail { which } => {
-                let asking = |state: &State| matches!(state, State::Asking(_));
+                let asking = |state: &State| matches!(state, State::Asking(..));
                 if let Some(task) = self.pick(which, asking) {
                     self.fail(task);
                 }
@@ -229,8 +178,8 @@ impl World {
     }
 
     fn ask(&mut self, task: usize, drive: Drive) {
-        self.store.ask(drive.claim.owner, self.tasks[task].manner);
-        self.tasks[task].state = State::Asking(drive);
+        let number = self.store.ask(drive.claim.owner, self.tasks[task].manner);
+        self.tasks[task].state = State::Asking(drive, number);
     }
 
     fn let_ask(&mut self, next: Option<(usize, Drive)>) {
@@ -244,37 +193,35 @@ impl World {
             return;
         }
         let at = which % self.store.answers.len();
-        let (owner, grant) = self.store.answers.remove(at);
-        let asking = self.tasks.iter().position(
-            |task| matches!(&task.state, State::Asking(drive) if drive.claim.owner == owner),
-        );
-        let Some(task) = asking else { return };
+        let (request, grant) = self.store.answers.remove(at);
+        let asks = |task: &Task| matches!(task.state, State::Asking(_, number) if number == request.number);
+        let Some(task) = self.tasks.iter().position(asks) else {
+            return;
+        };
         match grant {
             Some(grant) => self.granted(task, grant),
-            None if self.tasks[task].manner == Manner::Try => {
+            None => {
                 let process = self.tasks[task].process;
                 self.tasks[task].state = State::Gone;
-                let undriven = self.lines[process].busy(owner);
+                let undriven = self.lines[process].busy(request.owner);
                 undriven
                     .refused
                     .into_iter()
                     .for_each(|refused| self.refuse(refused));
                 self.let_ask(undriven.next);
             }
-            // A refusal meant for the driver before this one, which had only tried.
-            None => self.store.ask(owner, Manner::Wait),
         }
     }
 
     fn granted(&mut self, task: usize, grant: Grant) {
-        let State::Asking(drive) = &self.tasks[task].state else {
+        let State::Asking(drive, _) = &self.tasks[task].state else {
             unreachable!("only drivers are answered")
         };
         let lease = Arc::new(Lease::new(drive.claim.clone(), grant));
         if lease.left(self.now).is_zero() {
             // Came after its own end: asked again, with the same claim.
-            let owner = lease.claim.owner;
-            return self.store.ask(owner, self.tasks[task].manner);
+            let drive = drive.clone();
+            return self.ask(task, drive);
         }
         let line = &mut self.lines[self.tasks[task].process];
         let refused = line.granted(&lease, self.now).expect("the line still asks");
@@ -301,7 +248,7 @@ impl World {
         self.last_fence = Some(fence);
         let me = &self.tasks[task];
         let overtaken = self.tasks.iter().find(|other| {
-            let waits = matches!(other.state, State::InLine | State::Asking(_));
+            let waits = matches!(other.state, State::InLine | State::Asking(..));
             waits && other.process == me.process && other.ticket < me.ticket
         });
         assert!(overtaken.is_none(), "{me:?} overtook {overtaken:?}");
@@ -314,7 +261,7 @@ impl World {
         } = self.tasks[task];
         match std::mem::replace(&mut self.tasks[task].state, State::Gone) {
             State::InLine => assert!(self.lines[process].leave(ticket), "it stood in line"),
-            State::Asking(drive) => {
+            State::Asking(drive, _) => {
                 let owner = drive.claim.owner;
                 match self.lines[process].driver_left(owner) {
                     None => self.store.release(owner),
@@ -331,7 +278,7 @@ impl World {
 
     fn fail(&mut self, task: usize) {
         let process = self.tasks[task].process;
-        let State::Asking(drive) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
+        let State::Asking(drive, _) = std::mem::replace(&mut self.tasks[task].state, State::Gone)
         else {
             unreachable!("only drivers fail")
         };
@@ -419,7 +366,7 @@ impl World {
                 here.filter(|task| is(&task.state)).count()
             };
             let in_line = of(|state| matches!(state, State::InLine));
-            let asking = of(|state| matches!(state, State::Asking(_)));
+            let asking = of(|state| matches!(state, State::Asking(..)));
             assert_eq!(in_line, line.waiting.len(), "the line knows who waits");
             assert!(asking <= 1, "at most one request at the store");
             let served = asking == 1 || line.lease().is_some();
@@ -508,13 +455,9 @@ fn a_lease_that_ends_in_line_is_not_handed_over() {
     world.now = world.now + TTL;
     world.happen(Event::Finish { which: 0 });
     assert!(
-        matches!(world.tasks[1].state, State::Asking(_)),
+        matches!(world.tasks[1].state, State::Asking(..)),
         "the next asks the store anew"
     );
-    let State::Asking(drive) = &world.tasks[1].state else {
-        return;
-    };
-    assert!(drive.claim.ttl == TTL);
     world.serve_all();
     world.nothing_is_left();
 }

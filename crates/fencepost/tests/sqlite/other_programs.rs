@@ -127,7 +127,15 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
 async fn a_waiter_outlasts_another_programs_lock() {
     let place = Place::new();
     let (a, b) = (place.open().await, place.open().await);
-    let (held, waiter) = (claim("one", Duration::from_millis(300)), claim("one", LONG));
+    // Started before the lease begins: on a busy machine that takes longer than a lease worth waiting for.
+    let Some(mut python) = Python::start(
+        &place,
+        "pause('ready'); db.execute('BEGIN EXCLUSIVE'); pause('locked'); db.execute('COMMIT')",
+    ) else {
+        return;
+    };
+    assert_eq!(python.says(), "ready");
+    let (held, waiter) = (claim("one", Duration::from_secs(3)), claim("one", LONG));
     take(&a, &held).await;
     let waiting = tokio::spawn({
         let waiter = waiter.clone();
@@ -137,12 +145,7 @@ async fn a_waiter_outlasts_another_programs_lock() {
         }
     });
     until_waiting(&a, &waiter).await;
-    let Some(mut python) = Python::start(
-        &place,
-        "db.execute('BEGIN EXCLUSIVE'); pause('locked'); db.execute('COMMIT')",
-    ) else {
-        return;
-    };
+    python.go_on();
     assert_eq!(python.says(), "locked");
     // Past the end of the lease the waiter asks, and is turned away by SQLite, again and again.
     crate::support::until(async || {

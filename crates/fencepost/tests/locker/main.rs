@@ -7,10 +7,12 @@ use std::time::Duration;
 use fencepost::backend::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Effect, ErrorKind, Fence, Grant, Guard, HandOver,
-    LockName, Locker, LostReason, MAX_TTL, Operation, Record, Release, ReleaseOutcome, Renewal,
-    Result, Wait,
+    Backend, Effect, ErrorKind, Fence, Guard, HandOver, LockName, Locker, LostReason, MAX_TTL,
+    Operation, ReleaseOutcome,
 };
+
+mod odd_stores;
+use odd_stores::{LateOnce, Worn};
 
 const TTL: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -318,81 +320,6 @@ async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
         .await
         .expect_err("every grant came too late");
     assert_eq!(error.kind(), ErrorKind::Timeout);
-}
-
-/// Lets the lease pass before it answers.
-#[derive(Debug)]
-struct LateOnce {
-    inner: Memory,
-    clock: Arc<FakeClock>,
-    late_answers: AtomicU32,
-}
-
-impl Backend for LateOnce {
-    fn store(&self) -> &'static str {
-        "late"
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn clock(&self) -> Arc<dyn fencepost::Clock> {
-        self.clock.clone()
-    }
-    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(async move {
-            let answer = self.inner.try_acquire(claim).await;
-            let left = self.late_answers.load(Ordering::Relaxed);
-            if left > 0 {
-                self.late_answers.store(left - 1, Ordering::Relaxed);
-                self.clock.advance(TTL);
-            }
-            answer
-        })
-    }
-    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
-}
-
-/// Grants with an epoch of its choice.
-#[derive(Debug)]
-struct Worn {
-    inner: Memory,
-    epoch: u64,
-}
-
-impl Backend for Worn {
-    fn store(&self) -> &'static str {
-        "worn"
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(async move {
-            let grant = self.inner.try_acquire(claim).await?;
-            let epoch = self.epoch;
-            Ok(grant.map(|grant| Grant { epoch, ..grant }))
-        })
-    }
-    fn acquire<'a>(&'a self, claim: &'a Claim, _: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(async move { Ok(self.try_acquire(claim).await?.expect("free")) })
-    }
-    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
-    }
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
-        self.inner.release(claim)
-    }
-    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
-        self.inner.inspect(name)
-    }
 }
 
 #[tokio::test]

@@ -1,0 +1,76 @@
+//! The simulated store: grants in order, forgets leases that ended, and answers later.
+
+use std::time::Duration;
+
+use super::TTL;
+use crate::claim::{Grant, OwnerId};
+use crate::clock::Moment;
+use crate::line::Manner;
+
+/// The store: a lease with its end, those who wait in order, and answers on their way.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    pub(super) lease: Option<(OwnerId, u64, Moment)>,
+    pub(super) line: Vec<Request>,
+    pub(super) answers: Vec<(Request, Option<Grant>)>,
+    epochs: u64,
+    requests: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) owner: OwnerId,
+    manner: Manner,
+    pub(super) number: u64,
+}
+
+impl Store {
+    /// The number of the request. Asking again keeps the place.
+    pub(super) fn ask(&mut self, owner: OwnerId, manner: Manner) -> u64 {
+        self.requests += 1;
+        let request = Request {
+            owner,
+            manner,
+            number: self.requests,
+        };
+        match self.line.iter_mut().find(|waiting| waiting.owner == owner) {
+            Some(waiting) => *waiting = request,
+            None => self.line.push(request),
+        }
+        self.requests
+    }
+
+    pub(super) fn work(&mut self, now: Moment) {
+        self.lease.take_if(|(_, _, ends)| *ends <= now);
+        if let Some((owner, epoch, ends)) = &mut self.lease {
+            // Its holder asks again: the answer had been lost, or had come too late.
+            for request in self.line.extract_if(.., |waiting| waiting.owner == *owner) {
+                *ends = (*ends).max(now + TTL);
+                self.answers.push((request, Some(grant(*epoch, now))));
+            }
+        } else if !self.line.is_empty() {
+            let request = self.line.remove(0);
+            self.epochs += 1;
+            self.lease = Some((request.owner, self.epochs, now + TTL));
+            self.answers.push((request, Some(grant(self.epochs, now))));
+        }
+        let tries = self
+            .line
+            .extract_if(.., |waiting| waiting.manner == Manner::Try);
+        self.answers.extend(tries.map(|request| (request, None)));
+    }
+
+    pub(super) fn release(&mut self, owner: OwnerId) {
+        self.line.retain(|waiting| waiting.owner != owner);
+        self.lease.take_if(|(held_by, ..)| *held_by == owner);
+    }
+}
+
+pub(super) fn grant(epoch: u64, now: Moment) -> Grant {
+    Grant {
+        epoch,
+        // The question left a little before the store saw it.
+        asked_at: now.back(Duration::from_millis(3)),
+        lease: TTL,
+    }
+}
