@@ -1,16 +1,222 @@
-//! Stand-in.
-use crate::{Fence, OwnerId};
-/// Pass
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+//! Resources that refuse those whose lock has passed to somebody else.
+//!
+//! No lock service can keep a paused holder from waking up late and writing. The resource can: it remembers the
+//! highest [`Fence`] it was reached with, and refuses a lower one. Two rules make that tight:
+//!
+//! - **Reads are fenced too.** If only writes were: A reads, loses the lock, B reads, A writes (its fence is old, but
+//!   still the highest *written*), B writes — and A's update is lost. With fenced reads, B's read shuts A out.
+//! - The check, the new highest fence and the operation itself are **one atomic step**.
+//!
+//! An equal fence from another owner is refused as well: it can only come from a store that lost its counter.
+//!
+//! What is here: [`FencedCell`] for memory; with the feature `sqlite`, `SqliteGate` to put in front of whatever your
+//! own transaction does, and `SqliteRegister`, a value behind such a gate. With another database crate or with
+//! Postgres, use [`CREATE_GATE`] and [`ADMIT`].
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::claim::OwnerId;
+use crate::error::Error;
+use crate::fence::Fence;
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteGate, SqliteRegister};
+
+/// What a holder shows to a resource: its fence, and who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pass {
-    /// fence
+    /// The fence of the hold.
     pub fence: Fence,
-    /// owner
+    /// The owner of the lease the hold belongs to.
     pub owner: OwnerId,
 }
+
 impl Pass {
-    /// new
+    /// A pass of `owner`, who holds the lock with `fence`.
     pub fn new(fence: Fence, owner: OwnerId) -> Self {
         Self { fence, owner }
     }
+
+    /// Whether a resource that has admitted `highest` admits this pass.
+    fn follows(&self, highest: &Self) -> bool {
+        self.fence > highest.fence || self == highest
+    }
 }
+
+/// A resource refused a pass: the lock has been somebody else's since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// The fence that was shown.
+    pub offered: Fence,
+    /// The highest fence the resource has seen.
+    pub highest: Fence,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offered, highest } = self;
+        if offered < highest {
+            write!(f, "fence {offered} is lower than {highest} already seen")
+        } else {
+            write!(f, "fence {offered} was already seen from another owner")
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Why a fenced operation was not carried out. It had no effect.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum FencedError {
+    /// The pass is stale.
+    Refused(Refused),
+    /// The resource could not be reached, or failed.
+    Failed(Error),
+}
+
+impl fmt::Display for FencedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FencedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Failed(error) => error.source(),
+        }
+    }
+}
+
+impl From<Refused> for FencedError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Error> for FencedError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A value that only the holder of a lock reaches.
+///
+/// Both operations check the pass, remember its fence as the highest seen, and are carried out, in one atomic
+/// step. They may block: in async code call them through `spawn_blocking` unless the implementation says otherwise.
+///
+/// ```
+/// use fencepost::random::SystemRandom;
+/// use fencepost::resource::{FencedCell, FencedResource, Pass};
+/// use fencepost::{Fence, OwnerId};
+///
+/// let stock = FencedCell::new(3);
+/// let earlier = Pass::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
+/// let later = Pass::new(Fence::new(43, 0)?, OwnerId::random(&SystemRandom));
+///
+/// let left = stock.read(later).unwrap();
+/// assert!(stock.write(earlier, 0).is_err());
+/// stock.write(later, left - 1).unwrap();
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+pub trait FencedResource {
+    /// What is read and written.
+    type Value;
+
+    /// The value.
+    ///
+    /// # Errors
+    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    fn read(&self, pass: Pass) -> Result<Self::Value, FencedError>;
+
+    /// Replaces the value.
+    ///
+    /// # Errors
+    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    fn write(&self, pass: Pass, value: Self::Value) -> Result<(), FencedError>;
+}
+
+/// A fenced value in memory. Never blocks for long.
+#[derive(Debug, Default)]
+pub struct FencedCell<T>(Mutex<Fenced<T>>);
+
+#[derive(Debug, Default)]
+struct Fenced<T> {
+    highest: Option<Pass>,
+    value: T,
+}
+
+impl<T> FencedCell<T> {
+    /// A value that nobody has reached yet.
+    pub fn new(value: T) -> Self {
+        Self(Mutex::new(Fenced {
+            highest: None,
+            value,
+        }))
+    }
+
+    /// Lets the holder work on the value while nobody else can.
+    ///
+    /// # Errors
+    /// [`Refused`], without calling `work`, when a higher fence, or this one from another owner, was seen before.
+    pub fn with<R>(&self, pass: Pass, work: impl FnOnce(&mut T) -> R) -> Result<R, Refused> {
+        // The fence is set before `work` can panic, and what `work` leaves behind is its own affair.
+        let mut fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(highest) = &fenced.highest
+            && !pass.follows(highest)
+        {
+            return Err(Refused {
+                offered: pass.fence,
+                highest: highest.fence,
+            });
+        }
+        fenced.highest = Some(pass);
+        Ok(work(&mut fenced.value))
+    }
+
+    /// The highest fence seen.
+    pub fn highest(&self) -> Option<Fence> {
+        let fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        fenced.highest.map(|pass| pass.fence)
+    }
+}
+
+impl<T: Clone> FencedResource for FencedCell<T> {
+    type Value = T;
+
+    fn read(&self, pass: Pass) -> Result<T, FencedError> {
+        Ok(self.with(pass, |value| value.clone())?)
+    }
+
+    fn write(&self, pass: Pass, value: T) -> Result<(), FencedError> {
+        Ok(self.with(pass, |old| *old = value)?)
+    }
+}
+
+/// Creates the table of highest fences; for SQLite and Postgres.
+pub const CREATE_GATE: &str = "\
+CREATE TABLE IF NOT EXISTS fencepost_gate (
+    resource TEXT PRIMARY KEY,
+    fence BIGINT NOT NULL,
+    owner TEXT NOT NULL
+)";
+
+/// Admits a pass, or does not; for SQLite and Postgres.
+///
+/// Parameters: the resource's name, [`Fence::as_i64`], the owner's text. **One row changed: admitted. None: refused**,
+/// roll back. It belongs at the beginning of the transaction that reads or writes the resource: the row stays locked
+/// until that ends, so no other holder comes in between.
+pub const ADMIT: &str = "\
+INSERT INTO fencepost_gate (resource, fence, owner) VALUES ($1, $2, $3)
+ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner
+WHERE fencepost_gate.fence < excluded.fence
+   OR (fencepost_gate.fence = excluded.fence AND fencepost_gate.owner = excluded.owner)";

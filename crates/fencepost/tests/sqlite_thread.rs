@@ -1,5 +1,6 @@
 //! The thread behind an instance ends with it. A binary of its own, because it counts the threads of the process.
 #![cfg(all(feature = "sqlite", target_os = "linux"))]
+#![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

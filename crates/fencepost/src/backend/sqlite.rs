@@ -29,14 +29,15 @@
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
-//! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], waiters enter
-//!   the line of the new file. Restoring an old copy brings back its old fence counter: do not.
+//! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], waiters
+//!   enter the line of the new file. Restoring an old copy brings back its old fence counter: do not.
 //! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]:
-//!   [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), without effect. Renewals wait behind the same lock, so
-//!   an application that shares the file keeps its write transactions much shorter than the TTL.
-//! - *Disk full, read-only, damaged, no database, a network file system*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable),
-//!   without effect, with what to do.
-//! - *A process in a time namespace of its own* (`unshare --time`) counts boot time differently and must not share the file.
+//!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
+//!   the file keeps its write transactions much shorter than the TTL.
+//! - *Disk full, read-only, damaged, no database, a network file system*: [`ErrorKind::Unusable`], without effect,
+//!   with what to do.
+//! - *A process in a time namespace of its own* (`unshare --time`) counts boot time differently and must not share
+//!   the file.
 //! - Only Linux tells the identity of a boot in a way this backend knows; elsewhere opening is refused.
 
 use std::fmt;
@@ -105,8 +106,8 @@ impl SqliteBuilder {
     /// Opens the file, creating it when it is missing, without blocking the runtime.
     ///
     /// # Errors
-    /// [`ErrorKind::Unusable`] when the file cannot hold locks (see the [module](self)), [`ErrorKind::Unavailable`] when
-    /// another program keeps it locked, [`ErrorKind::InvalidInput`] for an empty path.
+    /// [`ErrorKind::Unusable`] when the file cannot hold locks (see the [module](self)),
+    /// [`ErrorKind::Unavailable`] when another program keeps it locked, [`ErrorKind::InvalidInput`] for an empty path.
     ///
     /// # Cancel safety
     /// Dropping the future closes the file again; a file that was created stays.

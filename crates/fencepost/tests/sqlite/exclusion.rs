@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Effect, ErrorKind, Fence, Release, Renewal};
 
-use crate::support::{LONG, Place, claim, take, until, wait_for};
+use crate::support::{LONG, Place, claim, renew, take, until, wait_for};
 
 #[tokio::test]
 async fn two_instances_exclude_each_other() {
@@ -18,10 +18,7 @@ async fn two_instances_exclude_each_other() {
     let second = take(&b, &yours).await;
     assert!(second.epoch > first.epoch);
     assert_eq!(a.release(&mine).await.unwrap(), Release::NotHeld);
-    assert_eq!(
-        b.renew(&[yours.clone()]).await[0].as_ref().unwrap(),
-        &Renewal::Extended
-    );
+    assert_eq!(renew(&b, &yours).await.unwrap(), Renewal::Extended);
     assert_eq!(b.release(&yours).await.unwrap(), Release::Freed);
     assert_eq!(place.rows(), (0, 0));
 }
@@ -39,10 +36,7 @@ async fn the_same_owner_gets_the_same_lease_again() {
     let mut shorter = mine.clone();
     shorter.ttl = Duration::from_millis(1);
     take(&a, &shorter).await;
-    assert_eq!(
-        a.renew(&[shorter]).await[0].as_ref().unwrap(),
-        &Renewal::Extended
-    );
+    assert_eq!(renew(&a, &shorter).await.unwrap(), Renewal::Extended);
     let holder = a
         .inspect(&mine.name)
         .await
@@ -62,16 +56,10 @@ async fn an_expired_lease_lets_the_next_in_and_is_never_revived() {
     let second = wait_for(&b, &next).await;
     assert!(second.epoch > first.epoch);
     assert!(second.asked_at >= first.asked_at + first.lease);
-    assert_eq!(
-        a.renew(&[dead.clone()]).await[0].as_ref().unwrap(),
-        &Renewal::Lost
-    );
+    assert_eq!(renew(&a, &dead).await.unwrap(), Renewal::Lost);
     assert_eq!(a.release(&dead).await.unwrap(), Release::NotHeld);
     assert_eq!(a.try_acquire(&dead).await.unwrap(), None);
-    assert_eq!(
-        b.renew(&[next.clone()]).await[0].as_ref().unwrap(),
-        &Renewal::Extended
-    );
+    assert_eq!(renew(&b, &next).await.unwrap(), Renewal::Extended);
 }
 
 #[tokio::test]
@@ -81,10 +69,7 @@ async fn an_ended_lease_stays_ended_although_nobody_took_the_lock() {
     let mine = claim("one", Duration::from_millis(20));
     let first = take(&store, &mine).await;
     until(async || store.inspect(&mine.name).await.unwrap().is_none()).await;
-    assert_eq!(
-        store.renew(&[mine.clone()]).await[0].as_ref().unwrap(),
-        &Renewal::Lost
-    );
+    assert_eq!(renew(&store, &mine).await.unwrap(), Renewal::Lost);
     let second = take(&store, &mine).await;
     assert!(second.epoch > first.epoch, "a new lease, not the old one");
     until(async || store.inspect(&mine.name).await.unwrap().is_none()).await;

@@ -7,7 +7,7 @@ use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Effect, Error, ErrorKind, Release, Renewal};
 
 use crate::stage::stage;
-use crate::support::{LONG, Place, claim, take, until, until_waiting, wait_for};
+use crate::support::{LONG, Place, claim, renew, take, until, until_waiting, wait_for};
 
 async fn refusal(path: impl AsRef<Path>) -> Error {
     let error = Sqlite::open(path).await.expect_err("it is not usable");
@@ -193,10 +193,7 @@ async fn a_deleted_file_takes_its_locks_along() {
         }
         let (after, b) = waiting.await.unwrap();
         assert!(after.epoch > before.epoch);
-        assert_eq!(
-            a.renew(&[held.clone()]).await[0].as_ref().unwrap(),
-            &Renewal::Lost
-        );
+        assert_eq!(renew(&a, &held).await.unwrap(), Renewal::Lost);
         assert_eq!(a.release(&held).await.unwrap(), Release::NotHeld);
         assert_eq!(a.try_acquire(&held).await.unwrap(), None);
         assert_eq!(place.rows(), (1, 0));

@@ -1,5 +1,6 @@
 //! The embedded store: exclusion, the line, cancellation, reboots, bad files, other programs.
 #![cfg(all(feature = "sqlite", target_os = "linux"))]
+#![allow(clippy::unwrap_used)]
 
 mod cancellation;
 mod exclusion;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Effect, ErrorKind};
 
-use crate::support::{LONG, Place, claim, stand_and_freeze, take, until_waiting, wait_for};
+use crate::support::{LONG, Place, claim, renew, stand_and_freeze, take, until_waiting, wait_for};
 
 /// A Python program that stops at each `pause()`, says so, and goes on when told to.
 struct Python {
@@ -97,7 +97,7 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
     let errors = [
         store.try_acquire(&mine).await.unwrap_err(),
         store.acquire(&mine, &wait).await.unwrap_err(),
-        store.renew(&[held.clone()]).await.remove(0).unwrap_err(),
+        renew(&store, &held).await.unwrap_err(),
         store.release(&held).await.unwrap_err(),
     ];
     for error in errors {

@@ -1,7 +1,7 @@
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Release, Renewal};
 
-use crate::support::{LONG, Place, claim, stand_and_freeze, take};
+use crate::support::{LONG, Place, claim, renew, stand_and_freeze, take};
 
 #[tokio::test]
 async fn a_reboot_voids_leases_and_tickets_and_raises_the_fence() {
@@ -22,10 +22,7 @@ async fn a_reboot_voids_leases_and_tickets_and_raises_the_fence() {
     assert_eq!(place.rows(), (0, 0));
     let mine = claim("one", LONG);
     assert_eq!(take(&after, &mine).await.epoch, 1_000_002);
-    assert_eq!(
-        before.renew(&[held.clone()]).await[0].as_ref().unwrap(),
-        &Renewal::Lost
-    );
+    assert_eq!(renew(&before, &held).await.unwrap(), Renewal::Lost);
     assert_eq!(before.release(&held).await.unwrap(), Release::NotHeld);
     assert_eq!(after.release(&mine).await.unwrap(), Release::Freed);
 

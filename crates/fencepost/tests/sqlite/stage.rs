@@ -9,7 +9,7 @@ const FOLDER: &str = "FENCEPOST_STAGE";
 /// Inside the namespace: the folder that `setup` prepared. Outside: runs the test `name` in there and returns `None`.
 ///
 /// `setup` is a shell script that finds an empty folder in `$1`.
-pub fn stage(name: &str, setup: &str) -> Option<PathBuf> {
+pub(crate) fn stage(name: &str, setup: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return Some(folder.into());
     }
@@ -17,7 +17,7 @@ pub fn stage(name: &str, setup: &str) -> Option<PathBuf> {
     let unshare = |script: &str| {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child"]);
-        if !nix_is_root() {
+        if !is_root() {
             command.arg("--map-root-user");
         }
         command.args(["sh", "-ec", script, "sh"]).arg(folder.path());
@@ -45,7 +45,7 @@ pub fn stage(name: &str, setup: &str) -> Option<PathBuf> {
     None
 }
 
-fn nix_is_root() -> bool {
+fn is_root() -> bool {
     let owner = std::fs::metadata("/proc/self").map(|me| std::os::unix::fs::MetadataExt::uid(&me));
     owner.is_ok_and(|uid| uid == 0)
 }

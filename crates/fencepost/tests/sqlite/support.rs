@@ -5,38 +5,38 @@ use std::time::Duration;
 
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::random::SystemRandom;
-use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Wait};
+use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Renewal, Result, Wait};
 use tempfile::TempDir;
 
 /// Longer than anything takes here; only a defect reaches it.
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A folder with a file of locks in it.
-pub struct Place {
-    pub folder: TempDir,
-    pub path: PathBuf,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+    pub(crate) path: PathBuf,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("locks.db");
         Self { folder, path }
     }
 
-    pub async fn open(&self) -> Sqlite {
+    pub(crate) async fn open(&self) -> Sqlite {
         Sqlite::open(&self.path).await.unwrap()
     }
 
     /// The file as any other program sees it.
-    pub fn sql(&self) -> rusqlite::Connection {
+    pub(crate) fn sql(&self) -> rusqlite::Connection {
         let sql = rusqlite::Connection::open(&self.path).unwrap();
         sql.busy_timeout(LONG).unwrap();
         sql
     }
 
     /// How many rows there are in the tables of locks and of the line.
-    pub fn rows(&self) -> (i64, i64) {
+    pub(crate) fn rows(&self) -> (i64, i64) {
         let counts =
             "SELECT (SELECT count(*) FROM fencepost_lock), (SELECT count(*) FROM fencepost_line)";
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// A claim of a new owner.
-pub fn claim(name: &str, ttl: Duration) -> Claim {
+pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
     let owner = OwnerId::random(&SystemRandom);
     Claim {
         name: LockName::new(name).unwrap(),
@@ -56,12 +56,19 @@ pub fn claim(name: &str, ttl: Duration) -> Claim {
 }
 
 /// Takes a lock that must be free.
-pub async fn take(store: &Sqlite, claim: &Claim) -> Grant {
+pub(crate) async fn take(store: &Sqlite, claim: &Claim) -> Grant {
     store.try_acquire(claim).await.unwrap().expect("it is free")
 }
 
+/// Renews one lease.
+pub(crate) async fn renew(store: &Sqlite, claim: &Claim) -> Result<Renewal> {
+    let mut renewals = store.renew(std::slice::from_ref(claim)).await;
+    assert_eq!(renewals.len(), 1);
+    renewals.remove(0)
+}
+
 /// Waits for a lock.
-pub async fn wait_for(store: &Sqlite, claim: &Claim) -> Grant {
+pub(crate) async fn wait_for(store: &Sqlite, claim: &Claim) -> Grant {
     let wait = Wait::default();
     let grant = tokio::time::timeout(LONG, store.acquire(claim, &wait))
         .await
@@ -72,7 +79,7 @@ pub async fn wait_for(store: &Sqlite, claim: &Claim) -> Grant {
 }
 
 /// Stands in line and then stops caring, as a frozen or killed process does.
-pub async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
+pub(crate) async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
     let wait = Wait::default();
     let acquire = store.acquire(claim, &wait);
     tokio::select! {
@@ -82,7 +89,7 @@ pub async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
 }
 
 /// Waits until `condition` holds.
-pub async fn until(condition: impl AsyncFn() -> bool) {
+pub(crate) async fn until(condition: impl AsyncFn() -> bool) {
     let deadline = std::time::Instant::now() + LONG;
     while !condition().await {
         assert!(std::time::Instant::now() < deadline, "it never happens");
@@ -91,7 +98,7 @@ pub async fn until(condition: impl AsyncFn() -> bool) {
 }
 
 /// Waits until this claim's label stands in the line of its lock.
-pub async fn until_waiting(store: &Sqlite, claim: &Claim) {
+pub(crate) async fn until_waiting(store: &Sqlite, claim: &Claim) {
     until(async || {
         let record = store.inspect(&claim.name).await.unwrap();
         record.is_some_and(|record| record.waiting.contains(&claim.label))

@@ -90,18 +90,17 @@ impl Creation {
         }
     }
 
-    /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own: the
-    /// old `-shm` would tell the programs of the new file what was written to the old one.
+    /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own:
+    /// the old `-shm` would tell the programs of the new file what was written to the old one.
     pub(super) fn clear_companions(&self, path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm"] {
             let companion = with_suffix(path, suffix);
-            match std::fs::remove_file(&companion) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Failure::Unusable(format!(
+            if companion.symlink_metadata().is_ok() {
+                std::fs::remove_file(&companion).map_err(|error| {
+                    Failure::Unusable(format!(
                         "{companion:?}, left behind by a deleted database, cannot be deleted: {error}"
-                    )));
-                }
-                _ => {}
+                    ))
+                })?;
             }
         }
         Ok(())

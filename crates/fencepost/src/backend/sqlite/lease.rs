@@ -65,7 +65,7 @@ const LINE: &str =
 pub(super) enum Answer {
     /// The lock.
     Granted(Grant),
-    /// Not the lock, and from `due` on it is worth asking again if nothing changes. `place`: its ticket, if it has one.
+    /// Not the lock, and from `due` on it is worth asking again if nothing changes. `place`: its ticket, if any.
     Refused { place: Option<i64>, due: Moment },
 }
 
@@ -108,7 +108,7 @@ impl State {
         })
     }
 
-    /// From when on the asker may take the lock. `None`: waiters are before it, and nothing says since when it is free.
+    /// From when on the asker may take the lock. `None`: others wait, and nothing says since when it is free.
     fn due(&self) -> Option<Moment> {
         match &self.held {
             Some(held) => Some(window::opens_at(held.expires, self.ahead)),

@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn the_first_goes_at_once_and_the_others_one_after_another() {
-        let ms = |ms| Moment::from_nanos(ms * 1_000_000);
+        let ms = |ms: u64| Moment::from_nanos(ms * 1_000_000);
         assert_eq!(opens_at(ms(1_000), 0), ms(1_000));
         assert_eq!(opens_at(ms(1_000), 1), ms(1_500));
         assert_eq!(opens_at(ms(1_000), 3), Moment::from_nanos(1_625_000_000));

@@ -1,0 +1,195 @@
+//! Fenced resources in an SQLite database: a gate for the user's own transactions, and a value behind it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::types::{FromSql, ToSql};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+
+use super::{ADMIT, CREATE_GATE, FencedError, FencedResource, Pass, Refused};
+use crate::error::{Effect, Error, ErrorKind, Operation};
+use crate::fence::Fence;
+
+const STORE: &str = "sqlite";
+
+/// Refuses stale passes inside a transaction of yours, so that the check is atomic with whatever else it does.
+///
+/// ```
+/// use fencepost::random::SystemRandom;
+/// use fencepost::resource::{Pass, SqliteGate};
+/// use fencepost::{Fence, OwnerId};
+/// use rusqlite::TransactionBehavior::Immediate;
+///
+/// let mut connection = rusqlite::Connection::open_in_memory()?;
+/// SqliteGate::create(&connection)?;
+/// connection.execute_batch("CREATE TABLE stock (left_over INTEGER); INSERT INTO stock VALUES (3)")?;
+///
+/// let pass = Pass::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
+/// let transaction = connection.transaction_with_behavior(Immediate)?;
+/// SqliteGate::admit(&transaction, "stock", pass)?;
+/// transaction.execute("UPDATE stock SET left_over = left_over - 1", [])?;
+/// transaction.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct SqliteGate;
+
+impl SqliteGate {
+    /// Creates the table `fencepost_gate` where it is missing.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn create(connection: &Connection) -> Result<(), Error> {
+        connection.execute_batch(CREATE_GATE).map_err(failed)
+    }
+
+    /// Admits a pass to the resource of this name, and remembers its fence with the commit of the transaction.
+    ///
+    /// Call it *first* in the transaction, for reads as well as for writes: from then on the transaction has SQLite's
+    /// write lock, so what it reads is the latest. Begin the transaction as `IMMEDIATE`: a deferred one is as
+    /// safe, but fails at once (`SQLITE_BUSY`) where an immediate one waits its turn.
+    ///
+    /// # Errors
+    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was admitted before: roll back.
+    pub fn admit(
+        transaction: &Transaction<'_>,
+        resource: &str,
+        pass: Pass,
+    ) -> Result<(), FencedError> {
+        let parameters = params![resource, pass.fence.as_i64(), pass.owner.to_string()];
+        let mut admit = transaction.prepare_cached(ADMIT).map_err(failed)?;
+        if admit.execute(parameters).map_err(failed)? == 1 {
+            return Ok(());
+        }
+        let highest: i64 = transaction
+            .query_row(
+                "SELECT fence FROM fencepost_gate WHERE resource = ?1",
+                [resource],
+                |row| row.get(0),
+            )
+            .map_err(failed)?;
+        Err(FencedError::Refused(Refused {
+            offered: pass.fence,
+            highest: Fence::from_i64(highest)?,
+        }))
+    }
+}
+
+/// A value in an SQLite file, shared by processes, that only the holder of a lock reaches. Blocks while others write.
+///
+/// `T` is whatever SQLite stores in one column: `i64`, `f64`, `String`, `Vec<u8>`, an `Option` of these.
+pub struct SqliteRegister<T> {
+    connection: Mutex<Connection>,
+    resource: String,
+    // A register holds no value, so it can be shared whatever `T` is.
+    value: PhantomData<fn(T) -> T>,
+}
+
+impl<T: FromSql + ToSql> SqliteRegister<T> {
+    /// Opens the file, creating it and the value named `resource` (as `initial`) where they are missing.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn open(path: impl AsRef<Path>, resource: &str, initial: &T) -> Result<Self, Error> {
+        let connection = Connection::open(path).map_err(failed)?;
+        let register = Self {
+            connection: Mutex::new(connection),
+            resource: resource.to_owned(),
+            value: PhantomData,
+        };
+        register.prepare(initial).map_err(failed)?;
+        Ok(register)
+    }
+
+    fn prepare(&self, initial: &T) -> rusqlite::Result<()> {
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connection.busy_timeout(Duration::from_secs(5))?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(CREATE_GATE)?;
+        transaction.execute_batch(
+            "CREATE TABLE IF NOT EXISTS fencepost_register (resource TEXT PRIMARY KEY, value)",
+        )?;
+        transaction.execute(
+            "INSERT INTO fencepost_register (resource, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            params![self.resource, initial],
+        )?;
+        transaction.commit()
+    }
+
+    /// Lets the holder replace the value by what `work` makes of it, in one transaction.
+    ///
+    /// # Errors
+    /// As [`FencedResource::read`]; then `work` is not called, or what it made is not kept.
+    pub fn update(&self, pass: Pass, work: impl FnOnce(T) -> T) -> Result<(), FencedError> {
+        self.admitted(pass, |transaction| {
+            let new = work(self.get(transaction)?);
+            self.set(transaction, &new)
+        })
+    }
+
+    fn admitted<R>(
+        &self,
+        pass: Pass,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<R>,
+    ) -> Result<R, FencedError> {
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        SqliteGate::admit(&transaction, &self.resource, pass)?;
+        let done = work(&transaction).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(done)
+    }
+
+    fn get(&self, transaction: &Transaction<'_>) -> rusqlite::Result<T> {
+        let sql = "SELECT value FROM fencepost_register WHERE resource = ?1";
+        transaction.query_row(sql, [&self.resource], |row| row.get(0))
+    }
+
+    fn set(&self, transaction: &Transaction<'_>, value: &T) -> rusqlite::Result<()> {
+        let sql = "UPDATE fencepost_register SET value = ?2 WHERE resource = ?1";
+        transaction.execute(sql, params![self.resource, value])?;
+        Ok(())
+    }
+}
+
+impl<T: FromSql + ToSql> FencedResource for SqliteRegister<T> {
+    type Value = T;
+
+    fn read(&self, pass: Pass) -> Result<T, FencedError> {
+        self.admitted(pass, |transaction| self.get(transaction))
+    }
+
+    fn write(&self, pass: Pass, value: T) -> Result<(), FencedError> {
+        self.admitted(pass, |transaction| self.set(transaction, &value))
+    }
+}
+
+impl<T> fmt::Debug for SqliteRegister<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteRegister")
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A failed statement leaves its transaction to be rolled back.
+fn failed(error: rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Unavailable,
+        _ => ErrorKind::Unusable,
+    };
+    Error::new(kind, STORE, Operation::Resource, error.to_string())
+        .with_effect(Effect::None)
+        .with_source(error)
+}
