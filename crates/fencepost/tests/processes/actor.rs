@@ -1,5 +1,6 @@
 //! A child that takes and uses the lock as it is told.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::script::{Granted, LockFile, Looked, NAME, Order, Report, boot_ns, orders, say, wall_s};
+use crate::script::{Granted, Looked, NAME, Order, Report, boot_ns, orders, say, wall_s};
 
 /// How long the work of a holder rests between two steps.
 pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
@@ -19,9 +20,9 @@ pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) label: String,
-    pub(crate) locks: LockFile,
+    pub(crate) locks: PathBuf,
     /// The file of the fenced register that the lock protects.
-    pub(crate) register: LockFile,
+    pub(crate) register: PathBuf,
     pub(crate) ttl: Duration,
     pub(crate) keep_alive: bool,
 }

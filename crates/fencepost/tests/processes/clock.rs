@@ -47,11 +47,18 @@ impl WallClock {
             ("FAKETIME_TIMESTAMP_FILE", path(&self.offset)),
             ("FAKETIME_NO_CACHE", one()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", one()),
-            ("DONT_FAKE_MONOTONIC", one()),
-            // Nothing shared with other processes, which a kill would leave behind.
-            ("FAKETIME_DISABLE_SHM", one()),
         ]
     }
+}
+
+/// Starts a child with a wall clock of its own.
+fn start(role: Role, clock: &WallClock, library: &str) -> Performer {
+    let mut child = Performer::start(role, &clock.environment(library));
+    // The library removes these itself, but not from a child that is killed because a test fails.
+    let pid = child.pid();
+    let files = ["sem.faketime_sem", "faketime_shm"].map(|file| format!("/dev/shm/{file}_{pid}"));
+    child.cleans_up(files.map(PathBuf::from).to_vec());
+    child
 }
 
 fn path(path: &Path) -> String {
@@ -93,14 +100,14 @@ pub(crate) fn leases_keep_their_length() {
     let library = library();
     let stage = Stage::new();
     let clocks = ["first", "second", "third"].map(|name| WallClock::new(&stage, name));
-    let start = |label: &str, clock: &WallClock| {
+    let actor = |label: &str, clock: &WallClock| {
         let mut part = stage.part(label, TTL);
         part.keep_alive = false;
-        Performer::start(Role::Actor(part), &clock.environment(&library))
+        start(Role::Actor(part), clock, &library)
     };
-    let mut first = start("first", &clocks[0]);
-    let mut second = start("second", &clocks[1]);
-    let mut third = start("third", &clocks[2]);
+    let mut first = actor("first", &clocks[0]);
+    let mut second = actor("second", &clocks[1]);
+    let mut third = actor("third", &clocks[2]);
 
     let held = first.acquire();
     second.order(Order::Acquire);
@@ -142,7 +149,7 @@ pub(crate) fn a_lease_is_kept_alive() {
     let stage = Stage::new();
     let clock = WallClock::new(&stage, "holder");
     let part = Role::Actor(stage.part("holder", TTL));
-    let mut holder = Performer::start(part, &clock.environment(&library()));
+    let mut holder = start(part, &clock, &library());
     let mut waiter = stage.actor("waiter", TTL);
 
     let held = holder.acquire();
@@ -175,15 +182,15 @@ pub(crate) fn no_update_is_lost() {
     let library = library();
     let stage = Stage::new();
     let part = exclusion::Part::new(&stage, 1, ADDITIONS);
-    let counter = |environment: &[_]| Performer::start(Role::Counter(part.clone()), environment);
+    let role = || Role::Counter(part.clone());
     let clocks = ["back", "ahead", "restless"].map(|name| WallClock::new(&stage, name));
     clocks[0].set("-2h");
     clocks[1].set("+2h");
     let mut counters: Vec<_> = clocks
         .iter()
-        .map(|clock| counter(&clock.environment(&library)))
+        .map(|clock| start(role(), clock, &library))
         .collect();
-    counters.push(counter(&[]));
+    counters.push(Performer::start(role(), &[]));
     let holds = counters.len() * ADDITIONS;
 
     let (counting, is_over) = channel::<()>();

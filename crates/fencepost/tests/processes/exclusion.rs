@@ -11,7 +11,7 @@ use fencepost::{Fence, Locker};
 use serde::{Deserialize, Serialize};
 
 use crate::runs;
-use crate::script::{LockFile, NAME, Order, Report, Role, orders, say};
+use crate::script::{NAME, Order, Report, Role, orders, say};
 use crate::stage::{Performer, Stage};
 
 const PROCESSES: usize = 8;
@@ -20,7 +20,7 @@ const ADDITIONS: usize = 500;
 /// What one counter does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
-    pub(crate) locks: LockFile,
+    pub(crate) locks: PathBuf,
     pub(crate) number: PathBuf,
     /// Every hold appends its fence here, so that the order of lines is the order of holds.
     pub(crate) log: PathBuf,

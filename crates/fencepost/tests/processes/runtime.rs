@@ -1,5 +1,6 @@
 //! Guards that outlive the runtime they were made in.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use fencepost::{Guard, Locker};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use crate::script::{LockFile, NAME, Report, Role, say};
+use crate::script::{NAME, Report, Role, say};
 use crate::stage::{LONG, Performer, Stage, wait_for};
 
 const TTL: Duration = Duration::from_secs(3);
@@ -17,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Where the children of these tests find the locks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
-    pub(crate) locks: LockFile,
+    pub(crate) locks: PathBuf,
 }
 
 fn runtime() -> Runtime {
@@ -28,13 +29,13 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn locker(locks: &LockFile, ttl: Duration) -> Locker {
+fn locker(locks: &Path, ttl: Duration) -> Locker {
     let store = Arc::new(Sqlite::open_blocking(locks).unwrap());
     Locker::builder(store).ttl(ttl).build().unwrap()
 }
 
 /// Takes the lock with a fresh locker: it is free at the latest when a TTL and some grace have passed.
-fn is_free_in_time(locks: &LockFile, name: &str, within: Duration) -> bool {
+fn is_free_in_time(locks: &Path, name: &str, within: Duration) -> bool {
     let locker = locker(locks, TTL);
     let taken = runtime().block_on(locker.acquire_within(name, within));
     taken.unwrap().is_some()

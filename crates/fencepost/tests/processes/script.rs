@@ -1,7 +1,6 @@
 //! What the test and its children say to each other, one line of JSON each.
 
 use std::io::BufRead;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use fencepost::clock::{BootClock, Clock};
@@ -129,6 +128,3 @@ pub(crate) fn wall_s() -> i64 {
 pub(crate) fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap()
 }
-
-/// Where a child finds the locks.
-pub(crate) type LockFile = PathBuf;

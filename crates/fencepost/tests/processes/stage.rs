@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Record};
-use fencepost_rig::{Child, Feed, Said, Signal, feed, folder};
+use fencepost_rig::{Child, Feed, Said, Signal, Silence, feed, folder};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -104,6 +104,21 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) struct Performer {
     child: Child,
     feed: Feed,
+    // After the child: removed when it is no more.
+    litter: Litter,
+}
+
+/// Files that a child may leave behind.
+#[derive(Default)]
+struct Litter(Vec<PathBuf>);
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            // Most children leave nothing.
+            let _ = std::fs::remove_file(file);
+        }
+    }
 }
 
 impl Performer {
@@ -121,7 +136,20 @@ impl Performer {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let (feed, ears) = feed();
         let child = Child::spawn(command, 0, &ears).unwrap();
-        Self { child, feed }
+        Self {
+            child,
+            feed,
+            litter: Litter::default(),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Sees to it that these files do not outlive it.
+    pub(crate) fn cleans_up(&mut self, files: Vec<PathBuf>) {
+        self.litter = Litter(files);
     }
 
     pub(crate) fn order(&mut self, order: Order) {
@@ -132,12 +160,18 @@ impl Performer {
     pub(crate) fn hear(&mut self, within: Duration) -> Report {
         match self.feed.next(within).map(|heard| heard.said) {
             Ok(Said::Line(line)) => serde_json::from_str(&line).expect(&line),
-            Ok(Said::Closed) | Err(_) => {
-                let status = self.child.wait(Duration::from_millis(200));
-                let words = self.child.last_words().join("\n");
-                panic!("a child said nothing within {within:?} (it ended with {status:?})\n{words}")
+            Ok(Said::Closed) | Err(Silence::Ended) => {
+                let status = self.child.wait(LONG);
+                panic!("a child ended: {status:?}\n{}", self.last_words())
+            }
+            Err(Silence::TimedOut) => {
+                panic!("a child was silent for {within:?}\n{}", self.last_words())
             }
         }
+    }
+
+    fn last_words(&self) -> String {
+        self.child.last_words().join("\n")
     }
 
     /// Whether it has said nothing that was not heard yet.
