@@ -34,7 +34,7 @@ macro_rules! library_trial {
 #[rustfmt::skip]
 const LOOPS: &[Job] = &[
     library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
-    library_trial!("processes", "kill", "a holder killed with SIGKILL costs the rest of its TTL and little more"),
+    library_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
     library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
 ];
 

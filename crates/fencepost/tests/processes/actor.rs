@@ -1,0 +1,147 @@
+//! A child that takes and uses the lock as it is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::backend::sqlite::Sqlite;
+use fencepost::resource::{FencedError, FencedResource, SqliteRegister};
+use fencepost::{Guard, Locker};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::script::{Granted, Looked, NAME, Order, Report, boot_ns, orders, say, wall_s};
+
+/// How long the work of a holder rests between two steps.
+pub(crate) const STEP_PAUSE: Duration = Duration::from_millis(50);
+
+/// What makes one actor differ from another.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) label: String,
+    pub(crate) locks: PathBuf,
+    /// The file of the fenced register that the lock protects.
+    pub(crate) register: PathBuf,
+    pub(crate) ttl: Duration,
+    pub(crate) keep_alive: bool,
+}
+
+/// Does what it is told until it is told to end.
+pub(crate) fn play(part: &Part) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || orders().try_for_each(|order| sender.send(order)));
+    runtime.block_on(async {
+        let mut actor = Actor::new(part).await;
+        say(&Report::Ready);
+        while let Some(order) = receiver.recv().await {
+            if let Order::End = order {
+                break;
+            }
+            let report = actor.follow(order).await;
+            report.iter().for_each(say);
+        }
+    });
+}
+
+struct Actor {
+    locker: Locker,
+    register: SqliteRegister<i64>,
+    guard: Option<Guard>,
+    work: Option<JoinHandle<()>>,
+}
+
+impl Actor {
+    async fn new(part: &Part) -> Self {
+        let store = Arc::new(Sqlite::open(&part.locks).await.unwrap());
+        let locker = Locker::builder(store)
+            .ttl(part.ttl)
+            .keep_alive(part.keep_alive)
+            .label(part.label.as_str());
+        Self {
+            locker: locker.build().unwrap(),
+            register: SqliteRegister::open(&part.register, NAME, &0).unwrap(),
+            guard: None,
+            work: None,
+        }
+    }
+
+    /// What there is to say about it, if anything yet.
+    async fn follow(&mut self, order: Order) -> Option<Report> {
+        Some(match order {
+            Order::Acquire => self.acquire().await,
+            Order::Write(value) => {
+                let pass = self.guard().pass();
+                answer(self.register.write(pass, value).map(|()| value))
+            }
+            Order::Read => answer(self.register.read(self.guard().pass())),
+            Order::Look => Report::Looked(Looked {
+                boot_ns: boot_ns(),
+                wall_s: wall_s(),
+                is_lost: self.guard.as_ref().is_some_and(Guard::is_lost),
+            }),
+            Order::Release => self.release().await,
+            Order::Work => {
+                self.work = Some(tokio::spawn(work(self.guard().reenter())));
+                return None;
+            }
+            Order::Go | Order::End => unreachable!("not for actors"),
+        })
+    }
+
+    fn guard(&self) -> &Guard {
+        self.guard.as_ref().expect("told to acquire before")
+    }
+
+    async fn acquire(&mut self) -> Report {
+        let asked_ns = boot_ns();
+        let guard = self.locker.acquire(NAME).await.unwrap();
+        let granted_ns = boot_ns();
+        let fence = guard.fence().as_i64();
+        self.guard = Some(guard);
+        Report::Granted(Granted {
+            fence,
+            asked_ns,
+            granted_ns,
+        })
+    }
+
+    async fn release(&mut self) -> Report {
+        if let Some(work) = self.work.take() {
+            work.await.unwrap();
+        }
+        let guard = self.guard.take().expect("told to acquire before");
+        Report::Released(format!("{:?}", guard.release().await))
+    }
+}
+
+/// Steps, each told as it is taken, for as long as the lock is held.
+async fn work(guard: Guard) {
+    let steps = async {
+        loop {
+            say(&Report::Step { at_ns: boot_ns() });
+            tokio::time::sleep(STEP_PAUSE).await;
+        }
+    };
+    let Err::<std::convert::Infallible, _>(lost) = guard.run(steps).await;
+    say(&Report::Stopped {
+        at_ns: boot_ns(),
+        reason: format!("{:?}", lost.reason()),
+    });
+}
+
+fn answer(outcome: Result<i64, FencedError>) -> Report {
+    match outcome {
+        Ok(value) => Report::Admitted(value),
+        Err(FencedError::Refused(refused)) => Report::Refused {
+            offered: refused.offered.as_i64(),
+            highest: refused.highest.as_i64(),
+        },
+        Err(error) => panic!("the register failed: {error}"),
+    }
+}
