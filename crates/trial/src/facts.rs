@@ -143,6 +143,8 @@ impl Facts {
                 definite: false,
                 message,
             } => (op, Answer::Unknown(message.clone())),
+            // Holds inside a purchase are for the picture; the verdict of a sale rests on orders and stock.
+            _ => return None,
         };
         let (who, quantity, asked_ns) = self.asked.remove(op)?;
         let (event, answered_ns) = (event.n, event.at_ns);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::Purchase;
+use crate::protocol::{Action, Purchase, ReleaseWord};
 use crate::strategy::Claim;
 
 /// What was set for a run.
@@ -96,6 +96,150 @@ pub enum What {
         /// It was this.
         units: i64,
     },
+    /// The lab asked somebody to take a lock.
+    Acquire {
+        /// The number of the request.
+        op: u64,
+        /// Which lock.
+        key: String,
+        /// How long to wait for it.
+        wait_ms: u64,
+    },
+    /// It was granted: the hold lasts at least from here to the release's sending.
+    Acquired {
+        /// The number of the request.
+        op: u64,
+        /// Which lock.
+        key: String,
+        /// What the subject calls the hold.
+        hold: u64,
+        /// Its fence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<String>,
+        /// Whether it had found the lock taken.
+        #[serde(default)]
+        contended: bool,
+    },
+    /// It was not to be had in time.
+    Refused {
+        /// The number of the request.
+        op: u64,
+        /// Which lock.
+        key: String,
+    },
+    /// The lock of a living holder has run out by now, by its TTL, and the holder was not told.
+    LeaseOver {
+        /// Which lock.
+        key: String,
+        /// Whose hold.
+        hold: u64,
+    },
+    /// The lab asked for a step on the protected number.
+    Step {
+        /// The number of the request.
+        op: u64,
+        /// Under which hold.
+        hold: u64,
+        /// Which step.
+        action: Action,
+    },
+    /// The step was carried out on the number that the lab keeps, or refused there.
+    Register {
+        /// The number of the request.
+        op: u64,
+        /// Under which hold.
+        hold: u64,
+        /// Its place in the serial log of the number: «op 1», «op 2», …
+        serial: u64,
+        /// Which step.
+        action: Action,
+        /// The value read, or written.
+        value: i64,
+        /// The fence it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<String>,
+        /// The highest fence the number had seen before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        highest: Option<String>,
+        /// Refused because of its fence.
+        #[serde(default)]
+        refused: bool,
+    },
+    /// The subject declined a step: it knew that its lock was lost.
+    Declined {
+        /// The number of the request.
+        op: u64,
+        /// Under which hold.
+        hold: u64,
+    },
+    /// The lab asked for a release.
+    Release {
+        /// The number of the request.
+        op: u64,
+        /// Which lock.
+        key: String,
+        /// Which hold.
+        hold: u64,
+    },
+    /// The release was answered.
+    Released {
+        /// The number of the request.
+        op: u64,
+        /// Which lock.
+        key: String,
+        /// Which hold.
+        hold: u64,
+        /// What the lock said.
+        outcome: ReleaseWord,
+    },
+    /// A subject said that its lock is lost.
+    Lost {
+        /// Which hold.
+        hold: u64,
+    },
+    /// A subject halted between two steps of acquiring.
+    Reached {
+        /// The number of the request.
+        op: u64,
+        /// After which step.
+        step: u32,
+        /// Of how many.
+        of: u32,
+        /// What the step did.
+        what: String,
+    },
+    /// The lab did something bad to a process, and saw it happen.
+    Fault {
+        /// What.
+        fault: Fault,
+    },
+    /// The lab looked at the store itself.
+    StoreRead {
+        /// Which lock.
+        key: String,
+        /// Whether there is a record of it.
+        taken: bool,
+        /// How long the record lasts by itself; none: for ever.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ttl_left_ms: Option<f64>,
+    },
+    /// The lab stopped waiting for something.
+    GaveUp {
+        /// For what, and why now.
+        why: String,
+    },
+}
+
+/// What the lab does to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// SIGKILL to its group; the event is stamped after the death was seen.
+    Killed,
+    /// SIGSTOP to its group; stamped after state T was seen.
+    Stopped,
+    /// SIGCONT.
+    Continued,
 }
 
 /// A run that can be judged.

@@ -33,6 +33,36 @@ pub enum Request {
         /// How long the work takes between reading and writing the stock.
         delay_us: u64,
     },
+    /// Take the lock. Answered by [`Reply::Acquired`], [`Reply::Refused`] or [`Reply::Error`] with the same `op`.
+    Acquire {
+        /// The number of this request, unique in the run.
+        op: u64,
+        /// The lock.
+        key: String,
+        /// How long to wait for it; 0 is one attempt.
+        wait_ms: u64,
+        /// Halt for good after so many of the lock's own steps of acquiring, after saying [`Reply::Reached`]: the lab wants to
+        /// kill the process just there. A stranger may ignore it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        halt_after: Option<u32>,
+    },
+    /// Use the protected number once, under this hold. Answered by [`Reply::Stepped`]: with that the subject *does* it, and the
+    /// lab carries it out on the number it keeps, the moment it reads the answer.
+    Step {
+        /// The number of this request.
+        op: u64,
+        /// Under which hold.
+        hold: u64,
+        /// What to do.
+        action: Action,
+    },
+    /// Give the lock back. Answered by [`Reply::Released`] or [`Reply::Error`].
+    Release {
+        /// The number of this request.
+        op: u64,
+        /// Which hold.
+        hold: u64,
+    },
     /// No more requests will come.
     Shutdown,
 }
@@ -42,7 +72,68 @@ pub enum Request {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Reply {
     /// It is ready.
-    InitOk,
+    InitOk {
+        /// What its lock promises; a stranger that promises nothing is judged as a plain lock.
+        #[serde(default)]
+        claims: Claims,
+    },
+    /// The lock is held.
+    Acquired {
+        /// Of which request.
+        op: u64,
+        /// What the subject calls this hold: unique in its process.
+        hold: u64,
+        /// The fence, `epoch.seq` or a plain number, if the lock has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<String>,
+        /// How long the subject may believe in it, if it knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        valid_ms: Option<f64>,
+        /// Whether it found the lock taken at its first try.
+        #[serde(default)]
+        contended: bool,
+    },
+    /// The lock was not to be had in time.
+    Refused {
+        /// Of which request.
+        op: u64,
+    },
+    /// It takes the step now.
+    Stepped {
+        /// Of which request.
+        op: u64,
+        /// Under this fence, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<String>,
+    },
+    /// It will not take the step: it knows that its lock is lost.
+    Declined {
+        /// Of which request.
+        op: u64,
+    },
+    /// The lock was given back, or had been lost before.
+    Released {
+        /// Of which request.
+        op: u64,
+        /// What the lock said.
+        outcome: ReleaseWord,
+    },
+    /// The lock is lost. May come at any time.
+    Lost {
+        /// Which hold.
+        hold: u64,
+    },
+    /// It halts here for good, as it was told in [`Request::Acquire`].
+    Reached {
+        /// Of which request.
+        op: u64,
+        /// After which step of acquiring.
+        step: u32,
+        /// Of how many.
+        of: u32,
+        /// What the step did.
+        what: String,
+    },
     /// The purchase has an outcome.
     Purchased {
         /// Of which request.
@@ -61,6 +152,42 @@ pub enum Reply {
         /// What went wrong.
         message: String,
     },
+}
+
+/// What a lock promises; it is judged against that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Claims {
+    /// Its grants carry fences, and the resource is to check them.
+    pub fencing: bool,
+    /// It renews its lease while its holder lives.
+    pub keep_alive: bool,
+    /// Waiters are served in order.
+    pub fair: bool,
+    /// A dead holder's lock is free within this time; by default its TTL.
+    pub recovery_ms: Option<u64>,
+}
+
+/// What is done to the protected number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Read it.
+    Read,
+    /// Write what was read, plus one.
+    Write,
+}
+
+/// What a lock says about a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseWord {
+    /// It was held, and is not any more.
+    Released,
+    /// It had been lost before.
+    AlreadyLost,
+    /// The lock does not say, or cannot tell.
+    Unknown,
 }
 
 /// What came of a purchase, by the word of the subject.

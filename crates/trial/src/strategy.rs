@@ -6,7 +6,7 @@ use std::time::Duration;
 use fencepost::BoxFuture;
 
 use crate::exhibit;
-use crate::protocol::{Outcome, Purchase};
+use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
 
 mod safe;
@@ -32,14 +32,18 @@ pub struct Strategy {
     pub gloss: &'static str,
     /// Why it fails, for those that do.
     pub flaw: Option<&'static str>,
-    /// What it promises.
+    /// What it promises in a sale.
     pub claim: Claim,
+    /// What it promises as a lock.
+    pub claims: Claims,
     /// Opens the store and gets ready to buy.
-    pub open: fn(Setup) -> Opening,
+    pub open: fn(Setup) -> Opening<dyn Buyer>,
+    /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
+    pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
 }
 
 /// A strategy on its way to being ready.
-pub type Opening = BoxFuture<'static, Result<Box<dyn Buyer>, Failure>>;
+pub type Opening<T> = BoxFuture<'static, Result<Box<T>, Failure>>;
 
 /// The headings of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +103,50 @@ pub trait Buyer: Send {
     /// # Cancel safety
     /// Not meant to be dropped before it is done: what was bought would remain unknown.
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
+}
+
+/// Somebody who is ready to take locks, several at once if need be.
+pub trait Locking: Send {
+    /// Takes the lock; `None` when it was not to be had within `wait` (zero: one attempt).
+    ///
+    /// Calls `halt` after each of its own steps at the store: the lab may want to kill it just there.
+    ///
+    /// # Cancel safety
+    /// Not meant to be dropped before it is done.
+    fn acquire<'a>(
+        &'a mut self,
+        key: &'a str,
+        wait: Duration,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
+
+    /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
+    fn knows_lost(&mut self, hold: u64) -> bool;
+
+    /// Gives the lock back, whether or not it is still its own: that is the strategy's affair.
+    ///
+    /// # Cancel safety
+    /// Not meant to be dropped before it is done.
+    fn release<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<ReleaseWord, Failure>>;
+}
+
+/// A hold that was granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// What the strategy calls it; unique in the process.
+    pub hold: u64,
+    /// Its fence, where it has one.
+    pub fence: Option<String>,
+    /// How long it may be believed in, where that is known.
+    pub valid_ms: Option<f64>,
+    /// Whether the lock was found taken at first.
+    pub contended: bool,
+}
+
+/// Where the lab can stop a strategy for good, between two steps of taking a lock.
+pub trait Halt: Send {
+    /// Step `step` of `of` was done; `what` says what it did. Does not return when the lab wants the process to stay here.
+    fn after(&mut self, step: u32, of: u32, what: &str);
 }
 
 /// An attempt came to no outcome.

@@ -58,7 +58,9 @@ impl Subject<'_> {
             Request::Init {
                 ttl_ms, endpoints, ..
             } => match self.init(ttl_ms, &endpoints) {
-                Ok(()) => Reply::InitOk,
+                Ok(()) => Reply::InitOk {
+                    claims: self.strategy.claims,
+                },
                 Err(failure) => refuse(None, failure),
             },
             Request::Purchase {
@@ -82,6 +84,12 @@ impl Subject<'_> {
                     },
                 )
             }
+            Request::Acquire { op, .. }
+            | Request::Step { op, .. }
+            | Request::Release { op, .. } => refuse(
+                Some(op),
+                Failure::definite("holds are not asked of this subject"),
+            ),
             Request::Shutdown => return None,
         })
     }

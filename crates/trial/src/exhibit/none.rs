@@ -6,7 +6,7 @@
 
 use fencepost::BoxFuture;
 
-use crate::protocol::Purchase;
+use crate::protocol::{Claims, Purchase};
 use crate::stock::Stock;
 use crate::strategy::{
     Buyer, Claim, Failure, Group, Order, Setup, Strategy, open_stock, read_work_write,
@@ -22,7 +22,14 @@ pub static STRATEGY: Strategy = Strategy {
         "none reads the stock, works, writes it back; nothing keeps the others out meanwhile.",
     ),
     claim: Claim::Nothing,
+    claims: Claims {
+        fencing: false,
+        keep_alive: false,
+        fair: false,
+        recovery_ms: None,
+    },
     open: |setup| Box::pin(open(setup)),
+    lock: None,
 };
 
 struct Unprotected(Stock);

@@ -71,11 +71,9 @@ impl Crowd {
         let what = match &heard.said {
             Said::Closed => format!("{} before it was ready", self.how_it_ended(heard.child)),
             Said::Line(line) => match serde_json::from_str(line) {
-                Ok(Reply::InitOk) => return Ok(()),
+                Ok(Reply::InitOk { .. }) => return Ok(()),
                 Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
-                Ok(Reply::Purchased { .. }) => {
-                    format!("answered a purchase before it was ready: {}", quote(line))
-                }
+                Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
                 Err(error) => format!("said what is no message ({error}): {}", quote(line)),
             },
         };

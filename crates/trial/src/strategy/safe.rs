@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{BoxFuture, Guard, Locker};
 
-use crate::protocol::{Outcome, Purchase};
+use crate::protocol::{Claims, Outcome, Purchase};
 use crate::stock::Stock;
 use crate::strategy::{
     Buyer, Claim, Failure, Group, Order, Setup, Strategy, open_stock, read_work_write,
@@ -21,7 +21,14 @@ pub(super) static STRATEGY: Strategy = Strategy {
     gloss: "",
     flaw: None,
     claim: Claim::Exclusion,
+    claims: Claims {
+        fencing: false,
+        keep_alive: false,
+        fair: false,
+        recovery_ms: None,
+    },
     open: |setup| Box::pin(open(setup)),
+    lock: None,
 };
 
 struct Safe {
