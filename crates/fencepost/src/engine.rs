@@ -75,9 +75,9 @@ pub(crate) struct Engine {
 }
 
 /// How a task entered a line.
-pub(crate) enum Entry {
+pub(crate) enum Entry<'a> {
     Drive(Duty),
-    Queued(Queued),
+    Queued(Queued<'a>),
     Busy,
 }
 
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// A task wants `name`.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry {
+    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let mut receiver = None;
         let seat = || {
@@ -169,7 +169,7 @@ impl Engine {
             Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
             Joined::Busy => Entry::Busy,
             Joined::Queued => match receiver {
-                Some(turn) => Entry::Queued(Queued::new(self.clone(), key, ticket, turn)),
+                Some(turn) => Entry::Queued(Queued::new(self, key, ticket, turn)),
                 None => unreachable!("a line that queues a task has asked for its seat"),
             },
         }

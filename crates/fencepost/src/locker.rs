@@ -202,15 +202,15 @@ impl Locker {
     }
 
     /// `None`: not in time.
-    async fn wait_in_line(&self, mut queued: Queued, until: Moment) -> Result<Option<Turn>> {
+    async fn wait_in_line(&self, mut queued: Queued<'_>, until: Moment) -> Result<Option<Turn>> {
         let turn = match until {
-            Moment::FAR => Some((&mut queued.turn).await),
-            until => within(&*self.engine.clock, until, &mut queued.turn).await,
+            Moment::FAR => Some(queued.turn().await),
+            until => within(&*self.engine.clock, until, queued.turn()).await,
         };
         match turn {
-            Some(Ok(turn)) => Ok(Some(turn)),
+            Some(Some(turn)) => Ok(Some(turn)),
             // A line never drops a seat without a word, except when the whole locker goes.
-            Some(Err(_)) => Err(self.engine.closed_error()),
+            Some(None) => Err(self.engine.closed_error()),
             None if queued.store_was_heard() => Ok(None),
             None => Err(self.engine.unanswered(Operation::Acquire)),
         }
