@@ -82,6 +82,11 @@ impl Guard {
         }
     }
 
+    /// When the lock became this guard's.
+    pub(crate) fn since(&self) -> Moment {
+        self.hold.since
+    }
+
     /// The name of the lock.
     pub fn name(&self) -> &LockName {
         &self.hold.lease.claim.name

@@ -163,11 +163,11 @@ impl Locker {
 
     async fn enter(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
         let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
-        let asked_at = self.engine.clock.now();
-        let result = self.take(name, manner, until).instrument(span).await;
         let telemetry = &self.engine.telemetry;
+        let asked_at = telemetry.is_heard.then(|| self.engine.clock.now());
+        let result = self.take(name, manner, until).instrument(span).await;
         match &result {
-            Ok(Some(_)) => telemetry.granted(self.engine.clock.now().since(asked_at)),
+            Ok(Some(guard)) => telemetry.granted(asked_at.map(|at| guard.since().since(at))),
             Ok(None) => telemetry.busy(),
             Err(_) => telemetry.failed(),
         }
