@@ -41,8 +41,8 @@ pub(crate) struct Settings {
 pub(crate) enum Turn {
     /// The lock is yours.
     Granted(Guard),
-    /// You are at the front: ask the store.
-    Drive(Duty),
+    /// You are at the front: ask the store. Boxed, so that the message that comes often is small.
+    Drive(Box<Duty>),
     /// Somebody else has it, and you only tried.
     Refused,
     /// The store failed the one who asked for all of you.
@@ -366,7 +366,8 @@ impl Engine {
 
     pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(Seat, Drive)>) {
         if let Some((seat, drive)) = next {
-            self.deliver(seat, Turn::Drive(Duty::new(self.clone(), drive)));
+            let duty = Duty::new(self.clone(), drive);
+            self.deliver(seat, Turn::Drive(Box::new(duty)));
         }
     }
 }

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::Moment;
+use crate::clock::{BoxFuture, Moment};
 use crate::duty::{Duty, Queued};
 use crate::engine::{Engine, Entry, Settings, Turn, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -193,7 +193,7 @@ impl Locker {
                 self.engine.telemetry.contended();
                 match self.wait_in_line(queued, until).await? {
                     Some(Turn::Granted(guard)) => Ok(Some(guard)),
-                    Some(Turn::Drive(duty)) => self.ask(duty, manner, until).await,
+                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await,
                     Some(Turn::Failed(error)) => Err(error),
                     Some(Turn::Refused) | None => Ok(None),
                 }
@@ -216,8 +216,23 @@ impl Locker {
         }
     }
 
-    /// Asks the store, for this task and everybody behind it.
-    async fn ask(&self, duty: Duty, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+    /// Asks the store, for this task and everybody behind it. Boxed, so that those who only wait in line do not carry the
+    /// room for it.
+    fn ask(
+        &self,
+        duty: Duty,
+        manner: Manner,
+        until: Moment,
+    ) -> BoxFuture<'_, Result<Option<Guard>>> {
+        Box::pin(self.ask_until_answered(duty, manner, until))
+    }
+
+    async fn ask_until_answered(
+        &self,
+        duty: Duty,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Guard>> {
         let engine = &self.engine;
         let mut stale = 0;
         loop {
