@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -52,10 +53,20 @@ pub(crate) enum Turn {
 pub(crate) type Seat = oneshot::Sender<Turn>;
 
 /// Which line. Without hand-over every claim stands alone, so that the store alone decides the order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineKey {
     name: LockName,
     alone: Option<OwnerId>,
+}
+
+impl Hash for LineKey {
+    /// Without the marks that separate fields and variants: in one locker, all keys have an owner or none has.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write(self.name.as_str().as_bytes());
+        if let Some(owner) = self.alone {
+            owner.hash(hasher);
+        }
+    }
 }
 
 pub(crate) struct Engine {
