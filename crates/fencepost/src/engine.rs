@@ -95,8 +95,10 @@ pub(crate) enum Entry<'a> {
 /// What became of a lease whose holder is done.
 pub(crate) enum Ending {
     HandedOver,
-    /// The caller ends it at the store.
-    Release,
+    /// The caller ends it at the store, and lets this task ask anew.
+    Release {
+        next: Option<(Seat, Drive)>,
+    },
     /// It had been lost before.
     NotHeld,
 }
@@ -199,10 +201,7 @@ impl Engine {
                 self.deliver(to, Turn::Granted(self.guard(lease.clone(), seq, now)));
                 Ending::HandedOver
             }
-            Some(Done::Release { next }) => {
-                self.deliver_drive(next);
-                Ending::Release
-            }
+            Some(Done::Release { next }) => Ending::Release { next },
             Some(Done::NotHeld) | None => Ending::NotHeld,
         }
     }
