@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
 use crate::engine::{Engine, LineKey, Turn};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::lease::Lease;
@@ -96,12 +96,13 @@ impl Duty {
         if grant.epoch >= Fence::EPOCH_END {
             let message = "the store's fence counter is used up";
             let error = engine.error(ErrorKind::FenceExhausted, Operation::Acquire, message);
-            return Err(self.failed(error));
+            return Err(self.failed(error.with_effect(Effect::Maybe)));
         }
         let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant));
         let refused = engine.with_line(&lease.claim, |line| line.granted(&lease, now));
         let Some(Some(refused)) = refused else {
-            return Err(self.failed(engine.closed_error()));
+            let error = engine.closed_error().with_effect(Effect::Maybe);
+            return Err(self.failed(error));
         };
         self.drive = None;
         for seat in refused {

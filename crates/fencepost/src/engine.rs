@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::fence::Fence;
 use crate::guard::{Guard, ReleaseOutcome};
 use crate::keeper::{self, Alarm};
 use crate::lease::{Lease, LostReason, lock};
-use crate::line::{Done, Drive, HandOver, Joined, Line, Manner};
+use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::random::Random;
 use crate::reaper::{self, Reaper};
 use crate::telemetry::Telemetry;
@@ -69,6 +69,16 @@ impl Hash for LineKey {
     }
 }
 
+/// What is decided under one mutex.
+#[derive(Default)]
+struct Lines {
+    by_key: HashMap<LineKey, Line<Seat>>,
+    /// Drawn under the mutex, so that tickets are in the order of joining.
+    tickets: Ticket,
+    /// Nobody joins any more.
+    closed: bool,
+}
+
 pub(crate) struct Engine {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -77,12 +87,13 @@ pub(crate) struct Engine {
     pub(crate) telemetry: Telemetry,
     pub(crate) reaper: Reaper,
     pub(crate) alarm: Arc<Alarm>,
-    lines: Mutex<HashMap<LineKey, Line<Seat>>>,
-    tickets: AtomicU64,
+    lines: Mutex<Lines>,
+    /// A copy of [`Lines::closed`], to look at without the mutex.
     closed: AtomicBool,
     closing: Notify,
     /// The housekeeping task is running; false again when its runtime dropped it.
     on_duty: Arc<AtomicBool>,
+    hiring: Mutex<()>,
 }
 
 /// How a task entered a line.
@@ -90,6 +101,8 @@ pub(crate) enum Entry<'a> {
     Drive(Duty),
     Queued(Queued<'a>),
     Busy,
+    /// The locker was shut down.
+    Closed,
 }
 
 /// What became of a lease whose holder is done.
@@ -117,10 +130,10 @@ impl Engine {
             reaper: Reaper::default(),
             alarm: Arc::default(),
             lines: Mutex::default(),
-            tickets: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
             on_duty: Arc::default(),
+            hiring: Mutex::default(),
             backend,
         }
     }
@@ -130,6 +143,11 @@ impl Engine {
         if self.is_closed() {
             return Err(self.closed_error());
         }
+        self.hire()
+    }
+
+    /// Starts the housekeeping task if there is none.
+    pub(crate) fn hire(self: &Arc<Self>) -> Result<()> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return Err(self.error(
                 ErrorKind::WrongContext,
@@ -137,8 +155,12 @@ impl Engine {
                 "called outside a Tokio runtime; use fencepost::blocking there",
             ));
         };
-        let on_duty = self.on_duty.load(Ordering::Acquire);
-        if !on_duty && !self.on_duty.swap(true, Ordering::AcqRel) {
+        if self.on_duty.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // Others wait here until the reaper can be reached.
+        let _hiring = lock(&self.hiring);
+        if !self.on_duty.load(Ordering::Acquire) {
             let errands = self.reaper.open();
             let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
             let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
@@ -147,36 +169,38 @@ impl Engine {
                 let _off_duty = off_duty;
                 tokio::join!(keeping, reaping);
             });
+            self.on_duty.store(true, Ordering::Release);
         }
         Ok(())
     }
 
     /// A task wants `name`.
     pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let mut receiver = None;
         let seat = || {
             let (seat, turn) = oneshot::channel();
             receiver = Some(turn);
             seat
         };
-        let (key, joined) = if self.stands_alone() {
+        let (key, claim) = if self.stands_alone() {
             let claim = self.mint(&name);
-            let key = self.key(&claim);
-            let mut lines = lock(&self.lines);
-            let line = lines.entry(key.clone()).or_default();
-            (key, line.join(manner, ticket, || claim, seat))
+            (self.key(&claim), Some(claim))
         } else {
-            let key = LineKey { name, alone: None };
+            (LineKey { name, alone: None }, None)
+        };
+        let mint = || claim.unwrap_or_else(|| self.mint(&key.name));
+        let (ticket, joined) = {
             let mut lines = lock(&self.lines);
-            let joined = match lines.get_mut(&key) {
-                Some(line) => line.join(manner, ticket, || self.mint(&key.name), seat),
-                None => {
-                    let line = lines.entry(key.clone()).or_default();
-                    line.join(manner, ticket, || self.mint(&key.name), seat)
-                }
+            if lines.closed {
+                return Entry::Closed;
+            }
+            lines.tickets += 1;
+            let ticket = lines.tickets;
+            let line = match lines.by_key.get_mut(&key) {
+                Some(line) => line,
+                None => lines.by_key.entry(key.clone()).or_default(),
             };
-            (key, joined)
+            (ticket, line.join(manner, ticket, mint, seat))
         };
         match joined {
             Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
@@ -245,6 +269,7 @@ impl Engine {
     pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
         let lines = lock(&self.lines);
         lines
+            .by_key
             .values()
             .filter_map(|line| line.lease().cloned())
             .collect()
@@ -252,15 +277,14 @@ impl Engine {
 
     /// Refuses newcomers, fails those who wait, and gives back what is held.
     pub(crate) fn close(self: &Arc<Self>) {
-        self.closed.store(true, Ordering::Release);
-        self.closing.notify_waiters();
         let (waiting, asking): (Vec<Vec<Seat>>, Vec<Option<Claim>>) = {
             let mut lines = lock(&self.lines);
-            lines
-                .values_mut()
-                .map(|line| (line.take_all(), line.abandon()))
-                .unzip()
+            lines.closed = true;
+            self.closed.store(true, Ordering::Release);
+            let all = lines.by_key.values_mut();
+            all.map(|line| (line.take_all(), line.abandon())).unzip()
         };
+        self.closing.notify_waiters();
         for seat in waiting.into_iter().flatten() {
             self.deliver(seat, Turn::Failed(self.closed_error()));
         }
@@ -273,9 +297,8 @@ impl Engine {
         }
     }
 
-    /// Ends the housekeeping task, once it has finished what is under way.
+    /// Ends the keeper. The reaper stays until the last guard is gone: a grant may be on its way.
     pub(crate) fn dismiss(&self) {
-        self.reaper.close();
         self.alarm.ring();
     }
 
@@ -361,10 +384,10 @@ impl Engine {
         tell: impl FnOnce(&mut Line<Seat>) -> T,
     ) -> Option<T> {
         let mut lines = lock(&self.lines);
-        let line = lines.get_mut(key)?;
+        let line = lines.by_key.get_mut(key)?;
         let answer = tell(line);
         if line.is_empty() {
-            lines.remove(key);
+            lines.by_key.remove(key);
         }
         Some(answer)
     }

@@ -192,7 +192,7 @@ impl<W> Line<W> {
                 Joined::Busy
             }
             _ => {
-                self.waiting.insert(ticket, (manner, seat()));
+                self.waiting.push(ticket, (manner, seat()));
                 Joined::Queued
             }
         }
