@@ -85,8 +85,7 @@ impl Clock for BootClock {
         const ID: nix::time::ClockId = nix::time::ClockId::CLOCK_MONOTONIC;
         // Every supported kernel has this clock: the call cannot fail.
         let now = nix::time::clock_gettime(ID).expect("the kernel has a boot clock");
-        // Both are positive, and 2⁶⁴ ns are 584 years.
-        Moment(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+        Moment::ZERO + Duration::from(now)
     }
 
     fn sleep_until(&self, until: Moment) -> BoxFuture<'_, ()> {

@@ -67,7 +67,7 @@ impl Samples {
         let ns = Spread::of(self.0.iter().copied()).median;
         match ns {
             ns if ns < 10_000.0 => format!("{ns:.0} ns"),
-            ns if ns < 10_000_000.0 => format!("{:.1} µs", ns / 1e3),
+            ns if ns < 1_000_000.0 => format!("{:.1} µs", ns / 1e3),
             ns => format!("{:.1} ms", ns / 1e6),
         }
     }
