@@ -35,7 +35,7 @@
 //!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
 //!   the file keeps its write transactions much shorter than the TTL.
 //! - *A process is stopped in the middle of a transaction* (SIGSTOP, a debugger): it keeps the file locked until it is continued or
-//!   killed, and others get [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable). Transactions here take well under a millisecond.
+//!   killed, and others get [`ErrorKind::Unavailable`]. Transactions here take well under a millisecond.
 //! - *Disk full, read-only, damaged, no database, a network file system*: [`ErrorKind::Unusable`], without effect,
 //!   with what to do.
 //! - *A process in a time namespace of its own* (`unshare --time`) counts boot time differently and must not share
