@@ -31,6 +31,11 @@ const NEEDS: &[Need] = &[
            used_for: "a file system through FUSE" },
 ];
 
+/// Whether everything may be installed and mounted.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::Uid::effective().is_root()
+}
+
 /// Makes sure that everything needed is there: installs it as root or, with `install`, through sudo.
 ///
 /// # Errors
@@ -40,7 +45,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let is_root = nix::unistd::Uid::effective().is_root();
+    let is_root = is_root();
     let can_install = find_program("apt-get").is_some() && (is_root || install);
     let (optional, required): (Vec<_>, Vec<_>) =
         missing.into_iter().partition(|need| need.optional);
