@@ -5,19 +5,21 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom};
-use fencepost_rig::{Interrupt, Signal, Silence, folder};
+use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
 use crate::history::{Header, History, Recorder, What};
 use crate::protocol::Request;
 use crate::stock::Stock;
 use crate::strategy::Strategy;
+use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
+
+pub use crate::stopped::Stopped;
 
 mod crowd;
 
@@ -25,10 +27,6 @@ use crowd::Crowd;
 
 /// What is sold; also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
-/// How often the lab looks up from listening.
-const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long all processes may say nothing while they start, or longer than they were told to work and wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -127,56 +125,6 @@ pub trait Watch {
 /// Looks away.
 impl Watch for () {}
 
-/// A run without a verdict.
-#[derive(Debug, thiserror::Error)]
-pub enum Stopped {
-    /// Somebody asked the program to stop.
-    #[error("interrupted by {signal}")]
-    Interrupted {
-        /// How.
-        signal: Signal,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// Processes that were stopped.
-        stopped: usize,
-        /// Events in the history.
-        events: usize,
-    },
-    /// The store cannot be used.
-    #[error("{0}")]
-    Store(String),
-    /// The system does not let so many processes be spoken to.
-    #[error("{wanted} open files are needed, {allowed} are allowed")]
-    TooManyFiles {
-        /// Open files needed.
-        wanted: u64,
-        /// Open files allowed.
-        allowed: u64,
-        /// How many processes would do.
-        processes: u64,
-    },
-    /// A process could not be started, or did not get ready.
-    #[error("{who}: {what}")]
-    NotReady {
-        /// Which.
-        who: String,
-        /// What it did instead.
-        what: String,
-        /// The last lines of its standard error.
-        last_words: Vec<String>,
-    },
-    /// The history cannot be written.
-    #[error("{error}")]
-    History {
-        /// Why.
-        error: io::Error,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// The last event in the file.
-        events: usize,
-    },
-}
-
 /// Runs a sale.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
@@ -200,7 +148,7 @@ pub fn run(
     let recorder = Recorder::start(sale.header(), file);
     let recorder = recorder.map_err(|error| Stopped::History {
         error,
-        answered: 0,
+        progress: progress(0, sale.concurrency),
         events: 0,
     })?;
     let mut lab = Lab {
@@ -231,36 +179,20 @@ struct Lab<'a> {
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
     fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let total = self.sale.concurrency;
-        let mut crowd = Crowd::of(total)?;
         let endpoint = path
             .to_str()
             .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
-        for index in 0..total {
-            self.check_interrupt(crowd.len())?;
-            let init = Request::Init {
-                id: name(index),
-                keys: vec![PRODUCT.into()],
-                ttl_ms: self.sale.ttl_ms(),
-                endpoints: vec![format!("sqlite:{endpoint}")],
-            };
-            crowd.add(subject(), &init)?;
-        }
-        let mut ready = 0;
-        let mut heard_at = Instant::now();
-        while ready < total {
-            self.check_interrupt(total)?;
-            self.watch.starting(ready, total);
-            match crowd.feed.next(LOOK_UP) {
-                Ok(heard) => crowd.expect_ready(&heard)?,
-                Err(_) if heard_at.elapsed() > PATIENCE => return Err(crowd.nobody_ready()),
-                Err(_) => continue,
-            }
-            ready += 1;
-            heard_at = Instant::now();
-        }
-        self.watch.starting(total, total);
-        Ok(crowd)
+        let init = |id: &str| Request::Init {
+            id: id.into(),
+            keys: vec![PRODUCT.into()],
+            ttl_ms: self.sale.ttl_ms(),
+            endpoints: vec![format!("sqlite:{endpoint}")],
+        };
+        let watch = &mut *self.watch;
+        let mut starting = |ready, of| watch.starting(ready, of);
+        let names = (0..self.sale.concurrency).map(name).collect();
+        let subjects = Subjects::gather(names, subject, &init, self.interrupt, &mut starting)?;
+        Ok(Crowd::of(subjects))
     }
 
     /// Asks everybody at once, and listens until everybody has answered or is given up.
@@ -281,7 +213,7 @@ impl Lab<'_> {
             };
             // Stamped before it is sent, written down later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
-            crowd.send(index, &request);
+            crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
         let units = self
@@ -301,7 +233,7 @@ impl Lab<'_> {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
-            match crowd.feed.next(LOOK_UP) {
+            match crowd.subjects.feed.next(LOOK_UP) {
                 Ok(heard) => {
                     heard_at = heard.at;
                     self.write_down_asked(heard.at)?;
@@ -349,11 +281,11 @@ impl Lab<'_> {
     fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), Stopped> {
         let events = self.recorder.len();
         let who = who.map(name);
-        let answered = self.facts.attempts.len();
+        let progress = progress(self.facts.attempts.len(), self.sale.concurrency);
         let event = self.recorder.record(at, who.as_deref(), what);
         let event = event.map_err(|error| Stopped::History {
             error,
-            answered,
+            progress,
             events,
         })?;
         if self.facts.learn(event).is_some() {
@@ -370,12 +302,16 @@ impl Lab<'_> {
             None => Ok(()),
             Some(signal) => Err(Stopped::Interrupted {
                 signal,
-                answered: self.facts.attempts.len(),
+                progress: progress(self.facts.attempts.len(), self.sale.concurrency),
                 stopped,
                 events: self.recorder.len(),
             }),
         }
     }
+}
+
+fn progress(answered: usize, of: usize) -> String {
+    format!("{answered} of {of} attempts were answered")
 }
 
 fn name(index: usize) -> String {
