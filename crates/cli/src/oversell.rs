@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, json, table};
+use fencepost_trial::report::{Judged, grounds, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
 use fencepost_trial::{strategy, verdict};
 
@@ -80,7 +80,7 @@ fn one(
         let figures = race::figures(&judged, ink);
         screen.print(&format!(
             "{gap}{figures}\n{}",
-            race::verdict(&judged, quiet, ink)
+            grounds::text(&judged.verdict, quiet, ink)
         ));
     }
     if let Some(output) = output {

@@ -16,7 +16,7 @@ use crate::facts::{Attempt, Facts};
 use crate::history::{Header, History, Recorder, What};
 use crate::protocol::Request;
 use crate::stock::Stock;
-use crate::strategy::Strategy;
+use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
 
 pub use crate::stopped::Stopped;
@@ -25,6 +25,8 @@ mod crowd;
 
 use crowd::Crowd;
 
+/// What histories call it.
+pub const SCENARIO: &str = "oversell";
 /// What is sold; also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
 
@@ -66,6 +68,19 @@ impl Sale {
         }
     }
 
+    /// What a history says was tried; `None` when it was no sale, or its strategy is not one of ours.
+    pub fn of(header: &Header) -> Option<Self> {
+        let strategy = strategy::find(&header.strategy)?;
+        (header.scenario == SCENARIO).then_some(Self {
+            strategy,
+            stock: u32::try_from(header.stock).ok()?,
+            concurrency: header.concurrency,
+            delay_us: header.delay_us,
+            wait_ms: header.wait_ms,
+            seed: header.seed,
+        })
+    }
+
     /// Far longer than the work: what happens beyond the lease is not the question of this trial.
     fn ttl_ms(&self) -> u64 {
         10_000 + 2 * self.delay_us / 1_000
@@ -79,7 +94,7 @@ impl Sale {
             recorded: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%S+00:00")
                 .to_string(),
-            scenario: "oversell".into(),
+            scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
             store: "sqlite".into(),
