@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
@@ -26,6 +27,7 @@ pub(crate) struct Arguments {
 #[command(disable_help_flag = true)]
 pub(crate) enum Command {
     Oversell(Oversell),
+    Retry(Retry),
     RunAll(RunAll),
     /// The child role of the lab.
     #[command(hide = true)]
@@ -56,6 +58,33 @@ pub(crate) struct Oversell {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Retry {
+    #[arg(long, default_value = "safe", value_parser = lock)]
+    pub(crate) lock: Lock,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::STOCK, value_parser = stock)]
+    pub(crate) stock: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::CONCURRENCY, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::MAX_RETRIES, value_parser = retries)]
+    pub(crate) max_retries: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::TTL_MS, value_parser = ttl)]
+    pub(crate) ttl: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::BUDGET_MS, value_parser = budget)]
+    pub(crate) budget: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) history: Option<PathBuf>,
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -244,6 +273,47 @@ fn wait(text: &str) -> Result<u64, BadValue> {
     range.parse(
         text,
         |n| format!("a wait of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn retries(text: &str) -> Result<u32, BadValue> {
+    let range = Range {
+        least: 0,
+        most: 1_000,
+        note: "",
+    };
+    range
+        .parse(
+            text,
+            |n| format!("{n} retries are"),
+            ("too few", "too many"),
+        )
+        .map(|n| n as u32)
+}
+
+fn ttl(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 20,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("a TTL of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn budget(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 1,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("a budget of {n} ms is"),
         ("too short", "too long"),
     )
 }

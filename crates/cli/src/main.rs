@@ -8,6 +8,7 @@ mod fault;
 mod help;
 mod oversell;
 mod results;
+mod retry;
 mod run_all;
 mod screen;
 mod usage;
@@ -56,6 +57,7 @@ fn run(command: Command) -> ExitCode {
     };
     let outcome = match command {
         Command::Oversell(arguments) => oversell::run(arguments, interrupt),
+        Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };

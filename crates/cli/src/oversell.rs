@@ -10,7 +10,8 @@ use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
-use fencepost_trial::{strategy, verdict};
+use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::verdict;
 
 use crate::arguments::{Lock, Oversell, Store, random_seed};
 use crate::exit;
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
-        seed: arguments.seed.unwrap_or_else(random_seed),
+        ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     if arguments.output.is_some() && arguments.output == arguments.history {
         let same = Fault::new(exit::USAGE, "--output and --history name the same file");
@@ -133,17 +134,7 @@ pub(crate) fn hold(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-        who: "the lab".into(),
-        what: format!("cannot find its own program: {error}"),
-        last_words: Vec::new(),
-    })?;
-    let lock = format!("--lock={}", sale.strategy.name);
-    let subject = || {
-        let mut command = Command::new(&program);
-        command.arg("subject").arg(&lock);
-        command
-    };
+    let subject = subject(sale.strategy)?;
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     let facts = Facts::of(&history.events);
     let verdict = verdict::judge(&history.header, &facts);
@@ -152,6 +143,21 @@ pub(crate) fn hold(
         header: history.header,
         facts,
         verdict,
+    })
+}
+
+/// How a process of this program is started that buys with a strategy.
+pub(crate) fn subject(strategy: &Strategy) -> Result<impl Fn() -> Command, Stopped> {
+    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+        who: "the lab".into(),
+        what: format!("cannot find its own program: {error}"),
+        last_words: Vec::new(),
+    })?;
+    let lock = format!("--lock={}", strategy.name);
+    Ok(move || {
+        let mut command = Command::new(&program);
+        command.arg("subject").arg(&lock);
+        command
     })
 }
 

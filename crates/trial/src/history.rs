@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Action, Purchase, ReleaseWord};
+use crate::protocol::{Action, Purchase, ReleaseWord, Retry};
 use crate::strategy::Claim;
 
 /// What was set for a run.
@@ -62,6 +62,12 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
+    /// A round begins, in which everybody goes on so when the lock is taken.
+    Round {
+        /// So.
+        #[serde(flatten)]
+        retry: Retry,
+    },
     /// The lab set the stock.
     StockSet {
         /// To this.

@@ -1,6 +1,6 @@
 //! What people and programs get to see: terminal text and JSON.
 
-mod decision;
+pub(crate) mod decision;
 pub mod grounds;
 pub mod ink;
 pub mod json;

@@ -14,7 +14,7 @@ use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
 use crate::history::{Header, History, Recorder, What};
-use crate::protocol::Request;
+use crate::protocol::{Request, Retry};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -45,6 +45,10 @@ pub struct Sale {
     pub wait_ms: u64,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
+    /// How attempts go on when the lock is taken, instead of waiting.
+    pub retry: Option<Retry>,
+    /// How long a lock may be held without being renewed; if not told, far longer than the work.
+    pub lease_ms: Option<u64>,
 }
 
 impl Sale {
@@ -65,6 +69,8 @@ impl Sale {
             delay_us,
             wait_ms: 0,
             seed,
+            retry: None,
+            lease_ms: None,
         }
     }
 
@@ -78,12 +84,20 @@ impl Sale {
             delay_us: header.delay_us,
             wait_ms: header.wait_ms,
             seed: header.seed,
+            retry: None,
+            lease_ms: None,
         })
     }
 
-    /// Far longer than the work: what happens beyond the lease is not the question of this trial.
+    /// Far longer than the work, unless told otherwise: what happens beyond the lease is not the question of this trial.
     fn ttl_ms(&self) -> u64 {
-        10_000 + 2 * self.delay_us / 1_000
+        self.lease_ms.unwrap_or(10_000 + 2 * self.delay_us / 1_000)
+    }
+
+    /// How long an attempt may take by what it is told.
+    fn told(&self) -> Duration {
+        let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
+        Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
 
     /// What a history of this sale starts with.
@@ -156,16 +170,28 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
     let recorder = Recorder::start(sale.header(), file);
-    let recorder = recorder.map_err(|error| Stopped::History {
+    let mut recorder = recorder.map_err(|error| Stopped::History {
         error,
         progress: progress(0, sale.concurrency),
         events: 0,
     })?;
+    record(sale, &mut recorder, subject, watch, interrupt)?;
+    Ok(recorder.finish())
+}
+
+/// Runs a sale and adds it to what was recorded before. The clock starts with the first race.
+pub(crate) fn record(
+    sale: &Sale,
+    recorder: &mut Recorder,
+    subject: &dyn Fn() -> Command,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<(), Stopped> {
+    let folder =
+        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
+    let path = folder.path().join("run.db");
+    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
     let mut lab = Lab {
         sale,
         stock,
@@ -178,13 +204,13 @@ pub fn run(
     let mut crowd = lab.gather(&path, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
-    Ok(lab.recorder.finish())
+    Ok(())
 }
 
 struct Lab<'a> {
     sale: &'a Sale,
     stock: Stock,
-    recorder: Recorder,
+    recorder: &'a mut Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
     watch: &'a mut dyn Watch,
@@ -216,7 +242,12 @@ impl Lab<'_> {
         self.stock
             .write(PRODUCT, initial)
             .map_err(|error| Stopped::Store(error.to_string()))?;
-        self.recorder.restart_clock();
+        if self.recorder.is_empty() {
+            self.recorder.restart_clock();
+        }
+        if let Some(retry) = self.sale.retry {
+            self.record(Instant::now(), None, What::Round { retry })?;
+        }
         self.record(Instant::now(), None, What::StockSet { units: initial })?;
         for index in self.sale.start_order() {
             let request = Request::Purchase {
@@ -225,6 +256,7 @@ impl Lab<'_> {
                 quantity: 1,
                 wait_ms: self.sale.wait_ms,
                 delay_us: self.sale.delay_us,
+                retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
             // Stamped before it is sent, written down later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
@@ -240,8 +272,7 @@ impl Lab<'_> {
 
     fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let total = self.sale.concurrency;
-        let told =
-            Duration::from_millis(self.sale.wait_ms) + Duration::from_micros(self.sale.delay_us);
+        let told = self.sale.told();
         let mut heard_at = Instant::now();
         while crowd.answered() < total {
             if self.interrupt.requested().is_some() {

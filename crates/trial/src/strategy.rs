@@ -192,6 +192,7 @@ pub(crate) fn read_work_write(stock: &mut Stock, order: &Order) -> Result<Purcha
         contended: false,
         waited_ms: 0.0,
         fence: None,
+        effort: None,
     };
     if after < 0 {
         return Ok(purchase);

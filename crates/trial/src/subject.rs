@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Reply, Request, Retry};
+use crate::retry;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
 /// Answers requests until it is told to shut down or the input ends.
@@ -69,6 +70,7 @@ impl Subject<'_> {
                 quantity,
                 wait_ms,
                 delay_us,
+                retry,
             } => {
                 let (wait, delay) = (
                     Duration::from_millis(wait_ms),
@@ -82,6 +84,7 @@ impl Subject<'_> {
                         wait,
                         delay,
                     },
+                    retry,
                 )
             }
             Request::Acquire { op, .. }
@@ -108,11 +111,17 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn purchase(&mut self, op: u64, order: &Order) -> Reply {
+    fn purchase(&mut self, op: u64, order: &Order, retry: Option<Retry>) -> Reply {
         let Some(buyer) = &mut self.buyer else {
             return refuse(Some(op), Failure::definite("asked to buy before init"));
         };
-        match self.runtime.block_on(buyer.purchase(order)) {
+        let bought = match retry {
+            None => self.runtime.block_on(buyer.purchase(order)),
+            Some(retry) => self
+                .runtime
+                .block_on(retry::buyer::buy(buyer.as_mut(), order, retry)),
+        };
+        match bought {
             Ok(purchase) => Reply::Purchased { op, purchase },
             Err(failure) => refuse(Some(op), failure),
         }

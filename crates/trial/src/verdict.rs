@@ -116,6 +116,8 @@ pub struct Verdict {
     pub damage: Axis,
     /// What each check found.
     pub checks: Vec<Checked>,
+    /// What the figures of this run support.
+    pub found: Vec<String>,
     /// What led to it, in a sentence.
     pub why: Option<String>,
     /// For `HELD`: what this run does not show.
@@ -139,6 +141,7 @@ impl Verdict {
             belief: Axis::bare("n/a"),
             damage: Axis::bare("none"),
             checks: Vec::new(),
+            found: Vec::new(),
             why: None,
             limits: None,
             notes: Vec::new(),

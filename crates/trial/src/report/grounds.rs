@@ -24,6 +24,7 @@ pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     );
     lines("belief", &one(&verdict.belief.text));
     lines("damage", &one(&verdict.damage.text));
+    lines("found", &verdict.found);
     if !quiet {
         lines("why", &one(&verdict.why));
     }

@@ -83,6 +83,7 @@ impl Safe {
                 contended,
                 waited_ms,
                 fence: None,
+                effort: None,
             });
         };
         let fence = Some(guard.fence().to_string());
