@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -14,10 +13,11 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Signal, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
+use crate::ground::Ground;
 use crate::history::{Header, History, Recorder, What};
 use crate::protocol::Request;
 use crate::stock::Stock;
-use crate::strategy::Strategy;
+use crate::strategy::{Failure, Strategy};
 
 mod crowd;
 
@@ -177,6 +177,13 @@ pub enum Stopped {
     },
 }
 
+/// The lab itself cannot use the store.
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Store(failure.message)
+    }
+}
+
 /// Runs a sale.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
@@ -195,8 +202,9 @@ pub fn run(
 ) -> Result<History, Stopped> {
     let folder =
         folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
+    let ground = Ground::Sqlite(folder.path().join("run.db"));
+    ground.prepare()?;
+    let stock = ground.stock()?;
     let recorder = Recorder::start(sale.header(), file);
     let recorder = recorder.map_err(|error| Stopped::History {
         error,
@@ -212,7 +220,7 @@ pub fn run(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&path, subject)?;
+    let mut crowd = lab.gather(&ground, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(lab.recorder.finish())
@@ -220,7 +228,7 @@ pub fn run(
 
 struct Lab<'a> {
     sale: &'a Sale,
-    stock: Stock,
+    stock: Box<dyn Stock>,
     recorder: Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
@@ -230,19 +238,16 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
-    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
+    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let total = self.sale.concurrency;
         let mut crowd = Crowd::of(total)?;
-        let endpoint = path
-            .to_str()
-            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
         for index in 0..total {
             self.check_interrupt(crowd.len())?;
             let init = Request::Init {
                 id: name(index),
                 keys: vec![PRODUCT.into()],
                 ttl_ms: self.sale.ttl_ms(),
-                endpoints: vec![format!("sqlite:{endpoint}")],
+                endpoints: vec![ground.to_string()],
             };
             crowd.add(subject(), &init)?;
         }
@@ -266,9 +271,7 @@ impl Lab<'_> {
     /// Asks everybody at once, and listens until everybody has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
-        self.stock
-            .write(PRODUCT, initial)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        self.stock.write(PRODUCT, initial)?;
         self.recorder.restart_clock();
         self.record(Instant::now(), None, What::StockSet { units: initial })?;
         for index in self.sale.start_order() {
@@ -284,10 +287,7 @@ impl Lab<'_> {
             crowd.send(index, &request);
         }
         self.listen(crowd)?;
-        let units = self
-            .stock
-            .read(PRODUCT)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
 

@@ -19,7 +19,7 @@ pub fn title(sale: &Sale) -> String {
     if !strategy.gloss.is_empty() {
         set.push_str(&format!(" ({})", strategy.gloss));
     }
-    if strategy.claim == Claim::Exclusion {
+    if strategy.lock.is_some() {
         match sale.wait_ms {
             0 => set.push_str("   one attempt each"),
             wait_ms => set.push_str(&format!("   waits up to {} ms", count(wait_ms as i64))),
@@ -221,9 +221,12 @@ pub fn verdict(judged: &Judged, quiet: bool, ink: Ink) -> String {
         text.push_str(&ink.labelled("why", flaw));
     }
     if verdict.outcome == Outcome::Held {
-        let limits =
-            "one run, no fault: says nothing about a kill, a pause or work beyond the lease";
-        text.push_str(&ink.labelled("limits", limits));
+        let lease = match judged.header.claim {
+            Claim::Exactness => "a kill or a pause",
+            Claim::Nothing | Claim::Exclusion => "a kill, a pause or work beyond the lease",
+        };
+        let limits = format!("one run, no fault: says nothing about {lease}");
+        text.push_str(&ink.labelled("limits", &limits));
     }
     for note in notes(judged) {
         text.push_str(&ink.labelled("note", &note));
@@ -308,6 +311,14 @@ fn next(judged: &Judged, ink: Ink) -> String {
                 (all, "every strategy, one table"),
             ]
         }
+        (_, Outcome::Broken) => vec![
+            (
+                command(sale, "safe"),
+                "the same race with a lock that holds",
+            ),
+            (all, "every strategy, one table"),
+        ],
+        (Claim::Exactness, _) => vec![(all, "every strategy, one table")],
         (Claim::Exclusion, _) if sale.wait_ms == 0 => {
             let patient = Sale {
                 wait_ms: 20_000,
