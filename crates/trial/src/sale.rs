@@ -14,7 +14,7 @@ use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
 use crate::history::{Header, History, Recorder, What};
-use crate::protocol::Request;
+use crate::protocol::{Request, Resource};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -202,6 +202,7 @@ impl Lab<'_> {
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
             endpoints: vec![format!("sqlite:{endpoint}")],
+            resource: Resource::Stock,
         };
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{BoxFuture, Guard, Locker};
 
-use crate::protocol::{Claims, Outcome, Purchase};
+use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, Setup, Strategy, open_stock, read_work_write,
+    Buyer, Claim, Failure, Group, Halt, Held, Locking, Order, Setup, Strategy, open_stock,
+    read_work_write,
 };
 
 pub(super) static STRATEGY: Strategy = Strategy {
@@ -28,7 +29,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
         recovery_ms: None,
     },
     open: |setup| Box::pin(open(setup)),
-    lock: None,
+    lock: Some(|setup| Box::pin(open_lock(setup))),
 };
 
 struct Safe {
@@ -106,4 +107,84 @@ async fn wait(locker: &Locker, order: &Order) -> Result<Option<Guard>, Failure> 
         .acquire_within(order.product.as_str(), order.wait)
         .await;
     turn.map_err(Failure::definite)
+}
+
+/// Holds locks of the library.
+struct Holds {
+    locker: Locker,
+    guards: std::collections::HashMap<u64, Guard>,
+    last: u64,
+}
+
+async fn open_lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
+    let backend = Sqlite::open(&setup.file).await.map_err(Failure::definite)?;
+    let locker = Locker::builder(Arc::new(backend))
+        .ttl(setup.ttl)
+        .keep_alive(false)
+        .build()
+        .map_err(Failure::definite)?;
+    Ok(Box::new(Holds {
+        locker,
+        guards: std::collections::HashMap::new(),
+        last: 0,
+    }))
+}
+
+impl Locking for Holds {
+    fn acquire<'a>(
+        &'a mut self,
+        key: &'a str,
+        wait: Duration,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move {
+            let at_once = self
+                .locker
+                .try_acquire(key)
+                .await
+                .map_err(Failure::indefinite)?;
+            let contended = at_once.is_none();
+            let guard = match at_once {
+                None if wait > Duration::ZERO => self
+                    .locker
+                    .acquire_within(key, wait)
+                    .await
+                    .map_err(Failure::indefinite)?,
+                other => other,
+            };
+            let Some(guard) = guard else { return Ok(None) };
+            halt.after(1, 1, "takes the lock");
+            self.last += 1;
+            let held = Held {
+                hold: self.last,
+                fence: Some(guard.fence().to_string()),
+                valid_ms: None,
+                contended,
+            };
+            self.guards.insert(self.last, guard);
+            Ok(Some(held))
+        })
+    }
+
+    fn knows_lost(&mut self, _hold: u64) -> bool {
+        false
+    }
+
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        _halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(async move {
+            let guard = self
+                .guards
+                .remove(&hold)
+                .ok_or_else(|| Failure::definite("no such hold"))?;
+            Ok(if guard.release().await.is_released() {
+                ReleaseWord::Released
+            } else {
+                ReleaseWord::AlreadyLost
+            })
+        })
+    }
 }
