@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, json, table};
+use fencepost_trial::report::{Judged, grounds, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
 use fencepost_trial::{strategy, verdict};
 
@@ -71,8 +71,8 @@ fn one(
         columns,
         begun: false,
     };
-    let judged = hold(sale, file, &mut watch, interrupt)
-        .map_err(|stopped| explain(&stopped, sale, history))?;
+    let judged =
+        hold(sale, file, &mut watch, interrupt).map_err(|stopped| explain(&stopped, history))?;
     if json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -80,7 +80,7 @@ fn one(
         let figures = race::figures(&judged, ink);
         screen.print(&format!(
             "{gap}{figures}\n{}",
-            race::verdict(&judged, quiet, ink)
+            grounds::text(&judged.verdict, quiet, ink)
         ));
     }
     if let Some(output) = output {
@@ -112,7 +112,7 @@ fn all(
             begun: false,
         };
         let judged = hold(&sale, None, &mut watch, interrupt);
-        runs.push(judged.map_err(|stopped| explain(&stopped, &sale, None))?);
+        runs.push(judged.map_err(|stopped| explain(&stopped, None))?);
     }
     if json {
         screen.print_json(&json::reports(&runs));
@@ -184,16 +184,15 @@ impl Watch for Viewer<'_> {
 }
 
 /// Why there is no verdict.
-pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) -> Fault {
+pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
     match stopped {
         Stopped::Interrupted {
             signal,
-            answered,
+            progress,
             stopped,
             events,
         } => {
-            let of = sale.concurrency;
-            let what = format!("{answered} of {of} attempts were answered. No verdict.");
+            let what = format!("{progress}. No verdict.");
             let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
                 "stopped",
                 format_args!(
@@ -211,12 +210,13 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
             .at(format_args!("sqlite: {message}"))
             .effect("none: the race did not take place"),
         Stopped::TooManyFiles {
+            asked,
             wanted,
             allowed,
             processes,
         } => Fault::new(
             exit::INTERNAL,
-            format!("{} processes are too many here", sale.concurrency),
+            format!("{asked} processes are too many here"),
         )
         .at(format_args!(
             "open files: {wanted} are needed, {allowed} are allowed"
@@ -239,7 +239,7 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
         }
         Stopped::History {
             error,
-            answered,
+            progress,
             events,
         } => {
             let path = history
@@ -250,9 +250,8 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
             if *events == 0 {
                 return fault.effect("none: nobody was asked to buy");
             }
-            let of = sale.concurrency;
             fault.effect(format_args!(
-                "maybe: {answered} of {of} attempts were answered; {path} ends at #{events} and is readable"
+                "maybe: {progress}; {path} ends at #{events} and is readable"
             ))
         }
     }

@@ -83,7 +83,7 @@ impl Trouble {
             signal, stopped, ..
         } = stopped
         else {
-            return explain(&stopped, &cell.sale, history.as_deref());
+            return explain(&stopped, history.as_deref());
         };
         let what = format!("{} of {total} trials were finished.", done.len());
         let fault = Fault::interrupted(exit::interrupted(signal), what).with(

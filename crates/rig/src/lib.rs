@@ -7,12 +7,14 @@
 mod child;
 mod feed;
 mod folder;
+mod halt;
 mod interrupt;
 mod limits;
 
 pub use child::Child;
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
 pub use folder::folder;
+pub use halt::stop_self;
 pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;

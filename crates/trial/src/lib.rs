@@ -22,8 +22,10 @@ pub mod protocol;
 pub mod report;
 pub mod sale;
 pub mod stock;
+pub mod stopped;
 #[cfg(test)]
 mod story;
 pub mod strategy;
 pub mod subject;
+mod subjects;
 pub mod verdict;

@@ -1,5 +1,7 @@
 //! What people and programs get to see: terminal text and JSON.
 
+mod decision;
+pub mod grounds;
 pub mod ink;
 pub mod json;
 pub mod numbers;

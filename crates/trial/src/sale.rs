@@ -5,30 +5,30 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom};
-use fencepost_rig::{Interrupt, Signal, Silence, folder};
+use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
 use crate::ground::Ground;
 use crate::history::{Header, History, Recorder, What};
-use crate::protocol::Request;
+use crate::protocol::{Request, Resource};
 use crate::stock::Stock;
-use crate::strategy::{Failure, Strategy};
+use crate::strategy::{self, Strategy};
+use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
+
+pub use crate::stopped::Stopped;
 
 mod crowd;
 
 use crowd::Crowd;
 
+/// What histories call it.
+pub const SCENARIO: &str = "oversell";
 /// What is sold; also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
-/// How often the lab looks up from listening.
-const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long all processes may say nothing while they start, or longer than they were told to work and wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -68,6 +68,19 @@ impl Sale {
         }
     }
 
+    /// What a history says was tried; `None` when it was no sale, or its strategy is not one of ours.
+    pub fn of(header: &Header) -> Option<Self> {
+        let strategy = strategy::find(&header.strategy)?;
+        (header.scenario == SCENARIO).then_some(Self {
+            strategy,
+            stock: u32::try_from(header.stock).ok()?,
+            concurrency: header.concurrency,
+            delay_us: header.delay_us,
+            wait_ms: header.wait_ms,
+            seed: header.seed,
+        })
+    }
+
     /// Far longer than the work: what happens beyond the lease is not the question of this trial.
     fn ttl_ms(&self) -> u64 {
         10_000 + 2 * self.delay_us / 1_000
@@ -81,7 +94,7 @@ impl Sale {
             recorded: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%S+00:00")
                 .to_string(),
-            scenario: "oversell".into(),
+            scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
             store: "sqlite".into(),
@@ -127,63 +140,6 @@ pub trait Watch {
 /// Looks away.
 impl Watch for () {}
 
-/// A run without a verdict.
-#[derive(Debug, thiserror::Error)]
-pub enum Stopped {
-    /// Somebody asked the program to stop.
-    #[error("interrupted by {signal}")]
-    Interrupted {
-        /// How.
-        signal: Signal,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// Processes that were stopped.
-        stopped: usize,
-        /// Events in the history.
-        events: usize,
-    },
-    /// The store cannot be used.
-    #[error("{0}")]
-    Store(String),
-    /// The system does not let so many processes be spoken to.
-    #[error("{wanted} open files are needed, {allowed} are allowed")]
-    TooManyFiles {
-        /// Open files needed.
-        wanted: u64,
-        /// Open files allowed.
-        allowed: u64,
-        /// How many processes would do.
-        processes: u64,
-    },
-    /// A process could not be started, or did not get ready.
-    #[error("{who}: {what}")]
-    NotReady {
-        /// Which.
-        who: String,
-        /// What it did instead.
-        what: String,
-        /// The last lines of its standard error.
-        last_words: Vec<String>,
-    },
-    /// The history cannot be written.
-    #[error("{error}")]
-    History {
-        /// Why.
-        error: io::Error,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// The last event in the file.
-        events: usize,
-    },
-}
-
-/// The lab itself cannot use the store.
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Store(failure.message)
-    }
-}
-
 /// Runs a sale.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
@@ -208,7 +164,7 @@ pub fn run(
     let recorder = Recorder::start(sale.header(), file);
     let recorder = recorder.map_err(|error| Stopped::History {
         error,
-        answered: 0,
+        progress: progress(0, sale.concurrency),
         events: 0,
     })?;
     let mut lab = Lab {
@@ -239,33 +195,18 @@ struct Lab<'a> {
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
     fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let total = self.sale.concurrency;
-        let mut crowd = Crowd::of(total)?;
-        for index in 0..total {
-            self.check_interrupt(crowd.len())?;
-            let init = Request::Init {
-                id: name(index),
-                keys: vec![PRODUCT.into()],
-                ttl_ms: self.sale.ttl_ms(),
-                endpoints: vec![ground.to_string()],
-            };
-            crowd.add(subject(), &init)?;
-        }
-        let mut ready = 0;
-        let mut heard_at = Instant::now();
-        while ready < total {
-            self.check_interrupt(total)?;
-            self.watch.starting(ready, total);
-            match crowd.feed.next(LOOK_UP) {
-                Ok(heard) => crowd.expect_ready(&heard)?,
-                Err(_) if heard_at.elapsed() > PATIENCE => return Err(crowd.nobody_ready()),
-                Err(_) => continue,
-            }
-            ready += 1;
-            heard_at = Instant::now();
-        }
-        self.watch.starting(total, total);
-        Ok(crowd)
+        let init = |id: &str| Request::Init {
+            id: id.into(),
+            keys: vec![PRODUCT.into()],
+            ttl_ms: self.sale.ttl_ms(),
+            endpoints: vec![ground.to_string()],
+            resource: Resource::Stock,
+        };
+        let watch = &mut *self.watch;
+        let mut starting = |ready, of| watch.starting(ready, of);
+        let names = (0..self.sale.concurrency).map(name).collect();
+        let subjects = Subjects::gather(names, subject, &init, self.interrupt, &mut starting)?;
+        Ok(Crowd::of(subjects))
     }
 
     /// Asks everybody at once, and listens until everybody has answered or is given up.
@@ -284,7 +225,7 @@ impl Lab<'_> {
             };
             // Stamped before it is sent, written down later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
-            crowd.send(index, &request);
+            crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
         let units = self.stock.read(PRODUCT)?;
@@ -301,7 +242,7 @@ impl Lab<'_> {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
-            match crowd.feed.next(LOOK_UP) {
+            match crowd.subjects.feed.next(LOOK_UP) {
                 Ok(heard) => {
                     heard_at = heard.at;
                     self.write_down_asked(heard.at)?;
@@ -349,11 +290,11 @@ impl Lab<'_> {
     fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), Stopped> {
         let events = self.recorder.len();
         let who = who.map(name);
-        let answered = self.facts.attempts.len();
+        let progress = progress(self.facts.attempts.len(), self.sale.concurrency);
         let event = self.recorder.record(at, who.as_deref(), what);
         let event = event.map_err(|error| Stopped::History {
             error,
-            answered,
+            progress,
             events,
         })?;
         if self.facts.learn(event).is_some() {
@@ -370,12 +311,16 @@ impl Lab<'_> {
             None => Ok(()),
             Some(signal) => Err(Stopped::Interrupted {
                 signal,
-                answered: self.facts.attempts.len(),
+                progress: progress(self.facts.attempts.len(), self.sale.concurrency),
                 stopped,
                 events: self.recorder.len(),
             }),
         }
     }
+}
+
+fn progress(answered: usize, of: usize) -> String {
+    format!("{answered} of {of} attempts were answered")
 }
 
 fn name(index: usize) -> String {

@@ -168,20 +168,26 @@ pub trait Locking: Send {
     /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
     fn knows_lost(&mut self, hold: u64) -> bool;
 
-    /// The work that the lock is held for was carried out: something was written.
+    /// The protected work is done: a strategy that sets the expiry only then does it here. By default nothing happens.
     ///
     /// # Cancel safety
     /// Not meant to be dropped before it is done.
-    fn wrote<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
+    fn worked<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = hold;
         Box::pin(async { Ok(()) })
     }
 
     /// Gives the lock back, whether or not it is still its own: that is the strategy's affair.
     ///
+    /// Calls `halt` after each of its own steps at the store: the lab may want to pause it just there.
+    ///
     /// # Cancel safety
     /// Not meant to be dropped before it is done.
-    fn release<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<ReleaseWord, Failure>>;
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>>;
 }
 
 /// A hold that was granted.
@@ -197,9 +203,10 @@ pub struct Held {
     pub contended: bool,
 }
 
-/// Where the lab can stop a strategy for good, between two steps of taking a lock.
+/// Where the lab can stop a strategy, between two steps of taking a lock or of giving it back.
 pub trait Halt: Send {
-    /// Step `step` of `of` was done; `what` says what it did. Does not return when the lab wants the process to stay here.
+    /// Step `step` of `of` was done; `what` says what it did. When the lab wants the process to stop here, this returns only if
+    /// the process is continued.
     fn after(&mut self, step: u32, of: u32, what: &str);
 }
 

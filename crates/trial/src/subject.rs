@@ -1,4 +1,4 @@
-//! The subject's side of the protocol: a process that buys with one of our own strategies.
+//! The subject's side of the protocol: a process that buys, or holds locks, with one of our own strategies.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -6,14 +6,32 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::ground::Ground;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Reply, Request, Resource};
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
+
+mod holder;
+
+use holder::{Holder, Pause};
 
 /// Answers requests until it is told to shut down or the input ends.
 ///
 /// # Errors
 /// The system's, when requests cannot be read or answers not be written.
-pub fn serve(strategy: &Strategy, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+pub fn serve(
+    strategy: &Strategy,
+    input: impl BufRead,
+    output: impl Write + Send,
+) -> io::Result<()> {
+    serve_and_stop(strategy, input, output, fencepost_rig::stop_self)
+}
+
+/// `stop` is called where the lab wants the process to stop.
+fn serve_and_stop(
+    strategy: &Strategy,
+    input: impl BufRead,
+    mut output: impl Write + Send,
+    stop: fn(),
+) -> io::Result<()> {
     // One worker, so that what the library does in the background goes on while this thread reads or sleeps.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -23,28 +41,38 @@ pub fn serve(strategy: &Strategy, input: impl BufRead, mut output: impl Write) -
         strategy,
         runtime,
         buyer: None,
+        holder: None,
     };
     for line in input.lines() {
-        let Some(reply) = subject.answer(&line?) else {
+        let mut pause = Pause {
+            output: &mut output,
+            stop,
+        };
+        let Some(reply) = subject.answer(&line?, &mut pause) else {
             return Ok(());
         };
-        let mut text = serde_json::to_vec(&reply)?;
-        text.push(b'\n');
-        output.write_all(&text)?;
-        output.flush()?;
+        say(&mut output, &reply)?;
     }
     Ok(())
+}
+
+fn say(output: &mut dyn Write, reply: &Reply) -> io::Result<()> {
+    let mut text = serde_json::to_vec(reply)?;
+    text.push(b'\n');
+    output.write_all(&text)?;
+    output.flush()
 }
 
 struct Subject<'a> {
     strategy: &'a Strategy,
     runtime: Runtime,
     buyer: Option<Box<dyn Buyer>>,
+    holder: Option<Holder>,
 }
 
 impl Subject<'_> {
     /// `None`: told to shut down.
-    fn answer(&mut self, line: &str) -> Option<Reply> {
+    fn answer(&mut self, line: &str, pause: &mut Pause<'_>) -> Option<Reply> {
         let request = match serde_json::from_str(line) {
             Ok(request) => request,
             Err(error) => {
@@ -56,8 +84,11 @@ impl Subject<'_> {
         };
         Some(match request {
             Request::Init {
-                ttl_ms, endpoints, ..
-            } => match self.init(ttl_ms, &endpoints) {
+                ttl_ms,
+                endpoints,
+                resource,
+                ..
+            } => match self.init(ttl_ms, &endpoints, resource) {
                 Ok(()) => Reply::InitOk {
                     claims: self.strategy.claims,
                 },
@@ -86,20 +117,40 @@ impl Subject<'_> {
             }
             Request::Acquire { op, .. }
             | Request::Step { op, .. }
-            | Request::Release { op, .. } => refuse(
-                Some(op),
-                Failure::definite("holds are not asked of this subject"),
-            ),
+            | Request::Release { op, .. } => {
+                let Some(holder) = &mut self.holder else {
+                    let reason = "holds are not asked of this subject";
+                    return Some(refuse(Some(op), Failure::definite(reason)));
+                };
+                let answer = self.runtime.block_on(holder.answer(request, pause));
+                answer.unwrap_or_else(|failure| refuse(Some(op), failure))
+            }
             Request::Shutdown => return None,
         })
     }
 
-    fn init(&mut self, ttl_ms: u64, endpoints: &[String]) -> Result<(), Failure> {
+    fn init(
+        &mut self,
+        ttl_ms: u64,
+        endpoints: &[String],
+        resource: Resource,
+    ) -> Result<(), Failure> {
         let setup = Setup {
             ground: Ground::among(endpoints)?,
             ttl: Duration::from_millis(ttl_ms),
         };
-        self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
+        match (resource, self.strategy.lock) {
+            (Resource::Stock, _) => {
+                self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
+            }
+            (Resource::Number, Some(lock)) => {
+                self.holder = Some(Holder::new(self.runtime.block_on(lock(setup))?));
+            }
+            (Resource::Number, None) => {
+                let reason = format!("{} has no lock to hold", self.strategy.name);
+                return Err(Failure::definite(reason));
+            }
+        }
         Ok(())
     }
 

@@ -31,7 +31,11 @@ impl Recipe for BlindDelete {
         take_with_expiry(latch, halt)
     }
 
-    async fn give_back(&self, latch: &mut Latch<'_>) -> Result<ReleaseWord, Failure> {
-        delete_blindly(latch)
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        delete_blindly(latch, halt)
     }
 }

@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 
 use crate::protocol::Purchase;
 use crate::stock::Stock;
-use crate::strategy::customer::Turn;
+use crate::strategy::customer::{Onwards, Turn};
 use crate::strategy::hand_made::{HandMade, Token};
 use crate::strategy::{
     Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
@@ -66,7 +66,7 @@ impl EarlyUnlock {
             return Ok(turn.busy());
         };
         let computed = self.compute(order);
-        let _ = self.lock.release(held.hold).await;
+        let _ = self.lock.release(held.hold, &mut Onwards).await;
         let purchase = self.commit(order, computed?)?;
         Ok(Purchase {
             contended: held.contended,

@@ -36,14 +36,18 @@ impl Recipe for LateExpiry {
         Ok(taken)
     }
 
-    fn wrote(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
+    fn worked(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
         latch.store.expire(latch.key, latch.ttl).map(drop)
     }
 
     /// Only on the way of success.
-    async fn give_back(&self, latch: &mut Latch<'_>) -> Result<ReleaseWord, Failure> {
-        if latch.wrote {
-            delete_blindly(latch)
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        if latch.worked {
+            delete_blindly(latch, halt)
         } else {
             Ok(ReleaseWord::Unknown)
         }

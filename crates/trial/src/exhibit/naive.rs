@@ -38,7 +38,11 @@ impl Recipe for Naive {
         Ok(true)
     }
 
-    async fn give_back(&self, latch: &mut Latch<'_>) -> Result<ReleaseWord, Failure> {
-        delete_blindly(latch)
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        delete_blindly(latch, halt)
     }
 }

@@ -1,9 +1,9 @@
 //! Several races side by side: `--all` as a table, `run-all` as a matrix.
 
 use super::Judged;
+use super::grounds::role;
 use super::ink::{Ink, Role};
 use super::numbers::{amount, count, decimal, duration, ms, plural};
-use super::race::role;
 use crate::matrix::{COLUMNS, Cell};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;

@@ -34,9 +34,9 @@ impl<L: Locking> Customer<L> {
             .is_ok_and(|bought| bought.outcome == Outcome::Sold)
         {
             // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
-            let _ = self.lock.wrote(held.hold).await;
+            let _ = self.lock.worked(held.hold).await;
         }
-        let _ = self.lock.release(held.hold).await;
+        let _ = self.lock.release(held.hold, &mut Onwards).await;
         Ok(Purchase {
             contended: held.contended,
             waited_ms: turn.waited_ms,

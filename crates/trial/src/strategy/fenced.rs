@@ -6,7 +6,7 @@
 use fencepost::BoxFuture;
 use fencepost::resource::Pass;
 
-use super::customer::Turn;
+use super::customer::{Onwards, Turn};
 use super::library::Library;
 use super::{
     Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark, no_stock, sold,
@@ -65,7 +65,7 @@ impl Fenced {
         let pass = pass.ok_or_else(|| Failure::definite("granted, and not held"))?;
         let bought = read_work_write(&mut self.stock, order, pass);
         // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
-        let _ = self.lock.release(held.hold).await;
+        let _ = self.lock.release(held.hold, &mut Onwards).await;
         Ok(Purchase {
             contended: held.contended,
             waited_ms: turn.waited_ms,

@@ -18,21 +18,19 @@ use crate::protocol::ReleaseWord;
 const POLL_MS: u64 = 4;
 
 /// How a hand-made lock is taken and given back.
-pub(crate) trait Recipe: Send + 'static {
+pub(crate) trait Recipe: Send + Sync + 'static {
     /// Takes the key, or finds it taken. Tells `halt` of each step.
     fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure>;
 
-    /// Something was written under the lock.
-    fn wrote(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
+    /// The work under the lock was carried out.
+    fn worked(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
         let _ = latch;
         Ok(())
     }
 
-    /// Gives the key back.
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-    ) -> impl Future<Output = Result<ReleaseWord, Failure>> + Send;
+    /// Gives the key back. Tells `halt` of each step.
+    fn give_back(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt)
+    -> Result<ReleaseWord, Failure>;
 }
 
 /// One key, for one hold.
@@ -42,8 +40,8 @@ pub(crate) struct Latch<'a> {
     /// What tells this hold from others.
     pub(crate) token: &'a str,
     pub(crate) ttl: Duration,
-    /// Whether something was written under it.
-    pub(crate) wrote: bool,
+    /// Whether the work under it was carried out.
+    pub(crate) worked: bool,
 }
 
 /// A lock made by a recipe.
@@ -58,21 +56,21 @@ pub(crate) struct HandMade<R> {
 struct Hold {
     key: String,
     token: String,
-    wrote: bool,
+    worked: bool,
 }
 
 /// Ready to buy with a lock of this recipe.
-pub(crate) fn buyer(setup: &Setup, recipe: impl Recipe + Sync) -> Result<Box<dyn Buyer>, Failure> {
+pub(crate) fn buyer(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Buyer>, Failure> {
     let lock = HandMade::open(setup, recipe)?;
     Ok(Box::new(Customer::open(setup, lock)?))
 }
 
 /// Ready to lock by this recipe.
-pub(crate) fn lock(setup: &Setup, recipe: impl Recipe + Sync) -> Result<Box<dyn Locking>, Failure> {
+pub(crate) fn lock(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Locking>, Failure> {
     Ok(Box::new(HandMade::open(setup, recipe)?))
 }
 
-impl<R: Recipe + Sync> HandMade<R> {
+impl<R: Recipe> HandMade<R> {
     /// Connects to the store.
     pub(crate) fn open(setup: &Setup, recipe: R) -> Result<Self, Failure> {
         Ok(Self {
@@ -99,7 +97,7 @@ impl<R: Recipe + Sync> HandMade<R> {
                 key,
                 token: &token,
                 ttl: self.ttl,
-                wrote: false,
+                worked: false,
             };
             if self.recipe.take(&mut latch, halt)? {
                 return Ok(Some(self.granted(key, token, contended)));
@@ -119,7 +117,7 @@ impl<R: Recipe + Sync> HandMade<R> {
         let hold = Hold {
             key: key.to_owned(),
             token,
-            wrote: false,
+            worked: false,
         };
         self.holds.insert(self.last_hold, hold);
         Held {
@@ -132,20 +130,20 @@ impl<R: Recipe + Sync> HandMade<R> {
     }
 
     /// The work may concern everything that is locked at the moment.
-    fn write_done(&mut self) -> Result<(), Failure> {
+    fn work_done(&mut self) -> Result<(), Failure> {
         for hold in self.holds.values_mut() {
-            hold.wrote = true;
+            hold.worked = true;
             self.recipe
-                .wrote(&mut hold.latch(&mut *self.latches, self.ttl))?;
+                .worked(&mut hold.latch(&mut *self.latches, self.ttl))?;
         }
         Ok(())
     }
 
-    async fn give_back(&mut self, hold: u64) -> Result<ReleaseWord, Failure> {
+    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
         let hold = self.holds.remove(&hold);
         let hold = hold.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let mut latch = hold.latch(&mut *self.latches, self.ttl);
-        self.recipe.give_back(&mut latch).await
+        self.recipe.give_back(&mut latch, halt)
     }
 }
 
@@ -156,12 +154,12 @@ impl Hold {
             key: &self.key,
             token: &self.token,
             ttl,
-            wrote: self.wrote,
+            worked: self.worked,
         }
     }
 }
 
-impl<R: Recipe + Sync> Locking for HandMade<R> {
+impl<R: Recipe> Locking for HandMade<R> {
     fn acquire<'a>(
         &'a mut self,
         key: &'a str,
@@ -175,12 +173,16 @@ impl<R: Recipe + Sync> Locking for HandMade<R> {
         false
     }
 
-    fn wrote<'a>(&'a mut self, _hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async { self.write_done() })
+    fn worked<'a>(&'a mut self, _hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async { self.work_done() })
     }
 
-    fn release<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
-        Box::pin(self.give_back(hold))
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(async move { self.give_back(hold, halt) })
     }
 }
 
@@ -193,8 +195,14 @@ impl Recipe for Token {
         take_with_expiry(latch, halt)
     }
 
-    async fn give_back(&self, latch: &mut Latch<'_>) -> Result<ReleaseWord, Failure> {
-        Ok(match latch.store.delete_if(latch.key, latch.token)? {
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        let deleted = latch.store.delete_if(latch.key, latch.token)?;
+        halt.after(1, 1, "deletes the key if it is its own");
+        Ok(match deleted {
             true => ReleaseWord::Released,
             false => ReleaseWord::AlreadyLost,
         })
@@ -215,7 +223,11 @@ pub(crate) fn take_with_expiry(
 }
 
 /// Deletes the key without looking whose it is.
-pub(crate) fn delete_blindly(latch: &mut Latch<'_>) -> Result<ReleaseWord, Failure> {
+pub(crate) fn delete_blindly(
+    latch: &mut Latch<'_>,
+    halt: &mut dyn Halt,
+) -> Result<ReleaseWord, Failure> {
     latch.store.delete(latch.key)?;
+    halt.after(1, 1, "deletes the key");
     Ok(ReleaseWord::Unknown)
 }

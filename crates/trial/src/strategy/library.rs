@@ -73,10 +73,12 @@ impl Library {
         Ok(Some(held))
     }
 
-    async fn give_back(&mut self, hold: u64) -> Result<ReleaseWord, Failure> {
+    async fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
         let guard = self.holds.remove(&hold);
         let guard = guard.ok_or_else(|| Failure::definite("there is no such hold"))?;
-        Ok(match guard.release().await {
+        let outcome = guard.release().await;
+        halt.after(1, 1, "gives the lock back if it is its own");
+        Ok(match outcome {
             ReleaseOutcome::Released => ReleaseWord::Released,
             ReleaseOutcome::AlreadyLost => ReleaseWord::AlreadyLost,
             ReleaseOutcome::StillHeld | ReleaseOutcome::Unknown(_) => ReleaseWord::Unknown,
@@ -98,7 +100,11 @@ impl Locking for Library {
         self.keep_alive && self.holds.get(&hold).is_some_and(Guard::is_lost)
     }
 
-    fn release<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
-        Box::pin(self.give_back(hold))
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(self.give_back(hold, halt))
     }
 }

@@ -94,7 +94,7 @@ impl Queue {
                 Some(held) => {
                     by_itself = true;
                     let served = self.serve(order);
-                    self.place.release(held.hold).await?;
+                    self.place.release(held.hold, &mut Onwards).await?;
                     served?;
                 }
                 None => {
