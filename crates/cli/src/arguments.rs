@@ -404,11 +404,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 2, a line each"
+            "--lock=safe      or --lock help for all 16, a line each"
         );
         assert_eq!(
             lock("zookeeper").unwrap_err().advice,
-            "--lock help for all 2, a line each"
+            "--lock help for all 16, a line each"
         );
     }
 

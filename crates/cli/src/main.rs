@@ -64,7 +64,7 @@ fn run(command: Command) -> ExitCode {
     outcome.unwrap_or_else(|fault| fault::report(&fault))
 }
 
-/// The child role: buys as it is told on standard input.
+/// The child role: buys, or holds locks, as it is told on standard input.
 fn serve(lock: &str) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
         return fault::report(&Fault::new(
@@ -72,7 +72,7 @@ fn serve(lock: &str) -> ExitCode {
             format!("there is no strategy '{lock}'"),
         ));
     };
-    match subject::serve(strategy, io::stdin().lock(), io::stdout().lock()) {
+    match subject::serve(strategy, io::stdin().lock(), io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             fault::report(&Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error))

@@ -19,6 +19,9 @@ pub enum Request {
         ttl_ms: u64,
         /// Where the store is, such as `sqlite:PATH`.
         endpoints: Vec<String>,
+        /// What the locks protect.
+        #[serde(default)]
+        resource: Resource,
     },
     /// Buy. Answered by [`Reply::Purchased`] or [`Reply::Error`] with the same `op`.
     Purchase {
@@ -45,8 +48,8 @@ pub enum Request {
         key: String,
         /// How long to wait for it; 0 is one attempt.
         wait_ms: u64,
-        /// Halt for good after so many of the lock's own steps of acquiring, after saying [`Reply::Reached`]: the lab wants to
-        /// kill the process just there. A stranger may ignore it.
+        /// Say [`Reply::Reached`] after so many of the lock's own steps of acquiring, then stop (SIGSTOP to oneself): the lab wants
+        /// to kill the process just there. There is nothing to stop at after the last step, and a stranger may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
@@ -66,6 +69,10 @@ pub enum Request {
         op: u64,
         /// Which hold.
         hold: u64,
+        /// Say [`Reply::Reached`] and stop, as in acquiring, after so many of the lock's own steps of releasing. The lab continues
+        /// the process later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        halt_after: Option<u32>,
     },
     /// No more requests will come.
     Shutdown,
@@ -127,11 +134,11 @@ pub enum Reply {
         /// Which hold.
         hold: u64,
     },
-    /// It halts here for good, as it was told in [`Request::Acquire`].
+    /// It stops here, as it was told in [`Request::Acquire`] or [`Request::Release`].
     Reached {
         /// Of which request.
         op: u64,
-        /// After which step of acquiring.
+        /// After which step of acquiring or releasing.
         step: u32,
         /// Of how many.
         of: u32,
@@ -170,6 +177,17 @@ pub struct Claims {
     pub fair: bool,
     /// A dead holder's lock is free within this time; by default its TTL.
     pub recovery_ms: Option<u64>,
+}
+
+/// What the locks of a run protect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// The stock in the store: the subject will be asked to buy.
+    #[default]
+    Stock,
+    /// A number that the lab keeps: the subject will be asked for holds and steps.
+    Number,
 }
 
 /// What is done to the protected number.

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,9 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
+use crate::ground::Ground;
 use crate::history::{Header, History, Recorder, What};
-use crate::protocol::{Request, Retry};
+use crate::protocol::{Request, Resource, Retry};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -190,8 +190,9 @@ pub(crate) fn record(
 ) -> Result<(), Stopped> {
     let folder =
         folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
+    let ground = Ground::Sqlite(folder.path().join("run.db"));
+    ground.prepare()?;
+    let stock = ground.stock()?;
     let mut lab = Lab {
         sale,
         stock,
@@ -201,7 +202,7 @@ pub(crate) fn record(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&path, subject)?;
+    let mut crowd = lab.gather(&ground, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(())
@@ -209,7 +210,7 @@ pub(crate) fn record(
 
 struct Lab<'a> {
     sale: &'a Sale,
-    stock: Stock,
+    stock: Box<dyn Stock>,
     recorder: &'a mut Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
@@ -219,15 +220,13 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
-    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let endpoint = path
-            .to_str()
-            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
+    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let init = |id: &str| Request::Init {
             id: id.into(),
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
-            endpoints: vec![format!("sqlite:{endpoint}")],
+            endpoints: vec![ground.to_string()],
+            resource: Resource::Stock,
         };
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);
@@ -239,9 +238,7 @@ impl Lab<'_> {
     /// Asks everybody at once, and listens until everybody has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
-        self.stock
-            .write(PRODUCT, initial)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        self.stock.write(PRODUCT, initial)?;
         if self.recorder.is_empty() {
             self.recorder.restart_clock();
         }
@@ -263,10 +260,7 @@ impl Lab<'_> {
             crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
-        let units = self
-            .stock
-            .read(PRODUCT)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
 
