@@ -71,6 +71,8 @@ pub(crate) struct Retry {
     pub(crate) stock: u32,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::CONCURRENCY, value_parser = concurrency)]
     pub(crate) concurrency: usize,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::DELAY_US, value_parser = delay)]
+    pub(crate) delay: u64,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::MAX_RETRIES, value_parser = retries)]
     pub(crate) max_retries: u32,
     #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::TTL_MS, value_parser = ttl)]

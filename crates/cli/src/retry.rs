@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
+        delay_us: arguments.delay,
         max_retries: arguments.max_retries,
         ttl_ms: arguments.ttl,
         budget_ms: arguments.budget,

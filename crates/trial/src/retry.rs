@@ -37,6 +37,8 @@ pub struct Comparison {
     pub stock: u32,
     /// Processes in each round, each with one attempt.
     pub concurrency: usize,
+    /// Work between reading and writing the stock.
+    pub delay_us: u64,
     /// How often a process tries again.
     pub max_retries: u32,
     /// How long a lock may be held without being renewed.
@@ -65,6 +67,7 @@ impl Comparison {
             strategy,
             stock: Self::STOCK,
             concurrency: Self::CONCURRENCY,
+            delay_us: Sale::DELAY_US,
             max_retries: Self::MAX_RETRIES,
             ttl_ms: Self::TTL_MS,
             budget_ms: Self::BUDGET_MS,
@@ -86,6 +89,7 @@ impl Comparison {
         Sale {
             stock: self.stock,
             concurrency: self.concurrency,
+            delay_us: self.delay_us,
             retry: Some(Retry {
                 pauses,
                 max_retries: self.max_retries,
@@ -117,6 +121,7 @@ impl Comparison {
             strategy,
             stock: u32::try_from(header.stock).ok()?,
             concurrency: header.concurrency,
+            delay_us: header.delay_us,
             max_retries: first.max_retries,
             ttl_ms: header.ttl_ms,
             budget_ms: first.budget_ms,
@@ -137,6 +142,7 @@ impl Comparison {
                 Self::MAX_RETRIES.into(),
             ),
             ("--ttl", self.ttl_ms, Self::TTL_MS),
+            ("--delay", self.delay_us, Sale::DELAY_US),
             ("--budget", self.budget_ms, Self::BUDGET_MS),
         ];
         for (flag, value, _) in numbers.iter().filter(|(_, value, usual)| value != usual) {

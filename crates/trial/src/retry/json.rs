@@ -27,7 +27,7 @@ pub fn report(judged: &Judged) -> Value {
             "max_retries": comparison.max_retries,
             "ttl_ms": comparison.ttl_ms,
             "budget_ms": comparison.budget_ms,
-            "delay_us": header.delay_us,
+            "delay_us": comparison.delay_us,
         },
         "found": judged.verdict.found,
         "verdict": decision::verdict(&judged.verdict, expected, comparison.reproduce()),

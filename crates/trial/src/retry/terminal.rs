@@ -5,6 +5,7 @@ use crate::facts::{Answer, Attempt};
 use crate::protocol::{Outcome, Pauses};
 use crate::report::ink::{Ink, Role};
 use crate::report::numbers::{amount, count, decimal, duration, ms, plural};
+use crate::sale::Sale;
 
 /// The widths of a full table; the last columns go first on a narrow screen.
 const COLUMNS: [(&str, usize); 7] = [
@@ -34,6 +35,12 @@ pub fn title(comparison: &Comparison) -> String {
     );
     if comparison.budget_ms != Comparison::BUDGET_MS {
         set.push_str(&format!(" within {}", budget(comparison.budget_ms)));
+    }
+    if comparison.delay_us != Sale::DELAY_US {
+        set.push_str(&format!(
+            "   delay {} µs",
+            count(comparison.delay_us as i64)
+        ));
     }
     format!(
         "retry   {who} one lock, stock {}: what does each way of waiting cost?\n  \

@@ -46,19 +46,21 @@ pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
         let limits = "one run each; run it again before you trust a small difference";
         combined.witness = vec![witness(rounds)];
         combined.limits = Some(limits.into());
+        combined.found = found(comparison, rounds);
     }
-    let told_above = sold_too_few(comparison, rounds).is_empty();
-    combined.found = found::first(rounds)
-        .filter(|_| !told_above)
-        .into_iter()
-        .chain(found::sentences(rounds))
-        .collect();
     combined
+}
+
+/// What was first, unless the verdict itself says so, and what else the figures support.
+fn found(comparison: &Comparison, rounds: &[Round]) -> Vec<String> {
+    let told_above = sold_too_few(comparison, rounds).is_empty();
+    let first = found::first(rounds).filter(|_| !told_above);
+    first.into_iter().chain(found::sentences(rounds)).collect()
 }
 
 fn because(comparison: &Comparison, rounds: &[Round], worst: &Round) -> String {
     if worst.verdict.outcome != Outcome::Held {
-        let name = worst.retry.pauses.name();
+        let name = worst.retry.pauses.in_a_sentence();
         return format!("With {name}: {}", worst.verdict.because);
     }
     let could = count(could_sell(comparison));
@@ -112,7 +114,6 @@ fn missing(missing: &Missing) -> Missing {
         "order" => {
             "an order. Something to sell (--stock), or more patience (--max-retries, --budget)."
         }
-        "contention" => "a witness of contention. More processes (--concurrency).",
         _ => missing.advice,
     };
     Missing {
