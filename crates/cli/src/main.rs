@@ -11,6 +11,7 @@ mod results;
 mod retry;
 mod run_all;
 mod screen;
+mod store;
 mod usage;
 
 use std::io;

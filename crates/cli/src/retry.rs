@@ -8,7 +8,7 @@ use fencepost_trial::report::grounds;
 use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
 use fencepost_trial::strategy::{Claim, Strategy};
 
-use crate::arguments::{Lock, Retry, Store, random_seed};
+use crate::arguments::{Lock, Retry, random_seed};
 use crate::exit;
 use crate::fault::Fault;
 use crate::help;
@@ -24,7 +24,8 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
+    site.check(strategy)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         max_retries: arguments.max_retries,
         ttl_ms: arguments.ttl,
         budget_ms: arguments.budget,
+        place: site.place.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     if arguments.output.is_some() && arguments.output == arguments.history {

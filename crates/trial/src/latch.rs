@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::ground::Look;
 use crate::strategy::Failure;
 
+pub mod redis;
 pub mod sqlite;
 
 /// A connection to the records.

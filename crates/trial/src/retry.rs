@@ -9,6 +9,7 @@ use std::process::Command;
 use fencepost_rig::Interrupt;
 
 use crate::facts::{Attempt, Facts};
+use crate::ground::Place;
 use crate::history::{Event, Header, History, Recorder, What};
 use crate::protocol::{Pauses, Retry};
 use crate::sale::{self, Sale, Stopped, Watch};
@@ -45,6 +46,8 @@ pub struct Comparison {
     pub ttl_ms: u64,
     /// How long a process waits in all before it gives up.
     pub budget_ms: u64,
+    /// Where it takes place.
+    pub place: Place,
     /// The random seed: it decides the order in which processes are asked, and their jitter.
     pub seed: u64,
 }
@@ -71,13 +74,14 @@ impl Comparison {
             max_retries: Self::MAX_RETRIES,
             ttl_ms: Self::TTL_MS,
             budget_ms: Self::BUDGET_MS,
+            place: Place::default(),
             seed,
         }
     }
 
-    /// The ways of waiting that are compared. Only our own locks have a line to wait in.
+    /// The ways of waiting that are compared. Only the library's locks have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
-        let has_line = self.strategy.group == Group::Locks;
+        let has_line = self.strategy.group == Group::Locks && self.place == Place::Sqlite;
         Pauses::ALL
             .into_iter()
             .filter(|pauses| *pauses != Pauses::Line || has_line)
@@ -97,6 +101,7 @@ impl Comparison {
                 seed: self.seed,
             }),
             lease_ms: Some(self.ttl_ms),
+            place: self.place.clone(),
             ..Sale::new(self.strategy, self.seed)
         }
     }
@@ -125,6 +130,7 @@ impl Comparison {
             max_retries: first.max_retries,
             ttl_ms: header.ttl_ms,
             budget_ms: first.budget_ms,
+            place: Place::named(&header.store),
             seed: header.seed,
         })
     }
@@ -147,6 +153,9 @@ impl Comparison {
         ];
         for (flag, value, _) in numbers.iter().filter(|(_, value, usual)| value != usual) {
             text.push_str(&format!(" {flag} {value}"));
+        }
+        if self.place != Place::Sqlite {
+            text.push_str(&format!(" --store {}", self.place.name()));
         }
         format!("{text} --seed {}", self.seed)
     }

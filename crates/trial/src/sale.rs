@@ -12,7 +12,7 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
-use crate::ground::Ground;
+use crate::ground::{Ground, Place};
 use crate::history::{Header, History, Recorder, What};
 use crate::protocol::{Request, Resource, Retry};
 use crate::stock::Stock;
@@ -43,6 +43,8 @@ pub struct Sale {
     pub delay_us: u64,
     /// How long an attempt waits for the lock; 0 is one attempt.
     pub wait_ms: u64,
+    /// Where it takes place.
+    pub place: Place,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
     /// How attempts go on when the lock is taken, instead of waiting.
@@ -68,6 +70,7 @@ impl Sale {
             concurrency,
             delay_us,
             wait_ms: 0,
+            place: Place::default(),
             seed,
             retry: None,
             lease_ms: None,
@@ -83,6 +86,7 @@ impl Sale {
             concurrency: header.concurrency,
             delay_us: header.delay_us,
             wait_ms: header.wait_ms,
+            place: Place::named(&header.store),
             seed: header.seed,
             retry: None,
             lease_ms: None,
@@ -111,7 +115,7 @@ impl Sale {
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
-            store: "sqlite".into(),
+            store: self.place.name().into(),
             seed: self.seed,
             stock: self.stock.into(),
             concurrency: self.concurrency,
@@ -190,9 +194,9 @@ pub(crate) fn record(
 ) -> Result<(), Stopped> {
     let folder =
         folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let ground = Ground::Sqlite(folder.path().join("run.db"));
-    ground.prepare()?;
-    let stock = ground.stock()?;
+    let ground = Swept(sale.place.ground(folder.path()));
+    ground.0.prepare()?;
+    let stock = ground.0.stock()?;
     let mut lab = Lab {
         sale,
         stock,
@@ -202,10 +206,20 @@ pub(crate) fn record(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&ground, subject)?;
+    let mut crowd = lab.gather(&ground.0, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(())
+}
+
+/// A ground that is left as it was found, also on the way out of trouble.
+struct Swept(Ground);
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        // A server that is gone cannot be tidied up.
+        let _ = self.0.clear();
+    }
 }
 
 struct Lab<'a> {

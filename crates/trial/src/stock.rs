@@ -5,6 +5,7 @@
 
 use crate::strategy::Failure;
 
+pub mod redis;
 pub mod sqlite;
 
 /// A connection to the stock.

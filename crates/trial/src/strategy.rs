@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 
 use crate::exhibit;
 use crate::facts::Facts;
-use crate::ground::Ground;
+use crate::ground::{Ground, Place};
 use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
 use crate::verdict;
@@ -68,12 +68,30 @@ pub struct Strategy {
     pub claim: Claim,
     /// What it promises as a lock.
     pub claims: Claims,
+    /// The stores it exists on.
+    pub grounds: Grounds,
     /// What is worth saying in a few words about a sale with this verdict; may be empty.
     pub remark: fn(&Facts, verdict::Outcome) -> String,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
     /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
+}
+
+/// The stores a strategy exists on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grounds {
+    /// Every store.
+    Any,
+    /// Those that the library has a lock for: SQLite.
+    Library,
+}
+
+impl Strategy {
+    /// Whether it can be tried at this place.
+    pub fn exists_at(&self, place: &Place) -> bool {
+        self.grounds == Grounds::Any || *place == Place::Sqlite
+    }
 }
 
 /// A strategy on its way to being ready.

@@ -25,9 +25,10 @@ pub fn title(sale: &Sale) -> String {
     }
     let who = plural(sale.concurrency, "process tries", "processes try");
     format!(
-        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store sqlite (one machine)   seed {}\n",
+        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store {}   seed {}\n",
         count(sale.stock.into()),
         count(sale.delay_us as i64),
+        sale.place.title(),
         sale.seed
     )
 }

@@ -4,20 +4,22 @@ use super::Judged;
 use super::grounds::role;
 use super::ink::{Ink, Role};
 use super::numbers::{amount, count, decimal, duration, ms, plural};
+use crate::ground::Place;
 use crate::matrix::{COLUMNS, Cell};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy;
+use crate::strategy::{self, Strategy};
 use crate::verdict::Outcome;
 
 /// The title of `--all`.
-pub fn all_title(sale: &Sale) -> String {
+pub fn all_title(sale: &Sale, races: usize) -> String {
     format!(
-        "oversell --all   {}: {}, stock {}, delay {} µs   sqlite (one machine)   seed {}\n",
-        plural(strategy::ALL.len(), "race", "races"),
+        "oversell --all   {}: {}, stock {}, delay {} µs   {}   seed {}\n",
+        plural(races, "race", "races"),
         plural(sale.concurrency, "process", "processes"),
         count(sale.stock.into()),
         count(sale.delay_us as i64),
+        sale.place.title(),
         sale.seed
     )
 }
@@ -45,6 +47,16 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
         text.push_str(&ink.labelled("limits", limits));
     }
     text
+}
+
+/// The strategies that do not exist at the place of these races.
+pub fn not_here(strategies: &[&Strategy], ink: Ink) -> String {
+    if strategies.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = strategies.iter().map(|strategy| strategy.name).collect();
+    let names = names.join(", ");
+    ink.labelled("skipped", &format!("{names}: not available on redis yet"))
 }
 
 /// The columns of `--all`: as wide as what stands in them.
@@ -176,11 +188,12 @@ fn summary(runs: &[Judged], took: &str, ink: Ink) -> String {
 }
 
 /// The title of `run-all`.
-pub fn matrix_title(seed: u64) -> String {
+pub fn matrix_title(place: &Place, seed: u64) -> String {
     format!(
-        "run-all   {}, {}   sqlite (one machine)   seed {seed}\n",
+        "run-all   {}, {}   {}   seed {seed}\n",
         plural(strategy::ALL.len(), "strategy", "strategies"),
         plural(COLUMNS.len(), "scenario", "scenarios"),
+        place.title(),
     )
 }
 

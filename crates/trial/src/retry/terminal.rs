@@ -6,6 +6,7 @@ use crate::protocol::{Outcome, Pauses};
 use crate::report::ink::{Ink, Role};
 use crate::report::numbers::{amount, count, decimal, duration, ms, plural};
 use crate::sale::Sale;
+use crate::strategy::Group;
 
 /// The widths of a full table; the last columns go first on a narrow screen.
 const COLUMNS: [(&str, usize); 7] = [
@@ -44,8 +45,9 @@ pub fn title(comparison: &Comparison) -> String {
     }
     format!(
         "retry   {who} one lock, stock {}: what does each way of waiting cost?\n  \
-         {set}   store sqlite (one machine)   seed {}\n",
+         {set}   store {}   seed {}\n",
         count(comparison.stock.into()),
+        comparison.place.title(),
         comparison.seed
     )
 }
@@ -73,11 +75,19 @@ pub fn table(judged: &Judged, ink: Ink) -> String {
             .iter()
             .any(|round| round.retry.pauses == pauses)
         {
-            let lock = judged.comparison.strategy.name;
-            text.push_str(&format!("  – {lock} has no {}\n", pauses.name()));
+            text.push_str(&format!("  – {}\n", left_out(&judged.comparison, pauses)));
         }
     }
     text
+}
+
+/// Why there is no such row.
+fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
+    let (lock, name) = (comparison.strategy.name, pauses.name());
+    match comparison.strategy.group {
+        Group::Locks => format!("the {name} is not available on redis yet"),
+        _ => format!("{lock} has no {name}"),
+    }
 }
 
 /// How many columns fit.

@@ -7,11 +7,11 @@ use fencepost::BoxFuture;
 use fencepost::resource::Pass;
 
 use super::customer::{Onwards, Turn};
-use super::library::Library;
+use super::library::{self, Library};
 use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark, no_stock, sold,
+    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark,
+    no_stock, sold,
 };
-use crate::ground::Ground;
 use crate::protocol::{Claims, Purchase};
 use crate::stock::sqlite::SqliteStock;
 
@@ -26,6 +26,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
         fencing: true,
         ..PLAIN
     },
+    grounds: Grounds::Library,
     remark: no_remark,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
@@ -37,9 +38,8 @@ struct Fenced {
 }
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    let Ground::Sqlite(path) = &setup.ground;
     Ok(Box::new(Fenced {
-        stock: SqliteStock::open(path)?,
+        stock: SqliteStock::open(library::file(&setup)?)?,
         lock: Library::open(&setup, false).await?,
     }))
 }

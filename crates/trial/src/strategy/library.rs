@@ -1,6 +1,7 @@
 //! The library's lock as a strategy.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +20,18 @@ pub(super) struct Library {
     last_hold: u64,
 }
 
+/// The file with the library's tables.
+pub(super) fn file(setup: &Setup) -> Result<&Path, Failure> {
+    match &setup.ground {
+        Ground::Sqlite(path) => Ok(path),
+        Ground::Redis(_) => Err(Failure::definite("not available on redis yet")),
+    }
+}
+
 impl Library {
     /// Connects to the store. Without keep-alive, the holder does not look at the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
-        let Ground::Sqlite(path) = &setup.ground;
+        let path = file(setup)?;
         let backend = Sqlite::open(path).await.map_err(Failure::definite)?;
         let locker = Locker::builder(Arc::new(backend))
             .ttl(setup.ttl)

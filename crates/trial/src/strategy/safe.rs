@@ -1,11 +1,14 @@
 //! `safe`: a lock with an owner's token, a TTL set in the same step, and a release that checks the owner.
 //!
 //! The library's lock without its keep-alive, used as such locks usually are: nobody looks at the clock while working. Who
-//! works longer than the TTL is no longer protected, and does not know.
+//! works longer than the TTL is no longer protected, and does not know. On Redis it is made by hand, of the same parts:
+//! `SET NX PX` and a script that compares and deletes; there, who waits asks again and again instead of standing in line.
 
 use super::customer::Customer;
+use super::hand_made::{self, Token};
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use super::{Buyer, Claim, Failure, Grounds, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use crate::ground::Ground;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
@@ -17,16 +20,23 @@ pub(super) static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
+    grounds: Grounds::Any,
     remark: no_remark,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    if matches!(setup.ground, Ground::Redis(_)) {
+        return hand_made::buyer(&setup, Token);
+    }
     let lock = Library::open(&setup, false).await?;
     Ok(Box::new(Customer::open(&setup, lock)?))
 }
 
 async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
+    if matches!(setup.ground, Ground::Redis(_)) {
+        return hand_made::lock(&setup, Token);
+    }
     Ok(Box::new(Library::open(&setup, false).await?))
 }
