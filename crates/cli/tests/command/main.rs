@@ -7,6 +7,7 @@ mod interrupt;
 mod json;
 mod races;
 mod retry;
+mod stores;
 
 use std::process::{Command, Output, Stdio};
 
