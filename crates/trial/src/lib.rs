@@ -15,6 +15,7 @@ pub mod exhibit;
 pub mod expectation;
 pub mod facts;
 pub mod history;
+pub mod holds;
 pub mod matrix;
 pub mod protocol;
 pub mod report;

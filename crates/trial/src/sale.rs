@@ -13,7 +13,7 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
-use crate::history::{Header, History, Recorder, What};
+use crate::history::{self, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
@@ -89,11 +89,9 @@ impl Sale {
     /// What a history of this sale starts with.
     pub fn header(&self) -> Header {
         Header {
-            schema: "fencepost/history/1".into(),
+            schema: history::SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            recorded: jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%S+00:00")
-                .to_string(),
+            recorded: history::now(),
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
@@ -104,6 +102,7 @@ impl Sale {
             delay_us: self.delay_us,
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
+            holds: None,
         }
     }
 
