@@ -70,6 +70,8 @@ Usage: fencepost COMMAND [OPTIONS]
 {commands}
 Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
+                  redis    a private server, started and stopped here
+                  redis://HOST   the one you run
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
@@ -78,8 +80,7 @@ Exit codes
     )
 }
 
-const EVERY_COMMAND: &str =
-    "  --store sqlite   --json   -q, --quiet   --color auto|always|never   --ascii\n";
+const EVERY_COMMAND: &str = "  --store sqlite|redis|redis://HOST   --json   -q, --quiet   --color auto|always|never   --ascii\n";
 
 fn oversell() -> String {
     let strategies = strategy::ALL.len();

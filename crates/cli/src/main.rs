@@ -10,6 +10,7 @@ mod oversell;
 mod results;
 mod run_all;
 mod screen;
+mod store;
 mod usage;
 
 use std::io;

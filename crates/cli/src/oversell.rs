@@ -10,9 +10,10 @@ use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
-use fencepost_trial::{strategy, verdict};
+use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::verdict;
 
-use crate::arguments::{Lock, Oversell, Store, random_seed};
+use crate::arguments::{Lock, Oversell, random_seed};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
@@ -24,13 +25,17 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     let Lock::Strategy(strategy) = arguments.lock else {
         return Ok(arguments.common.screen().finish(&help::strategies()));
     };
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
+    if !arguments.all {
+        site.check(strategy)?;
+    }
     let sale = Sale {
         strategy,
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
+        place: site.place.clone(),
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
     if arguments.output.is_some() && arguments.output == arguments.history {
@@ -97,11 +102,14 @@ fn all(
 ) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let mut screen = arguments.common.screen();
+    let (here, elsewhere): (Vec<&Strategy>, Vec<&Strategy>) = strategy::ALL
+        .into_iter()
+        .partition(|strategy| strategy.exists_at(&sale.place));
     if !json {
-        screen.print(&format!("{}\n", table::all_title(sale)));
+        screen.print(&format!("{}\n", table::all_title(sale, here.len())));
     }
     let mut runs = Vec::new();
-    for strategy in strategy::ALL {
+    for &strategy in &here {
         let sale = Sale {
             strategy,
             ..sale.clone()
@@ -117,7 +125,8 @@ fn all(
     if json {
         screen.print_json(&json::reports(&runs));
     } else {
-        let text = table::all(&runs, quiet, screen.ink);
+        let mut text = table::all(&runs, quiet, screen.ink);
+        text.push_str(&table::not_here(&elsewhere, screen.ink));
         screen.print(&text);
     }
     if let Some(output) = output {
@@ -207,7 +216,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             }
         }
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("sqlite: {message}"))
+            .at(message)
             .effect("none: the race did not take place"),
         Stopped::TooManyFiles {
             asked,

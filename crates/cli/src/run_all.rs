@@ -9,7 +9,7 @@ use fencepost_trial::matrix::{Cell, cells};
 use fencepost_trial::report::{Judged, json, table};
 use fencepost_trial::sale::Stopped;
 
-use crate::arguments::{RunAll, Store, random_seed};
+use crate::arguments::{RunAll, random_seed};
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::{explain, hold, log};
@@ -20,7 +20,7 @@ const BAR_COLUMNS: usize = 40;
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
     let folder = arguments.output.as_deref();
@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
         .transpose()?;
     let mut screen = arguments.common.screen();
     if !as_json {
-        screen.print(&format!("{}\n", table::matrix_title(seed)));
+        screen.print(&format!("{}\n", table::matrix_title(&site.place, seed)));
     }
-    let cells = cells(seed);
+    let cells = cells(&site.place, seed);
     let started = Instant::now();
     let mut runs: Vec<Judged> = Vec::new();
     for cell in &cells {

@@ -4,7 +4,25 @@
 
 use crate::verdict::Outcome;
 
-const OVERSELL: [(&str, Outcome); 2] = [("none", Outcome::Broken), ("safe", Outcome::Held)];
+/// Nothing crashes and nothing takes too long in a race: locks whose flaw needs that hold like any other.
+const OVERSELL: [(&str, Outcome); 16] = [
+    ("none", Outcome::Broken),
+    ("decrement", Outcome::Broken),
+    ("mutex", Outcome::Broken),
+    ("reentrant", Outcome::Broken),
+    ("early-unlock", Outcome::Broken),
+    ("naive", Outcome::Held),
+    ("blind-delete", Outcome::Held),
+    ("get-then-delete", Outcome::Held),
+    ("late-expiry", Outcome::Held),
+    ("safe", Outcome::Held),
+    ("watchdog", Outcome::Held),
+    ("fenced", Outcome::Held),
+    ("atomic", Outcome::Held),
+    ("optimistic", Outcome::Held),
+    ("constraint", Outcome::Held),
+    ("queue", Outcome::Held),
+];
 
 /// What a race with this strategy is expected to say, with enough processes and work for a race to happen.
 pub fn oversell(strategy: &str) -> Option<Outcome> {

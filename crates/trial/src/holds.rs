@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 
+use crate::ground::Place;
 use crate::history::{self, Event, Header, History, HoldSettings};
 use crate::stopped::Stopped;
 use crate::strategy::{self, Strategy};
@@ -111,6 +112,8 @@ pub struct Trial {
     pub ttl_ms: u64,
     /// How long the holder works, where that is the question.
     pub work_ms: u64,
+    /// Where.
+    pub place: Place,
     /// The random seed: it decides who is asked first where both are ready.
     pub seed: u64,
 }
@@ -126,6 +129,7 @@ impl Trial {
             strategy,
             ttl_ms: scenario.ttl_ms(),
             work_ms: Self::WORK_MS,
+            place: Place::default(),
             seed,
         }
     }
@@ -137,6 +141,7 @@ impl Trial {
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
+            place: Place::named(&header.store),
             seed: header.seed,
         })
     }
@@ -150,7 +155,7 @@ impl Trial {
             scenario: self.scenario.name().into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
-            store: "sqlite".into(),
+            store: self.place.name().into(),
             seed: self.seed,
             stock: 0,
             concurrency: self.scenario.processes(),
@@ -185,6 +190,9 @@ impl Trial {
         }
         if self.scenario == Scenario::TtlEdge && self.work_ms != Self::WORK_MS {
             text.push_str(&format!(" --work {}", self.work_ms));
+        }
+        if self.place != Place::Sqlite {
+            text.push_str(&format!(" --store {}", self.place.name()));
         }
         text
     }

@@ -4,12 +4,14 @@ mod decision;
 pub mod grounds;
 pub mod ink;
 pub mod json;
+pub mod lanes;
 pub mod numbers;
 pub mod race;
 pub mod table;
 
 use crate::expectation;
 use crate::facts::Facts;
+use crate::ground::Place;
 use crate::history::Header;
 use crate::sale::Sale;
 use crate::verdict::{Outcome, Verdict};
@@ -72,6 +74,9 @@ pub(crate) fn command(sale: &Sale, strategy: &str) -> String {
 /// The flags that both a single race and `--all` take.
 pub(crate) fn settings(sale: &Sale) -> String {
     let mut text = format!(" --stock={} --concurrency={}", sale.stock, sale.concurrency);
+    if sale.place != Place::Sqlite {
+        text.push_str(&format!(" --store {}", sale.place.name()));
+    }
     if sale.delay_us != Sale::DELAY_US {
         text.push_str(&format!(" --delay={}", sale.delay_us));
     }

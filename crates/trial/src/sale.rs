@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
+use crate::ground::{Ground, Place, Swept};
 use crate::history::{self, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource};
 use crate::stock::Stock;
@@ -43,6 +43,8 @@ pub struct Sale {
     pub delay_us: u64,
     /// How long an attempt waits for the lock; 0 is one attempt.
     pub wait_ms: u64,
+    /// Where it takes place.
+    pub place: Place,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
 }
@@ -64,6 +66,7 @@ impl Sale {
             concurrency,
             delay_us,
             wait_ms: 0,
+            place: Place::default(),
             seed,
         }
     }
@@ -77,6 +80,7 @@ impl Sale {
             concurrency: header.concurrency,
             delay_us: header.delay_us,
             wait_ms: header.wait_ms,
+            place: Place::named(&header.store),
             seed: header.seed,
         })
     }
@@ -95,7 +99,7 @@ impl Sale {
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
-            store: "sqlite".into(),
+            store: self.place.name().into(),
             seed: self.seed,
             stock: self.stock.into(),
             concurrency: self.concurrency,
@@ -157,8 +161,10 @@ pub fn run(
 ) -> Result<History, Stopped> {
     let folder =
         folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
+    let ground = sale.place.ground(folder.path());
+    let ground = Swept(ground);
+    ground.0.prepare()?;
+    let stock = ground.0.stock()?;
     let recorder = Recorder::start(sale.header(), file);
     let recorder = recorder.map_err(|error| Stopped::History {
         error,
@@ -174,7 +180,7 @@ pub fn run(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&path, subject)?;
+    let mut crowd = lab.gather(&ground.0, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(lab.recorder.finish())
@@ -182,7 +188,7 @@ pub fn run(
 
 struct Lab<'a> {
     sale: &'a Sale,
-    stock: Stock,
+    stock: Box<dyn Stock>,
     recorder: Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
@@ -192,15 +198,12 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
-    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let endpoint = path
-            .to_str()
-            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
+    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let init = |id: &str| Request::Init {
             id: id.into(),
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
-            endpoints: vec![format!("sqlite:{endpoint}")],
+            endpoints: vec![ground.to_string()],
             resource: Resource::Stock,
         };
         let watch = &mut *self.watch;
@@ -213,9 +216,7 @@ impl Lab<'_> {
     /// Asks everybody at once, and listens until everybody has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
-        self.stock
-            .write(PRODUCT, initial)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        self.stock.write(PRODUCT, initial)?;
         self.recorder.restart_clock();
         self.record(Instant::now(), None, What::StockSet { units: initial })?;
         for index in self.sale.start_order() {
@@ -231,10 +232,7 @@ impl Lab<'_> {
             crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
-        let units = self
-            .stock
-            .read(PRODUCT)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
 

@@ -1,11 +1,11 @@
 //! The subject's side of the protocol: a process that buys, or holds locks, with one of our own strategies.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::ground::Ground;
 use crate::protocol::{Reply, Request, Resource};
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
@@ -135,13 +135,8 @@ impl Subject<'_> {
         endpoints: &[String],
         resource: Resource,
     ) -> Result<(), Failure> {
-        let file = endpoints
-            .iter()
-            .find_map(|endpoint| endpoint.strip_prefix("sqlite:"));
-        let file =
-            file.ok_or_else(|| Failure::definite(format!("no sqlite store among {endpoints:?}")))?;
         let setup = Setup {
-            file: PathBuf::from(file),
+            ground: Ground::among(endpoints)?,
             ttl: Duration::from_millis(ttl_ms),
         };
         match (resource, self.strategy.lock) {
@@ -182,7 +177,6 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 mod tests {
     use super::*;
     use crate::exhibit::none;
-    use crate::stock::Stock;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
         let mut output = Vec::new();
@@ -198,7 +192,9 @@ mod tests {
     fn a_subject_buys_until_it_is_told_to_stop() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("stock.db");
-        Stock::create(&file).unwrap().write("product_A", 1).unwrap();
+        let ground = Ground::Sqlite(file.clone());
+        ground.prepare().unwrap();
+        ground.stock().unwrap().write("product_A", 1).unwrap();
         let init = format!(
             r#"{{"type":"init","id":"proc_0","keys":["product_A"],"ttl_ms":1000,"endpoints":["sqlite:{}"]}}"#,
             file.display()
@@ -220,10 +216,9 @@ mod tests {
     #[test]
     fn nonsense_and_disorder_are_refused_for_certain() {
         let buy = r#"{"type":"purchase","op":9,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
-        let init =
-            r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["redis://x"]}"#;
+        let init = r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["etcd://x"]}"#;
         let replies = converse(&format!("hello\n{buy}\n{init}\n"));
-        for (reply, part) in replies.iter().zip(["hello", "before init", "redis://x"]) {
+        for (reply, part) in replies.iter().zip(["hello", "before init", "etcd://x"]) {
             assert_eq!(
                 (&reply["type"], &reply["definite"]),
                 (&"error".into(), &true.into())

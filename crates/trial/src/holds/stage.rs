@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -14,8 +13,9 @@ use fencepost_rig::{Heard, Interrupt, Said, folder};
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
 use super::{Scenario, Trial, Watch};
+use crate::ground::{Ground, Swept};
 use crate::history::{History, Recorder, What};
-use crate::protocol::{Reply, Request, Resource};
+use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::stock::Stock;
 use crate::stopped::Stopped;
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects, quote};
@@ -36,18 +36,19 @@ pub(super) fn run(
 ) -> Result<History, Stopped> {
     let folder =
         folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
+    let ground = Swept(trial.place.ground(folder.path()));
+    ground.0.prepare()?;
+    let stock = ground.0.stock()?;
     let recorder = Recorder::start(trial.header(), file);
     let recorder = recorder.map_err(|error| Stopped::History {
         error,
         progress: "nobody was asked anything yet".into(),
         events: 0,
     })?;
-    let subjects = gather(trial, &path, subject, watch, interrupt)?;
+    let subjects = gather(trial, &ground.0, subject, watch, interrupt)?;
     let mut stage = Stage {
         trial,
-        path,
+        ground: &ground.0,
         stock,
         subjects,
         actors: scripts(trial).into_iter().map(Actor::new).collect(),
@@ -65,14 +66,11 @@ pub(super) fn run(
 
 fn gather(
     trial: &Trial,
-    path: &Path,
+    ground: &Ground,
     subject: &dyn Fn() -> Command,
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Subjects, Stopped> {
-    let endpoint = path
-        .to_str()
-        .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
     let resource = match trial.scenario {
         Scenario::ShortStock => Resource::Stock,
         _ => Resource::Number,
@@ -81,7 +79,7 @@ fn gather(
         id: id.into(),
         keys: vec![FIRST.into(), SECOND.into()],
         ttl_ms: trial.ttl_ms,
-        endpoints: vec![format!("sqlite:{endpoint}")],
+        endpoints: vec![ground.to_string()],
         resource,
     };
     let names = NAMES[..trial.scenario.processes()].iter();
@@ -92,8 +90,8 @@ fn gather(
 
 struct Stage<'a> {
     trial: &'a Trial,
-    path: PathBuf,
-    stock: Stock,
+    ground: &'a Ground,
+    stock: Box<dyn Stock>,
     subjects: Subjects,
     actors: Vec<Actor>,
     register: Register,
@@ -322,8 +320,26 @@ impl Stage<'_> {
 
     /// Whether a lock that nobody could have is still on record: the lab looks for itself.
     fn look_at_store(&mut self) -> Result<(), Stopped> {
-        let _ = &self.path;
-        Ok(())
+        let history = self.diary.history();
+        let refused = history
+            .events
+            .iter()
+            .rev()
+            .find_map(|event| match &event.what {
+                What::Refused { key, .. } => Some(key.clone()),
+                What::Purchased { purchase, .. } if purchase.outcome == Outcome::Busy => {
+                    Some(FIRST.to_owned())
+                }
+                _ => None,
+            });
+        let Some(key) = refused else { return Ok(()) };
+        let look = self.ground.look(&key)?;
+        let what = What::StoreRead {
+            key,
+            taken: look.taken,
+            ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+        };
+        self.diary.record(Instant::now(), None, what)
     }
 
     /// Lets those who are left end by themselves.

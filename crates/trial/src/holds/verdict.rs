@@ -17,6 +17,8 @@ mod edge;
 mod stale;
 mod stock;
 
+pub(crate) use deadlock::waits as waits_told;
+
 /// Judges a lock trial. A scenario that is not known is inconclusive.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let Some(scenario) = Scenario::find(&header.scenario) else {
@@ -29,7 +31,6 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         findings: Findings::of(header, facts),
         claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
         trial: Trial::of(header),
-        scenario,
     };
     let mut verdict = match scenario {
         Scenario::Crash => crash::judge(&court),
@@ -57,7 +58,6 @@ struct Court<'a> {
     claims: Claims,
     /// What was tried, if the strategy is one of ours.
     trial: Option<Trial>,
-    scenario: Scenario,
 }
 
 /// A write from an outdated reading: what was read, what came in between, and what was written over it.

@@ -167,8 +167,7 @@ impl Stage<'_> {
     }
 
     pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
-        let written = self.stock.write(FIRST, units);
-        written.map_err(|error| Stopped::Store(error.to_string()))?;
+        self.stock.write(FIRST, units)?;
         self.diary
             .later(Instant::now(), None, What::StockSet { units });
         Ok(())
