@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{Action, Claims, Purchase, ReleaseWord};
 use crate::strategy::Claim;
 
+mod saved;
+
+pub use saved::{NotAHistory, Saved, Seal};
+
 /// The format of a history, as its header names it.
 pub const SCHEMA: &str = "fencepost/history/1";
 
