@@ -13,7 +13,7 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::help;
 use crate::oversell::{explain, subject};
-use crate::results::{Results, open_history};
+use crate::results::Files;
 use crate::screen::Screen;
 
 /// Runs the command.
@@ -36,18 +36,8 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         place: site.place.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    if arguments.output.is_some() && arguments.output == arguments.history {
-        let same = Fault::new(exit::USAGE, "--output and --history name the same file");
-        return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
-    }
-    let output = arguments.output.as_deref();
-    let output = output
-        .map(|path| Results::open("--output", path))
-        .transpose()?;
-    let history = arguments.history.as_deref();
-    let file = history
-        .map(|path| open_history("--history", path))
-        .transpose()?;
+    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let file = files.history()?;
     let mut screen = arguments.common.screen();
     if !arguments.common.json {
         screen.print(&format!("{}\n", terminal::title(&comparison)));
@@ -58,7 +48,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     };
     let recorded = subject(strategy)
         .and_then(|subject| retry::run(&comparison, &subject, file, &mut counter, interrupt))
-        .map_err(|stopped| explain(&stopped, history))?;
+        .map_err(|stopped| explain(&stopped, files.history_path()))?;
     let Some(judged) = retry::judge(&recorded) else {
         return Err(Fault::new(exit::INTERNAL, "the lab lost its own history"));
     };
@@ -67,9 +57,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     } else {
         show(&arguments, &judged, &mut screen);
     }
-    if let Some(output) = output {
-        output.fill(&json::report(&judged))?;
-    }
+    files.fill(&json::report(&judged), &judged.verdict, judged.events)?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 

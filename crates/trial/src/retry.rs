@@ -271,6 +271,8 @@ pub struct Judged {
     pub comparison: Comparison,
     /// What was set.
     pub header: Header,
+    /// How many events it rests on.
+    pub events: usize,
     /// Every way of waiting, in the order in which they were tried.
     pub rounds: Vec<Round>,
     /// What was decided about all of them.
@@ -298,9 +300,15 @@ pub fn judge(history: &History) -> Option<Judged> {
     Some(Judged {
         comparison,
         header: history.header.clone(),
+        events: history.events.len(),
         rounds,
         verdict,
     })
+}
+
+/// The verdict over a comparison, however little of it there is.
+pub fn verdict(history: &History) -> Verdict {
+    judge(history).map_or_else(verdicts::without_rounds, |judged| judged.verdict)
 }
 
 /// The events of each round, without the one that begins it.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost_trial::history::{Event, Header, History};
+use fencepost_trial::history::Saved;
 use fencepost_trial::retry::{json, judge};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -110,16 +110,22 @@ fn the_document_says_the_same_and_the_history_can_be_judged_again() {
     assert_eq!(runs[3]["average_retries"], 0.0);
     assert_eq!(document["verdict"]["outcome"], "HELD");
 
-    let text = std::fs::read_to_string(history).unwrap();
-    let (header, events) = text.split_once('\n').unwrap();
-    let header: Header = serde_json::from_str(header).unwrap();
-    let events: Vec<Event> = events
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert!(events.is_sorted_by_key(|event| event.at_ns));
-    let judged = judge(&History { header, events }).unwrap();
+    let text = std::fs::read(&history).unwrap();
+    let saved = Saved::read(text.as_slice()).unwrap();
+    assert!(saved.history.events.is_sorted_by_key(|event| event.at_ns));
+    let judged = judge(&saved.history).unwrap();
     assert_eq!(json::report(&judged), document);
+
+    let checked = run(&format!("check {}", history.display()));
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
+    assert!(
+        checked.stdout.contains(
+            "All four sold 3 of 3. Judged again from the file alone: the recorded verdict stands."
+        ),
+        "{}",
+        checked.stdout
+    );
+    assert!(checked.stdout.contains("no oversell"), "{}", checked.stdout);
 }
 
 #[test]

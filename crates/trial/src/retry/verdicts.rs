@@ -19,6 +19,11 @@ fn badness(outcome: Outcome) -> u8 {
     }
 }
 
+/// The verdict over nothing.
+pub(super) fn without_rounds() -> Verdict {
+    Verdict::bare(Outcome::Inconclusive, "No round was begun.")
+}
+
 /// The verdict over all rounds.
 pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
     // The first of the worst.
@@ -27,7 +32,7 @@ pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
         .rev()
         .max_by_key(|round| badness(round.verdict.outcome));
     let Some(worst) = worst else {
-        return Verdict::bare(Outcome::Inconclusive, "No round was begun.");
+        return without_rounds();
     };
     let verdict = &worst.verdict;
     let mut combined = Verdict {
