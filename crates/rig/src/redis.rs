@@ -362,6 +362,33 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_proxy_commands_are_counted_as_they_were_sent() {
+        let server = Redis::start().unwrap();
+        let proxy = crate::Proxy::start(server.address()).unwrap();
+        let mut connection = Connection::open(proxy.address(), PATIENCE).unwrap();
+        let script = "redis.call('SET', 'k', 'v'); return redis.call('GET', 'k')";
+        let said = connection.ask(&["EVAL", script, "0"]).unwrap();
+        assert_eq!(said, Value::Text("v".into()));
+        connection.ask(&["CONFIG", "GET", "*"]).unwrap();
+        let counts = proxy.counts();
+        assert_eq!(
+            (counts.to_server.messages, counts.to_client.messages),
+            (2, 2)
+        );
+
+        proxy.cut_after(crate::Direction::ToServer, crate::Amount::Messages(1));
+        assert!(
+            connection.ask(&["SET", "k", "w"]).is_err(),
+            "the answer is lost"
+        );
+        let mut direct = Connection::open(server.address(), PATIENCE).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while direct.ask(&["GET", "k"]).unwrap() != Value::Text("w".into()) {
+            assert!(Instant::now() < deadline, "the command did arrive");
+        }
+    }
+
+    #[test]
     fn two_servers_do_not_meet() {
         let (one, other) = (Redis::start().unwrap(), Redis::start().unwrap());
         assert_ne!(one.address(), other.address());
