@@ -3,13 +3,17 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod check;
 mod exit;
 mod fault;
 mod help;
+mod holds;
 mod oversell;
 mod results;
+mod retry;
 mod run_all;
 mod screen;
+mod store;
 mod usage;
 
 use std::io;
@@ -56,13 +60,18 @@ fn run(command: Command) -> ExitCode {
     };
     let outcome = match command {
         Command::Oversell(arguments) => oversell::run(arguments, interrupt),
+        Command::Deadlock(arguments) => holds::deadlock(arguments, interrupt),
+        Command::Crash(arguments) => holds::crash(arguments, interrupt),
+        Command::Trial(arguments) => holds::trial(arguments, interrupt),
+        Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault))
 }
 
-/// The child role: buys as it is told on standard input.
+/// The child role: buys, or holds locks, as it is told on standard input.
 fn serve(lock: &str) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
         return fault::report(&Fault::new(
@@ -70,7 +79,7 @@ fn serve(lock: &str) -> ExitCode {
             format!("there is no strategy '{lock}'"),
         ));
     };
-    match subject::serve(strategy, io::stdin().lock(), io::stdout().lock()) {
+    match subject::serve(strategy, io::stdin().lock(), io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             fault::report(&Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error))

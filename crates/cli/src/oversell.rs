@@ -8,15 +8,16 @@ use std::process::{Command, ExitCode};
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, json, table};
+use fencepost_trial::report::{Judged, grounds, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
-use fencepost_trial::{strategy, verdict};
+use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::verdict;
 
-use crate::arguments::{Lock, Oversell, Store, random_seed};
+use crate::arguments::{Lock, Oversell, random_seed};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
-use crate::results::{Results, open_history};
+use crate::results::{Files, Results};
 use crate::screen::Screen;
 
 /// Runs the command.
@@ -24,42 +25,30 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     let Lock::Strategy(strategy) = arguments.lock else {
         return Ok(arguments.common.screen().finish(&help::strategies()));
     };
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
+    if !arguments.all {
+        site.check(strategy)?;
+    }
     let sale = Sale {
         strategy,
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
-        seed: arguments.seed.unwrap_or_else(random_seed),
+        place: site.place.clone(),
+        ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    if arguments.output.is_some() && arguments.output == arguments.history {
-        let same = Fault::new(exit::USAGE, "--output and --history name the same file");
-        return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
-    }
-    let output = arguments
-        .output
-        .as_deref()
-        .map(|path| Results::open("--output", path))
-        .transpose()?;
     if arguments.all {
-        all(&arguments, &sale, output, interrupt)
+        all(&arguments, &sale, interrupt)
     } else {
-        one(&arguments, &sale, output, interrupt)
+        one(&arguments, &sale, interrupt)
     }
 }
 
-fn one(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let history = arguments.history.as_deref();
-    let file = history
-        .map(|path| open_history("--history", path))
-        .transpose()?;
+    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let file = files.history()?;
     let mut screen = arguments.common.screen();
     let ink = screen.ink;
     if !json {
@@ -72,7 +61,7 @@ fn one(
         begun: false,
     };
     let judged = hold(sale, file, &mut watch, interrupt)
-        .map_err(|stopped| explain(&stopped, sale, history))?;
+        .map_err(|stopped| explain(&stopped, files.history_path()))?;
     if json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -80,28 +69,28 @@ fn one(
         let figures = race::figures(&judged, ink);
         screen.print(&format!(
             "{gap}{figures}\n{}",
-            race::verdict(&judged, quiet, ink)
+            grounds::text(&judged.verdict, quiet, ink)
         ));
     }
-    if let Some(output) = output {
-        output.fill(&json::report(&judged))?;
-    }
+    files.fill(&json::report(&judged), &judged.verdict, judged.events)?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let output = arguments.output.as_deref();
+    let output = output
+        .map(|path| Results::open("--output", path))
+        .transpose()?;
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let mut screen = arguments.common.screen();
+    let (here, elsewhere): (Vec<&Strategy>, Vec<&Strategy>) = strategy::ALL
+        .into_iter()
+        .partition(|strategy| strategy.exists_at(&sale.place));
     if !json {
-        screen.print(&format!("{}\n", table::all_title(sale)));
+        screen.print(&format!("{}\n", table::all_title(sale, here.len())));
     }
     let mut runs = Vec::new();
-    for strategy in strategy::ALL {
+    for &strategy in &here {
         let sale = Sale {
             strategy,
             ..sale.clone()
@@ -112,12 +101,13 @@ fn all(
             begun: false,
         };
         let judged = hold(&sale, None, &mut watch, interrupt);
-        runs.push(judged.map_err(|stopped| explain(&stopped, &sale, None))?);
+        runs.push(judged.map_err(|stopped| explain(&stopped, None))?);
     }
     if json {
         screen.print_json(&json::reports(&runs));
     } else {
-        let text = table::all(&runs, quiet, screen.ink);
+        let mut text = table::all(&runs, quiet, screen.ink);
+        text.push_str(&table::not_here(&elsewhere, screen.ink));
         screen.print(&text);
     }
     if let Some(output) = output {
@@ -133,25 +123,31 @@ pub(crate) fn hold(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-        who: "the lab".into(),
-        what: format!("cannot find its own program: {error}"),
-        last_words: Vec::new(),
-    })?;
-    let lock = format!("--lock={}", sale.strategy.name);
-    let subject = || {
-        let mut command = Command::new(&program);
-        command.arg("subject").arg(&lock);
-        command
-    };
+    let subject = subject(sale.strategy)?;
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     let facts = Facts::of(&history.events);
     let verdict = verdict::judge(&history.header, &facts);
     Ok(Judged {
         sale: sale.clone(),
         header: history.header,
+        events: history.events.len(),
         facts,
         verdict,
+    })
+}
+
+/// How to start a process of this program that buys or locks with this strategy.
+pub(crate) fn subject(strategy: &Strategy) -> Result<impl Fn() -> Command, Stopped> {
+    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+        who: "the lab".into(),
+        what: format!("cannot find its own program: {error}"),
+        last_words: Vec::new(),
+    })?;
+    let lock = format!("--lock={}", strategy.name);
+    Ok(move || {
+        let mut command = Command::new(&program);
+        command.arg("subject").arg(&lock);
+        command
     })
 }
 
@@ -184,16 +180,15 @@ impl Watch for Viewer<'_> {
 }
 
 /// Why there is no verdict.
-pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) -> Fault {
+pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
     match stopped {
         Stopped::Interrupted {
             signal,
-            answered,
+            progress,
             stopped,
             events,
         } => {
-            let of = sale.concurrency;
-            let what = format!("{answered} of {of} attempts were answered. No verdict.");
+            let what = format!("{progress}. No verdict.");
             let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
                 "stopped",
                 format_args!(
@@ -202,21 +197,24 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
             );
             match history {
                 Some(path) => {
-                    fault.with("kept", format_args!("{}, {events} events", path.display()))
+                    let path = path.display();
+                    let check = format!("{path}, {events} events: fencepost check {path}");
+                    fault.with("kept", check)
                 }
                 None => fault,
             }
         }
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("sqlite: {message}"))
-            .effect("none: the race did not take place"),
+            .at(message)
+            .effect("none: the trial did not take place"),
         Stopped::TooManyFiles {
+            asked,
             wanted,
             allowed,
             processes,
         } => Fault::new(
             exit::INTERNAL,
-            format!("{} processes are too many here", sale.concurrency),
+            format!("{asked} processes are too many here"),
         )
         .at(format_args!(
             "open files: {wanted} are needed, {allowed} are allowed"
@@ -235,11 +233,11 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
             let fault = last_words
                 .iter()
                 .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked to buy")
+            fault.effect("none: nobody was asked anything")
         }
         Stopped::History {
             error,
-            answered,
+            progress,
             events,
         } => {
             let path = history
@@ -248,11 +246,10 @@ pub(crate) fn explain(stopped: &Stopped, sale: &Sale, history: Option<&Path>) ->
             let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: nobody was asked to buy");
+                return fault.effect("none: nobody was asked anything");
             }
-            let of = sale.concurrency;
             fault.effect(format_args!(
-                "maybe: {answered} of {of} attempts were answered; {path} ends at #{events} and is readable"
+                "maybe: {progress}; {path} ends at #{events} and is readable"
             ))
         }
     }

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::facts::Facts;
+use crate::report::numbers::{amount, count};
 
 impl Facts {
     /// Judges every property of a sale.
@@ -49,6 +50,83 @@ pub struct Checks {
     pub fence: Finding,
     /// A dead holder's lock becomes free.
     pub recovery: Finding,
+}
+
+impl Checks {
+    /// Every property with what speaks for the finding.
+    pub fn list(self, facts: &Facts) -> Vec<Checked> {
+        let orders = facts.orders().count() as i64;
+        let stock = usize::try_from(facts.initial).unwrap_or(0);
+        let beyond = facts.orders().skip(stock.saturating_sub(1)).take(2);
+        let reading = facts.final_reading.iter().map(|reading| reading.event);
+        let left = facts
+            .final_reading
+            .map_or("not read".to_owned(), |reading| count(reading.units));
+        let sum = format!(
+            "{} − {} = {}, final stock {left}",
+            count(facts.initial),
+            amount(facts.sold()),
+            amount(facts.left_by_orders())
+        );
+        let no_hold = "a sale claims no hold";
+        vec![
+            Checked::of("no_oversell", "no oversell", self.no_oversell)
+                .because(format!(
+                    "{} orders, stock {}",
+                    count(orders),
+                    count(facts.initial)
+                ))
+                .at(beyond.map(|order| order.event)),
+            Checked::of("no_lost_update", "no lost update", self.no_lost_update)
+                .because(sum)
+                .at(reading),
+            Checked::of("no_undersell", "no undersell", self.no_undersell)
+                .because(format!("{} unsold, buyers refused", count(facts.unsold()))),
+            Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
+            Checked::of("fence", "fence", self.fence).because(no_hold),
+            Checked::of("recovery", "recovery", self.recovery).because(no_hold),
+        ]
+    }
+}
+
+/// A property, what was found about it, and what speaks for the finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What programs call it.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What was found.
+    pub finding: Finding,
+    /// In a few words, why.
+    pub detail: String,
+    /// The events that show it.
+    pub events: Vec<u64>,
+}
+
+impl Checked {
+    /// A finding with nothing said about it yet.
+    pub(crate) fn of(name: &'static str, title: &'static str, finding: Finding) -> Self {
+        Self {
+            name,
+            title,
+            finding,
+            detail: String::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// With the reason in a few words.
+    pub(crate) fn because(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// With the events that show it.
+    pub(crate) fn at(mut self, events: impl IntoIterator<Item = u64>) -> Self {
+        self.events = events.into_iter().collect();
+        self
+    }
 }
 
 /// What a check found.

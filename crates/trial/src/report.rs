@@ -1,13 +1,19 @@
 //! What people and programs get to see: terminal text and JSON.
 
+pub mod checks;
+pub(crate) mod decision;
+pub mod grounds;
+pub mod holds;
 pub mod ink;
 pub mod json;
+pub mod lanes;
 pub mod numbers;
 pub mod race;
 pub mod table;
 
 use crate::expectation;
 use crate::facts::Facts;
+use crate::ground::Place;
 use crate::history::Header;
 use crate::sale::Sale;
 use crate::verdict::{Outcome, Verdict};
@@ -19,6 +25,8 @@ pub struct Judged {
     pub sale: Sale,
     /// What was set.
     pub header: Header,
+    /// How many events it rests on.
+    pub events: usize,
     /// What happened.
     pub facts: Facts,
     /// What was decided.
@@ -50,12 +58,14 @@ impl Judged {
 
     /// The command that runs this again.
     pub fn reproduce(&self) -> String {
-        format!(
-            "{} --seed {}",
-            command(&self.sale, self.sale.strategy.name),
-            self.sale.seed
-        )
+        reproduce(&self.sale)
     }
+}
+
+/// The command that runs this race again.
+pub(crate) fn reproduce(sale: &Sale) -> String {
+    let command = command(sale, sale.strategy.name);
+    format!("{command} --seed {}", sale.seed)
 }
 
 /// The command of this race with another strategy; what differs from the defaults is named.
@@ -70,6 +80,9 @@ pub(crate) fn command(sale: &Sale, strategy: &str) -> String {
 /// The flags that both a single race and `--all` take.
 pub(crate) fn settings(sale: &Sale) -> String {
     let mut text = format!(" --stock={} --concurrency={}", sale.stock, sale.concurrency);
+    if sale.place != Place::Sqlite {
+        text.push_str(&format!(" --store {}", sale.place.name()));
+    }
     if sale.delay_us != Sale::DELAY_US {
         text.push_str(&format!(" --delay={}", sale.delay_us));
     }

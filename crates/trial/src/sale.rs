@@ -5,30 +5,30 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom};
-use fencepost_rig::{Interrupt, Signal, Silence, folder};
+use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
-use crate::history::{Header, History, Recorder, What};
-use crate::protocol::Request;
+use crate::ground::{Ground, Place, Swept};
+use crate::history::{self, Header, History, Recorder, What};
+use crate::protocol::{Request, Resource, Retry};
 use crate::stock::Stock;
-use crate::strategy::Strategy;
+use crate::strategy::{self, Strategy};
+use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
+
+pub use crate::stopped::Stopped;
 
 mod crowd;
 
 use crowd::Crowd;
 
+/// What histories call it.
+pub const SCENARIO: &str = "oversell";
 /// What is sold; also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
-/// How often the lab looks up from listening.
-const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long all processes may say nothing while they start, or longer than they were told to work and wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -43,8 +43,14 @@ pub struct Sale {
     pub delay_us: u64,
     /// How long an attempt waits for the lock; 0 is one attempt.
     pub wait_ms: u64,
+    /// Where it takes place.
+    pub place: Place,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
+    /// How attempts go on when the lock is taken, instead of waiting.
+    pub retry: Option<Retry>,
+    /// How long a lock may be held without being renewed; if not told, far longer than the work.
+    pub lease_ms: Option<u64>,
 }
 
 impl Sale {
@@ -64,33 +70,57 @@ impl Sale {
             concurrency,
             delay_us,
             wait_ms: 0,
+            place: Place::default(),
             seed,
+            retry: None,
+            lease_ms: None,
         }
     }
 
-    /// Far longer than the work: what happens beyond the lease is not the question of this trial.
+    /// What a history says was tried; `None` when it was no sale, or its strategy is not one of ours.
+    pub fn of(header: &Header) -> Option<Self> {
+        let strategy = strategy::find(&header.strategy)?;
+        (header.scenario == SCENARIO).then_some(Self {
+            strategy,
+            stock: u32::try_from(header.stock).ok()?,
+            concurrency: header.concurrency,
+            delay_us: header.delay_us,
+            wait_ms: header.wait_ms,
+            place: Place::named(&header.store),
+            seed: header.seed,
+            retry: None,
+            lease_ms: None,
+        })
+    }
+
+    /// Far longer than the work, unless told otherwise: what happens beyond the lease is not the question of this trial.
     fn ttl_ms(&self) -> u64 {
-        10_000 + 2 * self.delay_us / 1_000
+        self.lease_ms.unwrap_or(10_000 + 2 * self.delay_us / 1_000)
+    }
+
+    /// How long an attempt may take by what it is told.
+    fn told(&self) -> Duration {
+        let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
+        Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
 
     /// What a history of this sale starts with.
     pub fn header(&self) -> Header {
         Header {
-            schema: "fencepost/history/1".into(),
+            schema: history::SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            recorded: jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%S+00:00")
-                .to_string(),
-            scenario: "oversell".into(),
+            recorded: history::now(),
+            scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
-            store: "sqlite".into(),
+            store: self.place.name().into(),
             seed: self.seed,
             stock: self.stock.into(),
             concurrency: self.concurrency,
             delay_us: self.delay_us,
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
+            holds: None,
         }
     }
 
@@ -127,56 +157,6 @@ pub trait Watch {
 /// Looks away.
 impl Watch for () {}
 
-/// A run without a verdict.
-#[derive(Debug, thiserror::Error)]
-pub enum Stopped {
-    /// Somebody asked the program to stop.
-    #[error("interrupted by {signal}")]
-    Interrupted {
-        /// How.
-        signal: Signal,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// Processes that were stopped.
-        stopped: usize,
-        /// Events in the history.
-        events: usize,
-    },
-    /// The store cannot be used.
-    #[error("{0}")]
-    Store(String),
-    /// The system does not let so many processes be spoken to.
-    #[error("{wanted} open files are needed, {allowed} are allowed")]
-    TooManyFiles {
-        /// Open files needed.
-        wanted: u64,
-        /// Open files allowed.
-        allowed: u64,
-        /// How many processes would do.
-        processes: u64,
-    },
-    /// A process could not be started, or did not get ready.
-    #[error("{who}: {what}")]
-    NotReady {
-        /// Which.
-        who: String,
-        /// What it did instead.
-        what: String,
-        /// The last lines of its standard error.
-        last_words: Vec<String>,
-    },
-    /// The history cannot be written.
-    #[error("{error}")]
-    History {
-        /// Why.
-        error: io::Error,
-        /// Attempts that were answered before.
-        answered: usize,
-        /// The last event in the file.
-        events: usize,
-    },
-}
-
 /// Runs a sale.
 ///
 /// `subject` makes the command of each process; `file` receives the history as it happens.
@@ -193,16 +173,29 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
     let recorder = Recorder::start(sale.header(), file);
-    let recorder = recorder.map_err(|error| Stopped::History {
+    let mut recorder = recorder.map_err(|error| Stopped::History {
         error,
-        answered: 0,
+        progress: progress(0, sale.concurrency),
         events: 0,
     })?;
+    record(sale, &mut recorder, subject, watch, interrupt)?;
+    Ok(recorder.finish())
+}
+
+/// Runs a sale and adds it to what was recorded before. The clock starts with the first race.
+pub(crate) fn record(
+    sale: &Sale,
+    recorder: &mut Recorder,
+    subject: &dyn Fn() -> Command,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<(), Stopped> {
+    let folder =
+        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
+    let ground = Swept(sale.place.ground(folder.path()));
+    ground.0.prepare()?;
+    let stock = ground.0.stock()?;
     let mut lab = Lab {
         sale,
         stock,
@@ -212,16 +205,16 @@ pub fn run(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&path, subject)?;
+    let mut crowd = lab.gather(&ground.0, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
-    Ok(lab.recorder.finish())
+    Ok(())
 }
 
 struct Lab<'a> {
     sale: &'a Sale,
-    stock: Stock,
-    recorder: Recorder,
+    stock: Box<dyn Stock>,
+    recorder: &'a mut Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
     watch: &'a mut dyn Watch,
@@ -230,46 +223,31 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
-    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let total = self.sale.concurrency;
-        let mut crowd = Crowd::of(total)?;
-        let endpoint = path
-            .to_str()
-            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
-        for index in 0..total {
-            self.check_interrupt(crowd.len())?;
-            let init = Request::Init {
-                id: name(index),
-                keys: vec![PRODUCT.into()],
-                ttl_ms: self.sale.ttl_ms(),
-                endpoints: vec![format!("sqlite:{endpoint}")],
-            };
-            crowd.add(subject(), &init)?;
-        }
-        let mut ready = 0;
-        let mut heard_at = Instant::now();
-        while ready < total {
-            self.check_interrupt(total)?;
-            self.watch.starting(ready, total);
-            match crowd.feed.next(LOOK_UP) {
-                Ok(heard) => crowd.expect_ready(&heard)?,
-                Err(_) if heard_at.elapsed() > PATIENCE => return Err(crowd.nobody_ready()),
-                Err(_) => continue,
-            }
-            ready += 1;
-            heard_at = Instant::now();
-        }
-        self.watch.starting(total, total);
-        Ok(crowd)
+    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
+        let init = |id: &str| Request::Init {
+            id: id.into(),
+            keys: vec![PRODUCT.into()],
+            ttl_ms: self.sale.ttl_ms(),
+            endpoints: vec![ground.to_string()],
+            resource: Resource::Stock,
+        };
+        let watch = &mut *self.watch;
+        let mut starting = |ready, of| watch.starting(ready, of);
+        let names = (0..self.sale.concurrency).map(name).collect();
+        let subjects = Subjects::gather(names, subject, &init, self.interrupt, &mut starting)?;
+        Ok(Crowd::of(subjects))
     }
 
     /// Asks everybody at once, and listens until everybody has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
-        self.stock
-            .write(PRODUCT, initial)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
-        self.recorder.restart_clock();
+        self.stock.write(PRODUCT, initial)?;
+        if self.recorder.is_empty() {
+            self.recorder.restart_clock();
+        }
+        if let Some(retry) = self.sale.retry {
+            self.record(Instant::now(), None, What::Round { retry })?;
+        }
         self.record(Instant::now(), None, What::StockSet { units: initial })?;
         for index in self.sale.start_order() {
             let request = Request::Purchase {
@@ -278,30 +256,27 @@ impl Lab<'_> {
                 quantity: 1,
                 wait_ms: self.sale.wait_ms,
                 delay_us: self.sale.delay_us,
+                retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
             // Stamped before it is sent, written down later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
-            crowd.send(index, &request);
+            crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
-        let units = self
-            .stock
-            .read(PRODUCT)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
 
     fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let total = self.sale.concurrency;
-        let told =
-            Duration::from_millis(self.sale.wait_ms) + Duration::from_micros(self.sale.delay_us);
+        let told = self.sale.told();
         let mut heard_at = Instant::now();
         while crowd.answered() < total {
             if self.interrupt.requested().is_some() {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
-            match crowd.feed.next(LOOK_UP) {
+            match crowd.subjects.feed.next(LOOK_UP) {
                 Ok(heard) => {
                     heard_at = heard.at;
                     self.write_down_asked(heard.at)?;
@@ -349,11 +324,11 @@ impl Lab<'_> {
     fn record(&mut self, at: Instant, who: Option<usize>, what: What) -> Result<(), Stopped> {
         let events = self.recorder.len();
         let who = who.map(name);
-        let answered = self.facts.attempts.len();
+        let progress = progress(self.facts.attempts.len(), self.sale.concurrency);
         let event = self.recorder.record(at, who.as_deref(), what);
         let event = event.map_err(|error| Stopped::History {
             error,
-            answered,
+            progress,
             events,
         })?;
         if self.facts.learn(event).is_some() {
@@ -370,12 +345,16 @@ impl Lab<'_> {
             None => Ok(()),
             Some(signal) => Err(Stopped::Interrupted {
                 signal,
-                answered: self.facts.attempts.len(),
+                progress: progress(self.facts.attempts.len(), self.sale.concurrency),
                 stopped,
                 events: self.recorder.len(),
             }),
         }
     }
+}
+
+fn progress(answered: usize, of: usize) -> String {
+    format!("{answered} of {of} attempts were answered")
 }
 
 fn name(index: usize) -> String {

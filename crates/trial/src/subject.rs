@@ -1,19 +1,38 @@
-//! The subject's side of the protocol: a process that buys with one of our own strategies.
+//! The subject's side of the protocol: a process that buys, or holds locks, with one of our own strategies.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::protocol::{Reply, Request};
+use crate::ground::Ground;
+use crate::protocol::{Reply, Request, Resource, Retry};
+use crate::retry;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
+
+mod holder;
+
+use holder::{Holder, Pause};
 
 /// Answers requests until it is told to shut down or the input ends.
 ///
 /// # Errors
 /// The system's, when requests cannot be read or answers not be written.
-pub fn serve(strategy: &Strategy, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+pub fn serve(
+    strategy: &Strategy,
+    input: impl BufRead,
+    output: impl Write + Send,
+) -> io::Result<()> {
+    serve_and_stop(strategy, input, output, fencepost_rig::stop_self)
+}
+
+/// `stop` is called where the lab wants the process to stop.
+fn serve_and_stop(
+    strategy: &Strategy,
+    input: impl BufRead,
+    mut output: impl Write + Send,
+    stop: fn(),
+) -> io::Result<()> {
     // One worker, so that what the library does in the background goes on while this thread reads or sleeps.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -23,28 +42,38 @@ pub fn serve(strategy: &Strategy, input: impl BufRead, mut output: impl Write) -
         strategy,
         runtime,
         buyer: None,
+        holder: None,
     };
     for line in input.lines() {
-        let Some(reply) = subject.answer(&line?) else {
+        let mut pause = Pause {
+            output: &mut output,
+            stop,
+        };
+        let Some(reply) = subject.answer(&line?, &mut pause) else {
             return Ok(());
         };
-        let mut text = serde_json::to_vec(&reply)?;
-        text.push(b'\n');
-        output.write_all(&text)?;
-        output.flush()?;
+        say(&mut output, &reply)?;
     }
     Ok(())
+}
+
+fn say(output: &mut dyn Write, reply: &Reply) -> io::Result<()> {
+    let mut text = serde_json::to_vec(reply)?;
+    text.push(b'\n');
+    output.write_all(&text)?;
+    output.flush()
 }
 
 struct Subject<'a> {
     strategy: &'a Strategy,
     runtime: Runtime,
     buyer: Option<Box<dyn Buyer>>,
+    holder: Option<Holder>,
 }
 
 impl Subject<'_> {
     /// `None`: told to shut down.
-    fn answer(&mut self, line: &str) -> Option<Reply> {
+    fn answer(&mut self, line: &str, pause: &mut Pause<'_>) -> Option<Reply> {
         let request = match serde_json::from_str(line) {
             Ok(request) => request,
             Err(error) => {
@@ -56,8 +85,11 @@ impl Subject<'_> {
         };
         Some(match request {
             Request::Init {
-                ttl_ms, endpoints, ..
-            } => match self.init(ttl_ms, &endpoints) {
+                ttl_ms,
+                endpoints,
+                resource,
+                ..
+            } => match self.init(ttl_ms, &endpoints, resource) {
                 Ok(()) => Reply::InitOk {
                     claims: self.strategy.claims,
                 },
@@ -69,6 +101,7 @@ impl Subject<'_> {
                 quantity,
                 wait_ms,
                 delay_us,
+                retry,
             } => {
                 let (wait, delay) = (
                     Duration::from_millis(wait_ms),
@@ -82,37 +115,59 @@ impl Subject<'_> {
                         wait,
                         delay,
                     },
+                    retry,
                 )
             }
             Request::Acquire { op, .. }
             | Request::Step { op, .. }
-            | Request::Release { op, .. } => refuse(
-                Some(op),
-                Failure::definite("holds are not asked of this subject"),
-            ),
+            | Request::Release { op, .. } => {
+                let Some(holder) = &mut self.holder else {
+                    let reason = "holds are not asked of this subject";
+                    return Some(refuse(Some(op), Failure::definite(reason)));
+                };
+                let answer = self.runtime.block_on(holder.answer(request, pause));
+                answer.unwrap_or_else(|failure| refuse(Some(op), failure))
+            }
             Request::Shutdown => return None,
         })
     }
 
-    fn init(&mut self, ttl_ms: u64, endpoints: &[String]) -> Result<(), Failure> {
-        let file = endpoints
-            .iter()
-            .find_map(|endpoint| endpoint.strip_prefix("sqlite:"));
-        let file =
-            file.ok_or_else(|| Failure::definite(format!("no sqlite store among {endpoints:?}")))?;
+    fn init(
+        &mut self,
+        ttl_ms: u64,
+        endpoints: &[String],
+        resource: Resource,
+    ) -> Result<(), Failure> {
         let setup = Setup {
-            file: PathBuf::from(file),
+            ground: Ground::among(endpoints)?,
             ttl: Duration::from_millis(ttl_ms),
         };
-        self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
+        match (resource, self.strategy.lock) {
+            (Resource::Stock, _) => {
+                self.buyer = Some(self.runtime.block_on((self.strategy.open)(setup))?);
+            }
+            (Resource::Number, Some(lock)) => {
+                self.holder = Some(Holder::new(self.runtime.block_on(lock(setup))?));
+            }
+            (Resource::Number, None) => {
+                let reason = format!("{} has no lock to hold", self.strategy.name);
+                return Err(Failure::definite(reason));
+            }
+        }
         Ok(())
     }
 
-    fn purchase(&mut self, op: u64, order: &Order) -> Reply {
+    fn purchase(&mut self, op: u64, order: &Order, retry: Option<Retry>) -> Reply {
         let Some(buyer) = &mut self.buyer else {
             return refuse(Some(op), Failure::definite("asked to buy before init"));
         };
-        match self.runtime.block_on(buyer.purchase(order)) {
+        let bought = match retry {
+            None => self.runtime.block_on(buyer.purchase(order)),
+            Some(retry) => self
+                .runtime
+                .block_on(retry::buyer::buy(buyer.as_mut(), order, retry)),
+        };
+        match bought {
             Ok(purchase) => Reply::Purchased { op, purchase },
             Err(failure) => refuse(Some(op), failure),
         }
@@ -131,7 +186,6 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 mod tests {
     use super::*;
     use crate::exhibit::none;
-    use crate::stock::Stock;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
         let mut output = Vec::new();
@@ -147,7 +201,9 @@ mod tests {
     fn a_subject_buys_until_it_is_told_to_stop() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("stock.db");
-        Stock::create(&file).unwrap().write("product_A", 1).unwrap();
+        let ground = Ground::Sqlite(file.clone());
+        ground.prepare().unwrap();
+        ground.stock().unwrap().write("product_A", 1).unwrap();
         let init = format!(
             r#"{{"type":"init","id":"proc_0","keys":["product_A"],"ttl_ms":1000,"endpoints":["sqlite:{}"]}}"#,
             file.display()
@@ -169,10 +225,9 @@ mod tests {
     #[test]
     fn nonsense_and_disorder_are_refused_for_certain() {
         let buy = r#"{"type":"purchase","op":9,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
-        let init =
-            r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["redis://x"]}"#;
+        let init = r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["etcd://x"]}"#;
         let replies = converse(&format!("hello\n{buy}\n{init}\n"));
-        for (reply, part) in replies.iter().zip(["hello", "before init", "redis://x"]) {
+        for (reply, part) in replies.iter().zip(["hello", "before init", "etcd://x"]) {
             assert_eq!(
                 (&reply["type"], &reply["definite"]),
                 (&"error".into(), &true.into())

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::check::{Checks, Finding};
+use crate::check::{Checked, Checks, Finding};
 use crate::facts::Facts;
 use crate::history::Header;
 use crate::protocol::Outcome as Answered;
@@ -15,13 +15,14 @@ use crate::report::numbers::{amount, count, plural};
 use crate::strategy::Claim;
 
 mod proof;
+mod remarks;
 
-pub use proof::Evidence;
+pub use proof::{Evidence, Place};
 
 use proof::proof;
 
 /// What was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Outcome {
     /// Nothing broke, although it could have.
@@ -66,6 +67,34 @@ pub struct Missing {
     pub advice: &'static str,
 }
 
+/// One of the two axes of a lock trial: what holders believed, and what became of the resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// In a word or two, for programs.
+    pub code: String,
+    /// In a sentence, for people, where there is something to tell.
+    pub text: Option<String>,
+}
+
+impl Axis {
+    /// With nothing to tell.
+    pub fn bare(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            text: None,
+        }
+    }
+}
+
+/// A command that can be pasted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// The command.
+    pub command: String,
+    /// What it shows.
+    pub remark: &'static str,
+}
+
 /// The decision and its grounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
@@ -73,48 +102,94 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, in a sentence or two.
     pub because: String,
-    /// For `BROKEN`: the two or three events that prove it.
+    /// Figures that answer the question of the trial.
+    pub measured: Vec<String>,
+    /// For `BROKEN` and `STUCK`: the two or three events that prove it.
     pub evidence: Vec<Evidence>,
     /// For `HELD`: what shows that the danger arose.
     pub witness: Vec<String>,
     /// For `INCONCLUSIVE`: what is lacking.
     pub missing: Option<Missing>,
+    /// Whether two believed that they held the lock.
+    pub belief: Axis,
+    /// Whether the resource suffered.
+    pub damage: Axis,
     /// What each check found.
-    pub checks: Checks,
+    pub checks: Vec<Checked>,
+    /// What the figures of this run support.
+    pub found: Vec<String>,
+    /// What led to it, in a sentence.
+    pub why: Option<String>,
+    /// For `HELD`: what this run does not show.
+    pub limits: Option<String>,
+    /// What else is worth knowing.
+    pub notes: Vec<String>,
+    /// Up to three commands that lead on.
+    pub next: Vec<Next>,
+}
+
+impl Verdict {
+    /// A verdict with no more grounds than its sentence.
+    pub fn bare(outcome: Outcome, because: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            because: because.into(),
+            measured: Vec::new(),
+            evidence: Vec::new(),
+            witness: Vec::new(),
+            missing: None,
+            belief: Axis::bare("n/a"),
+            damage: Axis::bare("none"),
+            checks: Vec::new(),
+            found: Vec::new(),
+            why: None,
+            limits: None,
+            notes: Vec::new(),
+            next: Vec::new(),
+        }
+    }
 }
 
 /// Judges a sale.
 pub fn judge(header: &Header, facts: &Facts) -> Verdict {
     let checks = facts.checks();
     let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
-    if broken {
-        return Verdict {
-            outcome: Outcome::Broken,
-            because: accusation(facts),
+    let mut verdict = if broken {
+        Verdict {
             evidence: proof(facts),
-            witness: Vec::new(),
-            missing: None,
-            checks,
-        };
-    }
-    if let Some((because, missing)) = gap(header, facts, checks) {
-        let (outcome, missing) = (Outcome::Inconclusive, Some(missing));
-        return Verdict {
-            outcome,
-            because,
-            evidence: Vec::new(),
-            witness: Vec::new(),
-            missing,
-            checks,
-        };
-    }
-    Verdict {
-        outcome: Outcome::Held,
-        because: acquittal(header, facts),
-        evidence: Vec::new(),
-        witness: vec![witness(facts)],
-        missing: None,
-        checks,
+            ..Verdict::bare(Outcome::Broken, accusation(facts))
+        }
+    } else if let Some((because, missing)) = gap(header, facts, checks) {
+        Verdict {
+            missing: Some(missing),
+            ..Verdict::bare(Outcome::Inconclusive, because)
+        }
+    } else {
+        Verdict {
+            witness: vec![witness(header.claim, facts)],
+            ..Verdict::bare(Outcome::Held, acquittal(header, facts))
+        }
+    };
+    verdict.damage = Axis::bare(damage(checks));
+    verdict.checks = checks.list(facts);
+    remarks::add(&mut verdict, header, facts);
+    verdict
+}
+
+fn damage(checks: Checks) -> String {
+    let violated = [
+        (checks.no_oversell, "oversold"),
+        (checks.no_lost_update, "lost_update"),
+    ];
+    let names: Vec<&str> = violated
+        .iter()
+        .filter(|(finding, _)| *finding == Finding::Violated)
+        .map(|(_, name)| *name)
+        .collect();
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
     }
 }
 
@@ -182,7 +257,18 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
                 ),
             ))
         }
-        Claim::Exclusion => None,
+        Claim::Exactness if facts.contended() == 0 => {
+            let because =
+                "Nothing broke, and nothing was tested: no buyer met another at work.".into();
+            Some((
+                because,
+                missing(
+                    "contention",
+                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Claim::Exclusion | Claim::Exactness => None,
     }
 }
 
@@ -232,12 +318,15 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
     text
 }
 
-fn witness(facts: &Facts) -> String {
-    let met = format!(
-        "{} of {} met the lock",
-        count(facts.contended() as i64),
-        count(facts.attempts.len() as i64)
-    );
+fn witness(claim: Claim, facts: &Facts) -> String {
+    let contended = count(facts.contended() as i64);
+    let attempts = count(facts.attempts.len() as i64);
+    if claim == Claim::Exactness {
+        return format!(
+            "{contended} of {attempts} met another buyer at work: the race did take place"
+        );
+    }
+    let met = format!("{contended} of {attempts} met the lock");
     let mut holders = facts.attempts.iter().filter(|attempt| {
         attempt
             .purchase()
@@ -352,6 +441,24 @@ mod tests {
             ["1 of 2 met the lock taken: the race did take place"]
         );
         let alone = judged(Story::with_stock(1, 1).sold(0, 1).left(0), Claim::Exclusion);
+        assert_eq!(alone.outcome, Outcome::Inconclusive);
+        assert_eq!(alone.missing.unwrap().what, "contention");
+    }
+
+    #[test]
+    fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
+        let held = judged(
+            Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+            Claim::Exactness,
+        );
+        assert_eq!(
+            (held.outcome, held.witness),
+            (
+                Outcome::Held,
+                vec!["1 of 2 met another buyer at work: the race did take place".to_owned()]
+            )
+        );
+        let alone = judged(Story::with_stock(1, 1).sold(0, 1).left(0), Claim::Exactness);
         assert_eq!(alone.outcome, Outcome::Inconclusive);
         assert_eq!(alone.missing.unwrap().what, "contention");
     }

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Judged;
-use crate::check::{Checks, Finding};
+use super::decision::Decision;
+use crate::check::Finding;
 use crate::facts::{Answer, Attempt};
 use crate::protocol::Outcome as Answered;
-use crate::verdict::Outcome;
 
 /// The report of a race as one JSON document.
 pub fn report(judged: &Judged) -> Value {
@@ -23,6 +23,11 @@ pub fn reports(runs: &[Judged]) -> Value {
         "as_expected": as_expected,
         "total": runs.len(),
     })
+}
+
+/// An attempt as it stands in a report.
+pub(crate) fn entry(attempt: &Attempt) -> Value {
+    serde_json::to_value(Entry::of(attempt)).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -52,7 +57,7 @@ struct Report<'a> {
     oversold_units: i64,
     undersold_units: i64,
     lost_updates: i64,
-    verdict: Decision<'a>,
+    verdict: Decision,
 }
 
 #[derive(Serialize)]
@@ -76,29 +81,6 @@ struct Entry<'a> {
     at_ms: f64,
     waited_ms: f64,
     event: u64,
-}
-
-#[derive(Serialize)]
-struct Decision<'a> {
-    outcome: Outcome,
-    exit_code: u8,
-    expected: Option<Outcome>,
-    because: String,
-    evidence: Vec<Proof<'a>>,
-    witness: &'a [String],
-    missing: Option<&'a str>,
-    belief: &'static str,
-    damage: String,
-    checks: Checks,
-    reproduce: String,
-}
-
-#[derive(Serialize)]
-struct Proof<'a> {
-    event: u64,
-    at_ms: f64,
-    who: &'a str,
-    what: &'a str,
 }
 
 impl<'a> Report<'a> {
@@ -137,7 +119,7 @@ impl<'a> Report<'a> {
             oversold_units: facts.sold_beyond().least,
             undersold_units: facts.unsold(),
             lost_updates: facts.lost_updates(),
-            verdict: Decision::of(judged),
+            verdict: Decision::of(&judged.verdict, judged.expected(), judged.reproduce()),
         }
     }
 }
@@ -173,49 +155,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl<'a> Decision<'a> {
-    fn of(judged: &'a Judged) -> Self {
-        let verdict = &judged.verdict;
-        let proof = verdict.evidence.iter().map(|e| Proof {
-            event: e.event,
-            at_ms: ms(e.at_ns),
-            who: &e.who,
-            what: &e.what,
-        });
-        Self {
-            outcome: verdict.outcome,
-            exit_code: verdict.outcome.exit_code(),
-            expected: judged.expected(),
-            because: verdict.because.replace('−', "-"),
-            evidence: proof.collect(),
-            witness: &verdict.witness,
-            missing: verdict.missing.as_ref().map(|missing| missing.what),
-            belief: "n/a",
-            damage: damage(verdict.checks),
-            checks: verdict.checks,
-            reproduce: judged.reproduce(),
-        }
-    }
-}
-
-fn damage(checks: Checks) -> String {
-    let violated = [
-        (checks.no_oversell, "oversold"),
-        (checks.no_lost_update, "lost_update"),
-    ];
-    let names: Vec<&str> = violated
-        .iter()
-        .filter(|(finding, _)| *finding == Finding::Violated)
-        .map(|(_, name)| *name)
-        .collect();
-    if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(", ")
-    }
-}
-
 /// Milliseconds with three decimals.
-fn ms(ns: u64) -> f64 {
+pub(crate) fn ms(ns: u64) -> f64 {
     (ns as f64 / 1e3).round() / 1e3
 }

@@ -1,13 +1,11 @@
 //! One race on the terminal: title, a line per answer, figures, verdict, evidence, next.
 
+use super::Judged;
 use super::ink::{Ink, Role};
 use super::numbers::{amount, count, decimal, duration, ms, plural};
-use super::{Judged, command, settings};
 use crate::facts::{Answer, Attempt};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy::Claim;
-use crate::verdict::{Evidence, Outcome};
 
 /// Below this width the figures stand in one column.
 const NARROW: usize = 80;
@@ -19,7 +17,7 @@ pub fn title(sale: &Sale) -> String {
     if !strategy.gloss.is_empty() {
         set.push_str(&format!(" ({})", strategy.gloss));
     }
-    if strategy.claim == Claim::Exclusion {
+    if strategy.lock.is_some() {
         match sale.wait_ms {
             0 => set.push_str("   one attempt each"),
             wait_ms => set.push_str(&format!("   waits up to {} ms", count(wait_ms as i64))),
@@ -27,9 +25,10 @@ pub fn title(sale: &Sale) -> String {
     }
     let who = plural(sale.concurrency, "process tries", "processes try");
     format!(
-        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store sqlite (one machine)   seed {}\n",
+        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store {}   seed {}\n",
         count(sale.stock.into()),
         count(sale.delay_us as i64),
+        sale.place.title(),
         sale.seed
     )
 }
@@ -195,145 +194,4 @@ fn row(cells: &[(&str, &str, &str, usize)], ink: Ink) -> String {
     };
     let cells: Vec<String> = cells.iter().map(cell).collect();
     format!("  {}\n", cells.join("     "))
-}
-
-/// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
-pub fn verdict(judged: &Judged, quiet: bool, ink: Ink) -> String {
-    let verdict = &judged.verdict;
-    let mut text = format!(
-        "{}   {}\n",
-        ink.paint(role(verdict.outcome), verdict.outcome),
-        verdict.because
-    );
-    text.push_str(&proof(&verdict.evidence, ink));
-    for witness in &verdict.witness {
-        text.push_str(&ink.labelled("witness", witness));
-    }
-    if let Some(missing) = &verdict.missing {
-        text.push_str(&ink.labelled("missing", missing.advice));
-    }
-    if let Some(flaw) = judged
-        .sale
-        .strategy
-        .flaw
-        .filter(|_| verdict.outcome == Outcome::Broken && !quiet)
-    {
-        text.push_str(&ink.labelled("why", flaw));
-    }
-    if verdict.outcome == Outcome::Held {
-        let limits =
-            "one run, no fault: says nothing about a kill, a pause or work beyond the lease";
-        text.push_str(&ink.labelled("limits", limits));
-    }
-    for note in notes(judged) {
-        text.push_str(&ink.labelled("note", &note));
-    }
-    if !quiet {
-        text.push_str(&next(judged, ink));
-    }
-    text
-}
-
-/// The colour of a verdict.
-pub(super) fn role(outcome: Outcome) -> Role {
-    match outcome {
-        Outcome::Held => Role::Good,
-        Outcome::Broken => Role::Bad,
-        Outcome::Stuck => Role::Stuck,
-        Outcome::Inconclusive => Role::Unsure,
-    }
-}
-
-fn proof(evidence: &[Evidence], ink: Ink) -> String {
-    let widest = |width: fn(&Evidence) -> usize| evidence.iter().map(width).max().unwrap_or(0);
-    let event_width = widest(|e| e.event.to_string().len() + 1);
-    let time_width = widest(|e| ms(e.at_ns).len()).max(5);
-    let said_width = widest(|e| e.sentence.chars().count()).max(31);
-    let mut text = String::new();
-    for (index, e) in evidence.iter().enumerate() {
-        let label = if index == 0 { "proof" } else { "" };
-        let number = ink.paint(
-            Role::Label,
-            format_args!("{:<event_width$}", format!("#{}", e.event)),
-        );
-        let time = ms(e.at_ns);
-        let line = format!(
-            "{number}  {time:>time_width$} ms  {:<said_width$}  {}",
-            e.sentence, e.shows
-        );
-        text.push_str(&ink.labelled(label, &line));
-    }
-    text
-}
-
-fn notes(judged: &Judged) -> Vec<String> {
-    let facts = &judged.facts;
-    let mut notes = Vec::new();
-    if facts.unsold() > 0 {
-        let unsold = plural(facts.unsold() as usize, "unit", "units");
-        let refused = plural(facts.refused(), "buyer", "buyers");
-        let nobody_waited = judged.sale.wait_ms == 0 && facts.count(Answered::Busy) > 0;
-        let hint = if nobody_waited {
-            ": nobody waited for the lock. Try --wait 20000"
-        } else {
-            ""
-        };
-        notes.push(format!("{unsold} unsold, {refused} refused{hint}"));
-    }
-    let first_error = facts
-        .attempts
-        .iter()
-        .find_map(|attempt| match &attempt.answer {
-            Answer::Failed(message) => Some(message),
-            Answer::Said(_) | Answer::Unknown(_) => None,
-        });
-    if let Some(message) = first_error {
-        let failed = plural(facts.failed(), "attempt", "attempts");
-        notes.push(format!(
-            "{failed} failed with an error and bought nothing: {message}"
-        ));
-    }
-    notes
-}
-
-/// Up to three commands that can be pasted.
-fn next(judged: &Judged, ink: Ink) -> String {
-    let sale = &judged.sale;
-    let all = format!("fencepost oversell --all{}", settings(sale));
-    let commands = match (sale.strategy.claim, judged.verdict.outcome) {
-        (_, Outcome::Inconclusive) => Vec::new(),
-        (Claim::Nothing, _) => {
-            vec![
-                (command(sale, "safe"), "the same race with a lock"),
-                (all, "every strategy, one table"),
-            ]
-        }
-        (Claim::Exclusion, _) if sale.wait_ms == 0 => {
-            let patient = Sale {
-                wait_ms: 20_000,
-                ..sale.clone()
-            };
-            vec![(command(&patient, sale.strategy.name), "everybody waits")]
-        }
-        (Claim::Exclusion, _) => vec![("fencepost run-all".into(), "everything in one matrix")],
-    };
-    let width = commands
-        .iter()
-        .map(|(command, _)| command.len())
-        .max()
-        .unwrap_or(0);
-    let mut text = String::new();
-    for (index, (command, remark)) in commands.iter().enumerate() {
-        let label = if index == 0 { "next" } else { "" };
-        let fits = 12 + width + 3 + remark.len() <= ink.columns;
-        let painted = ink.paint(Role::Command, command);
-        let gap = width - command.len() + 3;
-        let remark = if fits {
-            format!("{:gap$}{remark}", "")
-        } else {
-            String::new()
-        };
-        text.push_str(&ink.labelled(label, &format!("{painted}{remark}")));
-    }
-    text
 }

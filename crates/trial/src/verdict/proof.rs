@@ -8,6 +8,8 @@ use crate::report::numbers::{amount, count, in_words};
 pub struct Evidence {
     /// Its number in the history.
     pub event: u64,
+    /// How it is referred to.
+    pub place: Place,
     /// When.
     pub at_ns: u64,
     /// Who was told, or `lab`.
@@ -18,6 +20,17 @@ pub struct Evidence {
     pub sentence: String,
     /// What it shows.
     pub shows: String,
+}
+
+/// How a report refers to an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// By its number in the history: `#12`.
+    Event,
+    /// By its place in the serial log of the shared number: `op 3`.
+    Op(u64),
+    /// As the first of several operations: `op 1–4`.
+    Ops(u64, u64),
 }
 
 /// The events that prove a violation: the order that used the stock up and the one after it, or two orders for the
@@ -78,6 +91,7 @@ fn same_unit(facts: &Facts) -> Vec<Evidence> {
 fn sold(order: &Attempt, shows: String) -> Evidence {
     Evidence {
         event: order.event,
+        place: Place::Event,
         at_ns: order.answered_ns,
         who: order.who.clone(),
         what: "sold".into(),
@@ -103,6 +117,7 @@ fn final_stock(facts: &Facts, reading: Reading) -> Evidence {
     };
     Evidence {
         event: reading.event,
+        place: Place::Event,
         at_ns: reading.at_ns,
         who: "lab".into(),
         what: format!("stock {}", reading.units),

@@ -1,0 +1,118 @@
+//! A verdict on the terminal, with its grounds in a fixed order.
+
+use super::ink::{Ink, Role};
+use super::numbers::ms;
+use crate::verdict::{Evidence, Next, Outcome, Place, Verdict};
+
+/// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
+pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
+    let mut text = headline(verdict.outcome, &verdict.because, ink);
+    let mut lines = |label: &str, said: &[String]| {
+        for (index, line) in said.iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            text.push_str(&ink.labelled(label, line));
+        }
+    };
+    let one = |said: &Option<String>| said.iter().cloned().collect::<Vec<_>>();
+    lines("measured", &verdict.measured);
+    lines("proof", &proof(&verdict.evidence, ink));
+    lines("witness", &verdict.witness);
+    let missing = verdict.missing.as_ref();
+    lines(
+        "missing",
+        &one(&missing.map(|missing| missing.advice.to_owned())),
+    );
+    lines("belief", &one(&verdict.belief.text));
+    lines("damage", &one(&verdict.damage.text));
+    lines("found", &verdict.found);
+    if !quiet {
+        lines("why", &one(&verdict.why));
+    }
+    lines("limits", &one(&verdict.limits));
+    lines("note", &verdict.notes);
+    if !quiet {
+        lines("next", &next(&verdict.next, ink));
+    }
+    text
+}
+
+/// The line that the eye and `grep` look for.
+pub fn headline(outcome: Outcome, because: &str, ink: Ink) -> String {
+    format!("{}   {because}\n", ink.paint(role(outcome), outcome))
+}
+
+/// The colour of a verdict.
+pub(super) fn role(outcome: Outcome) -> Role {
+    match outcome {
+        Outcome::Held => Role::Good,
+        Outcome::Broken => Role::Bad,
+        Outcome::Stuck => Role::Stuck,
+        Outcome::Inconclusive => Role::Unsure,
+    }
+}
+
+fn proof(evidence: &[Evidence], ink: Ink) -> Vec<String> {
+    let timed = || {
+        evidence
+            .iter()
+            .filter(|e| !matches!(e.place, Place::Ops(..)))
+    };
+    let place_width = timed().map(|e| place(e).len()).max().unwrap_or(0);
+    let gap = if timed().any(|e| e.place != Place::Event) {
+        1
+    } else {
+        2
+    };
+    let time_width = timed().map(|e| ms(e.at_ns).len()).max().unwrap_or(0).max(5);
+    let said_width = evidence.iter().map(|e| e.sentence.chars().count());
+    let said_width = said_width.max().unwrap_or(0).max(31);
+    let line = |e: &Evidence| {
+        let when = match e.place {
+            Place::Ops(..) => {
+                let width = place_width + gap + time_width + 3;
+                ink.paint(Role::Label, format_args!("{:<width$}", place(e)))
+            }
+            _ => {
+                let place = ink.paint(Role::Label, format_args!("{:<place_width$}", place(e)));
+                format!("{place}{:gap$}{:>time_width$} ms", "", ms(e.at_ns))
+            }
+        };
+        let line = format!("{when}  {:<said_width$}  {}", e.sentence, e.shows);
+        line.trim_end().to_owned()
+    };
+    evidence.iter().map(line).collect()
+}
+
+fn place(evidence: &Evidence) -> String {
+    match evidence.place {
+        Place::Event => format!("#{}", evidence.event),
+        Place::Op(op) => format!("op {op}"),
+        Place::Ops(first, last) => format!("op {first}–{last}"),
+    }
+}
+
+/// Commands in a column, with a remark where it fits the screen.
+fn next(commands: &[Next], ink: Ink) -> Vec<String> {
+    let width = commands.iter().map(|next| next.command.len());
+    let width = width.max().unwrap_or(0);
+    if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
+        let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
+        if 12 + one_line.join(" · ").chars().count() <= ink.columns {
+            let painted = one_line
+                .iter()
+                .map(|command| ink.paint(Role::Command, command));
+            return vec![painted.collect::<Vec<_>>().join(" · ")];
+        }
+    }
+    let line = |Next { command, remark }: &Next| {
+        let fits = 12 + width + 3 + remark.len() <= ink.columns;
+        let painted = ink.paint(Role::Command, command);
+        let gap = width - command.len() + 3;
+        if fits && !remark.is_empty() {
+            format!("{painted}{:gap$}{remark}", "")
+        } else {
+            painted
+        }
+    };
+    commands.iter().map(line).collect()
+}

@@ -1,0 +1,92 @@
+//! What a verdict over a sale means, and where to go from here.
+
+use super::{Next, Outcome, Verdict};
+use crate::facts::{Answer, Facts};
+use crate::history::Header;
+use crate::protocol::Outcome as Answered;
+use crate::report::numbers::plural;
+use crate::report::{command, settings};
+use crate::sale::Sale;
+use crate::strategy::{self, Claim};
+
+/// Adds why, limits, notes and the next commands.
+pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
+    let strategy = strategy::find(&header.strategy);
+    if verdict.outcome == Outcome::Broken {
+        verdict.why = strategy.and_then(|strategy| strategy.flaw).map(Into::into);
+    }
+    if verdict.outcome == Outcome::Held {
+        let lease = match header.claim {
+            Claim::Exactness => "a kill or a pause",
+            Claim::Nothing | Claim::Exclusion => "a kill, a pause or work beyond the lease",
+        };
+        verdict.limits = Some(format!("one run, no fault: says nothing about {lease}"));
+    }
+    verdict.notes = notes(header, facts);
+    if let Some(sale) = Sale::of(header) {
+        verdict.next = next(&sale, verdict.outcome);
+    }
+}
+
+fn notes(header: &Header, facts: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
+    if facts.unsold() > 0 {
+        let unsold = plural(facts.unsold() as usize, "unit", "units");
+        let refused = plural(facts.refused(), "buyer", "buyers");
+        let nobody_waited = header.wait_ms == 0 && facts.count(Answered::Busy) > 0;
+        let hint = if nobody_waited {
+            ": nobody waited for the lock. Try --wait 20000"
+        } else {
+            ""
+        };
+        notes.push(format!("{unsold} unsold, {refused} refused{hint}"));
+    }
+    let first_error = facts
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.answer {
+            Answer::Failed(message) => Some(message),
+            Answer::Said(_) | Answer::Unknown(_) => None,
+        });
+    if let Some(message) = first_error {
+        let failed = plural(facts.failed(), "attempt", "attempts");
+        notes.push(format!(
+            "{failed} failed with an error and bought nothing: {message}"
+        ));
+    }
+    notes
+}
+
+/// Up to three commands that can be pasted.
+fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
+    let all = format!("fencepost oversell --all{}", settings(sale));
+    let next = |command, remark| Next { command, remark };
+    match (sale.strategy.claim, outcome) {
+        (_, Outcome::Inconclusive) => Vec::new(),
+        (Claim::Nothing, _) => vec![
+            next(command(sale, "safe"), "the same race with a lock"),
+            next(all, "every strategy, one table"),
+        ],
+        (_, Outcome::Broken) => vec![
+            next(
+                command(sale, "safe"),
+                "the same race with a lock that holds",
+            ),
+            next(all, "every strategy, one table"),
+        ],
+        (Claim::Exactness, _) => vec![next(all, "every strategy, one table")],
+        (Claim::Exclusion, _) if sale.wait_ms == 0 => {
+            let patient = Sale {
+                wait_ms: 20_000,
+                ..sale.clone()
+            };
+            vec![next(
+                command(&patient, sale.strategy.name),
+                "everybody waits",
+            )]
+        }
+        (Claim::Exclusion, _) => {
+            vec![next("fencepost run-all".into(), "everything in one matrix")]
+        }
+    }
+}
