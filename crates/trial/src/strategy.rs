@@ -21,6 +21,8 @@ pub(crate) mod customer;
 mod fenced;
 pub(crate) mod hand_made;
 mod library;
+#[cfg(test)]
+mod lock_tests;
 mod optimistic;
 mod queue;
 mod safe;
