@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use fencepost_trial::holds::{Scenario, Trial};
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
@@ -27,7 +28,11 @@ pub(crate) struct Arguments {
 #[command(disable_help_flag = true)]
 pub(crate) enum Command {
     Oversell(Oversell),
+    Deadlock(Deadlock),
+    Crash(Crash),
+    Trial(OneTrial),
     RunAll(RunAll),
+    Check(Check),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {
@@ -57,6 +62,60 @@ pub(crate) struct Oversell {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Deadlock {
+    #[arg(long)]
+    pub(crate) mitigate: bool,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Crash {
+    #[arg(long)]
+    pub(crate) ttl_edge: bool,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Trial::WORK_MS, value_parser = work)]
+    pub(crate) work: u64,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct OneTrial {
+    #[arg(value_parser = scenario)]
+    pub(crate) name: Scenario,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+/// What every lock trial takes.
+#[derive(Debug, Args)]
+pub(crate) struct Holds {
+    #[arg(long, default_value = "safe", value_parser = holding_lock)]
+    pub(crate) lock: Lock,
+    #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
+    pub(crate) ttl: Option<u64>,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Check {
+    pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -135,6 +194,41 @@ fn lock(text: &str) -> Result<Lock, BadValue> {
         };
         BadValue {
             what: format!("there is no strategy '{text}'"),
+            advice,
+        }
+    })
+}
+
+/// A strategy that can be asked for holds.
+fn holding_lock(text: &str) -> Result<Lock, BadValue> {
+    match lock(text)? {
+        Lock::Strategy(strategy) if strategy.lock.is_none() => {
+            let able = strategy::ALL.into_iter().filter(|able| able.lock.is_some());
+            let names: Vec<&str> = able.map(|able| able.name).collect();
+            Err(BadValue {
+                what: format!("{text} has no lock whose holder could be put to the test"),
+                advice: format!("--lock={}", names.join(", ")),
+            })
+        }
+        lock => Ok(lock),
+    }
+}
+
+/// The scenarios without a command of their own.
+pub(crate) const TRIALS: [Scenario; 2] = [Scenario::StaleRelease, Scenario::ShortStock];
+
+fn scenario(text: &str) -> Result<Scenario, BadValue> {
+    let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);
+    named.ok_or_else(|| {
+        let names = TRIALS.map(Scenario::name);
+        let advice = match nearest(text, &names) {
+            Some(name) => format!("fencepost trial {name}"),
+            None => names
+                .map(|name| format!("fencepost trial {name}"))
+                .join(" · "),
+        };
+        BadValue {
+            what: format!("there is no trial '{text}'"),
             advice,
         }
     })
@@ -224,6 +318,32 @@ fn wait(text: &str) -> Result<u64, BadValue> {
     range.parse(
         text,
         |n| format!("a wait of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn ttl(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 100,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("a TTL of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn work(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 0,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("work of {n} ms is"),
         ("too short", "too long"),
     )
 }

@@ -3,9 +3,11 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod check;
 mod exit;
 mod fault;
 mod help;
+mod holds;
 mod oversell;
 mod results;
 mod run_all;
@@ -57,7 +59,11 @@ fn run(command: Command) -> ExitCode {
     };
     let outcome = match command {
         Command::Oversell(arguments) => oversell::run(arguments, interrupt),
+        Command::Deadlock(arguments) => holds::deadlock(arguments, interrupt),
+        Command::Crash(arguments) => holds::crash(arguments, interrupt),
+        Command::Trial(arguments) => holds::trial(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault))

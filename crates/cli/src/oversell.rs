@@ -17,7 +17,7 @@ use crate::arguments::{Lock, Oversell, random_seed};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
-use crate::results::{Results, open_history};
+use crate::results::{Files, Results};
 use crate::screen::Screen;
 
 /// Runs the command.
@@ -38,33 +38,17 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         place: site.place.clone(),
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    if arguments.output.is_some() && arguments.output == arguments.history {
-        let same = Fault::new(exit::USAGE, "--output and --history name the same file");
-        return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
-    }
-    let output = arguments
-        .output
-        .as_deref()
-        .map(|path| Results::open("--output", path))
-        .transpose()?;
     if arguments.all {
-        all(&arguments, &sale, output, interrupt)
+        all(&arguments, &sale, interrupt)
     } else {
-        one(&arguments, &sale, output, interrupt)
+        one(&arguments, &sale, interrupt)
     }
 }
 
-fn one(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let history = arguments.history.as_deref();
-    let file = history
-        .map(|path| open_history("--history", path))
-        .transpose()?;
+    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let file = files.history()?;
     let mut screen = arguments.common.screen();
     let ink = screen.ink;
     if !json {
@@ -76,8 +60,8 @@ fn one(
         columns,
         begun: false,
     };
-    let judged =
-        hold(sale, file, &mut watch, interrupt).map_err(|stopped| explain(&stopped, history))?;
+    let judged = hold(sale, file, &mut watch, interrupt)
+        .map_err(|stopped| explain(&stopped, files.history_path()))?;
     if json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -88,18 +72,15 @@ fn one(
             grounds::text(&judged.verdict, quiet, ink)
         ));
     }
-    if let Some(output) = output {
-        output.fill(&json::report(&judged))?;
-    }
+    files.fill(&json::report(&judged), &judged.verdict, judged.events)?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let output = arguments.output.as_deref();
+    let output = output
+        .map(|path| Results::open("--output", path))
+        .transpose()?;
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let mut screen = arguments.common.screen();
     let (here, elsewhere): (Vec<&Strategy>, Vec<&Strategy>) = strategy::ALL
@@ -142,25 +123,31 @@ pub(crate) fn hold(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-        who: "the lab".into(),
-        what: format!("cannot find its own program: {error}"),
-        last_words: Vec::new(),
-    })?;
-    let lock = format!("--lock={}", sale.strategy.name);
-    let subject = || {
-        let mut command = Command::new(&program);
-        command.arg("subject").arg(&lock);
-        command
-    };
+    let subject = subject(sale.strategy)?;
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     let facts = Facts::of(&history.events);
     let verdict = verdict::judge(&history.header, &facts);
     Ok(Judged {
         sale: sale.clone(),
         header: history.header,
+        events: history.events.len(),
         facts,
         verdict,
+    })
+}
+
+/// How to start a process of this program that buys or locks with this strategy.
+pub(crate) fn subject(strategy: &Strategy) -> Result<impl Fn() -> Command, Stopped> {
+    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+        who: "the lab".into(),
+        what: format!("cannot find its own program: {error}"),
+        last_words: Vec::new(),
+    })?;
+    let lock = format!("--lock={}", strategy.name);
+    Ok(move || {
+        let mut command = Command::new(&program);
+        command.arg("subject").arg(&lock);
+        command
     })
 }
 
@@ -210,14 +197,16 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             );
             match history {
                 Some(path) => {
-                    fault.with("kept", format_args!("{}, {events} events", path.display()))
+                    let path = path.display();
+                    let check = format!("{path}, {events} events: fencepost check {path}");
+                    fault.with("kept", check)
                 }
                 None => fault,
             }
         }
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
             .at(message)
-            .effect("none: the race did not take place"),
+            .effect("none: the trial did not take place"),
         Stopped::TooManyFiles {
             asked,
             wanted,
@@ -244,7 +233,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = last_words
                 .iter()
                 .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked to buy")
+            fault.effect("none: nobody was asked anything")
         }
         Stopped::History {
             error,
@@ -257,7 +246,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: nobody was asked to buy");
+                return fault.effect("none: nobody was asked anything");
             }
             fault.effect(format_args!(
                 "maybe: {progress}; {path} ends at #{events} and is readable"

@@ -13,7 +13,7 @@ use crate::arguments::{RunAll, random_seed};
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::{explain, hold, log};
-use crate::results::{Results, open_folder, open_history};
+use crate::results::{Results, open_folder, open_history, seal};
 use crate::screen::Screen;
 
 const BAR_COLUMNS: usize = 40;
@@ -107,9 +107,25 @@ fn one(cell: &Cell, folder: Option<&Path>, interrupt: Interrupt) -> Result<Judge
     };
     let path = folder.join(cell.file_stem());
     let report = Results::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
-    let history =
-        open_history("--output", &path.with_extension("jsonl")).map_err(Trouble::Files)?;
-    let judged = hold(&cell.sale, Some(history), &mut (), interrupt).map_err(Trouble::Run)?;
+    let at = path.with_extension("jsonl");
+    let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
+    let shared = history.try_clone().map_err(|error| {
+        let events = 0;
+        Trouble::Run(Stopped::History {
+            error,
+            progress: "nobody was asked anything yet".into(),
+            events,
+        })
+    })?;
+    let judged = hold(&cell.sale, Some(shared), &mut (), interrupt).map_err(Trouble::Run)?;
+    seal(
+        "--output",
+        &at,
+        &mut history,
+        &judged.verdict,
+        judged.events,
+    )
+    .map_err(Trouble::Files)?;
     report
         .fill(&json::report(&judged))
         .map_err(Trouble::Files)?;

@@ -96,6 +96,16 @@ impl Ground {
     }
 }
 
+/// A ground that is left as it was found, also on the way out of trouble.
+pub(crate) struct Swept(pub(crate) Ground);
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        // A server that is gone cannot be tidied up.
+        let _ = self.0.clear();
+    }
+}
+
 /// As an endpoint.
 impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

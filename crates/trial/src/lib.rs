@@ -16,6 +16,7 @@ pub mod expectation;
 pub mod facts;
 pub mod ground;
 pub mod history;
+pub mod holds;
 pub mod latch;
 pub mod matrix;
 pub mod protocol;

@@ -161,6 +161,23 @@ pub enum Reply {
     },
 }
 
+impl Reply {
+    /// The request it answers, if it names one.
+    pub fn op(&self) -> Option<u64> {
+        match self {
+            Self::InitOk { .. } | Self::Lost { .. } => None,
+            Self::Error { op, .. } => *op,
+            Self::Acquired { op, .. }
+            | Self::Refused { op }
+            | Self::Stepped { op, .. }
+            | Self::Declined { op }
+            | Self::Released { op, .. }
+            | Self::Reached { op, .. }
+            | Self::Purchased { op, .. } => Some(*op),
+        }
+    }
+}
+
 /// What a lock promises; it is judged against that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

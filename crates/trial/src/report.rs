@@ -1,9 +1,12 @@
 //! What people and programs get to see: terminal text and JSON.
 
+pub mod checks;
 mod decision;
 pub mod grounds;
+pub mod holds;
 pub mod ink;
 pub mod json;
+pub mod lanes;
 pub mod numbers;
 pub mod race;
 pub mod table;
@@ -22,6 +25,8 @@ pub struct Judged {
     pub sale: Sale,
     /// What was set.
     pub header: Header,
+    /// How many events it rests on.
+    pub events: usize,
     /// What happened.
     pub facts: Facts,
     /// What was decided.
@@ -53,12 +58,14 @@ impl Judged {
 
     /// The command that runs this again.
     pub fn reproduce(&self) -> String {
-        format!(
-            "{} --seed {}",
-            command(&self.sale, self.sale.strategy.name),
-            self.sale.seed
-        )
+        reproduce(&self.sale)
     }
+}
+
+/// The command that runs this race again.
+pub(crate) fn reproduce(sale: &Sale) -> String {
+    let command = command(sale, sale.strategy.name);
+    format!("{command} --seed {}", sale.seed)
 }
 
 /// The command of this race with another strategy; what differs from the defaults is named.

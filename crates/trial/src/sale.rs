@@ -12,8 +12,8 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
-use crate::ground::{Ground, Place};
-use crate::history::{Header, History, Recorder, What};
+use crate::ground::{Ground, Place, Swept};
+use crate::history::{self, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
@@ -93,11 +93,9 @@ impl Sale {
     /// What a history of this sale starts with.
     pub fn header(&self) -> Header {
         Header {
-            schema: "fencepost/history/1".into(),
+            schema: history::SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            recorded: jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%S+00:00")
-                .to_string(),
+            recorded: history::now(),
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
@@ -108,6 +106,7 @@ impl Sale {
             delay_us: self.delay_us,
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
+            holds: None,
         }
     }
 
@@ -185,16 +184,6 @@ pub fn run(
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(lab.recorder.finish())
-}
-
-/// A ground that is left as it was found, also on the way out of trouble.
-struct Swept(Ground);
-
-impl Drop for Swept {
-    fn drop(&mut self) {
-        // A server that is gone cannot be tidied up.
-        let _ = self.0.clear();
-    }
 }
 
 struct Lab<'a> {
