@@ -242,7 +242,7 @@ fn a_surprise_is_reported_with_its_command() {
     assert_eq!(ran.code, 1);
     assert!(
         ran.stdout
-            .contains("\n0 of 16 as expected   16 INCONCLUSIVE\n"),
+            .contains("\n1 of 16 as expected   16 INCONCLUSIVE\n"),
         "{}",
         ran.stdout
     );
