@@ -186,3 +186,6 @@ fn is_fenced(header: &Header) -> bool {
     let known = strategy::find(&header.strategy).map(|strategy| strategy.claims.fencing);
     said.or(known).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;
