@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
+use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 
 /// Distributed locks you can put on trial.
@@ -56,6 +57,8 @@ pub(crate) struct Oversell {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -3,6 +3,7 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod drawings;
 mod exit;
 mod fault;
 mod help;

@@ -8,11 +8,12 @@ use std::process::{Command, ExitCode};
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, grounds, json, table};
+use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
 use fencepost_trial::{strategy, verdict};
 
 use crate::arguments::{Lock, Oversell, Store, random_seed};
+use crate::drawings::Drawings;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
@@ -33,26 +34,45 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         wait_ms: arguments.wait,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    if arguments.output.is_some() && arguments.output == arguments.history {
-        let same = Fault::new(exit::USAGE, "--output and --history name the same file");
-        return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
-    }
+    one_file_each(&arguments)?;
     let output = arguments
         .output
         .as_deref()
         .map(|path| Results::open("--output", path))
         .transpose()?;
+    let drawings = Drawings::open(&arguments.drawings)?;
     if arguments.all {
-        all(&arguments, &sale, output, interrupt)
+        all(&arguments, &sale, output, drawings, interrupt)
     } else {
-        one(&arguments, &sale, output, interrupt)
+        one(&arguments, &sale, output, drawings, interrupt)
     }
+}
+
+/// Two results in one file would be none.
+fn one_file_each(arguments: &Oversell) -> Result<(), Fault> {
+    let files = [
+        ("--output", "FILE.json", &arguments.output),
+        ("--history", "FILE.jsonl", &arguments.history),
+        ("--report", "FILE.html", &arguments.drawings.report),
+        ("--trace", "TRACE.json", &arguments.drawings.trace),
+    ];
+    for (index, (flag, name, path)) in files.iter().enumerate() {
+        for (other, other_name, other_path) in &files[index + 1..] {
+            if path.is_some() && path == other_path {
+                let what = format!("{flag} and {other} name the same file");
+                let advice = format!("{flag} {name} {other} {other_name}");
+                return Err(Fault::new(exit::USAGE, what).try_this(advice));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn one(
     arguments: &Oversell,
     sale: &Sale,
     output: Option<Results>,
+    drawings: Drawings,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
@@ -86,6 +106,7 @@ fn one(
     if let Some(output) = output {
         output.fill(&json::report(&judged))?;
     }
+    drawings.fill(&html::page_of_sales(std::slice::from_ref(&judged)))?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
@@ -93,6 +114,7 @@ fn all(
     arguments: &Oversell,
     sale: &Sale,
     output: Option<Results>,
+    drawings: Drawings,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
@@ -123,6 +145,7 @@ fn all(
     if let Some(output) = output {
         output.fill(&json::reports(&runs))?;
     }
+    drawings.fill(&html::page_of_sales(&runs))?;
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
 }
 
@@ -150,6 +173,7 @@ pub(crate) fn hold(
     Ok(Judged {
         sale: sale.clone(),
         header: history.header,
+        events: history.events,
         facts,
         verdict,
     })

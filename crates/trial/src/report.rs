@@ -1,16 +1,18 @@
-//! What people and programs get to see: terminal text and JSON.
+//! What people and programs get to see: terminal text, JSON, a page and a trace.
 
 mod decision;
 pub mod grounds;
+pub mod html;
 pub mod ink;
 pub mod json;
 pub mod numbers;
 pub mod race;
 pub mod table;
+pub mod trace;
 
 use crate::expectation;
 use crate::facts::Facts;
-use crate::history::Header;
+use crate::history::{Event, Header};
 use crate::sale::Sale;
 use crate::verdict::{Outcome, Verdict};
 
@@ -21,6 +23,8 @@ pub struct Judged {
     pub sale: Sale,
     /// What was set.
     pub header: Header,
+    /// What was recorded.
+    pub events: Vec<Event>,
     /// What happened.
     pub facts: Facts,
     /// What was decided.
