@@ -2,7 +2,7 @@
 //!
 //! Every event that the verdict names is in it; the rest of the room goes to what tells most. A story judges nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -44,12 +44,13 @@ pub(super) enum Mark {
 /// The story of a run.
 pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
     let evidence: HashMap<u64, &Evidence> = run.verdict.evidence.iter().map(|e| (e.event, e)).collect();
+    let names: HashSet<&str> = run.events.iter().filter_map(|event| event.who.as_deref()).collect();
     let mut teller = Teller::of(run.events);
     let mut told: Vec<(u32, Beat)> = Vec::new();
     for event in run.events {
         let telling = teller.tell(event);
         let (weight, text, mark) = match evidence.get(&event.n) {
-            Some(evidence) => (u32::MAX, proof(evidence), Some(Mark::Proof)),
+            Some(evidence) => (u32::MAX, proof(evidence, &names), Some(Mark::Proof)),
             None => match telling {
                 Some((weight, text)) => (weight, text, None),
                 None => continue,
@@ -73,8 +74,8 @@ pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
     story
 }
 
-fn proof(evidence: &Evidence) -> String {
-    let mut text = sentence(&evidence.sentence);
+fn proof(evidence: &Evidence, names: &HashSet<&str>) -> String {
+    let mut text = sentence(&evidence.sentence, names);
     if !evidence.shows.is_empty() {
         text.pop();
         text.push_str(&format!(": {}.", evidence.shows.trim_end_matches('.')));
@@ -82,11 +83,17 @@ fn proof(evidence: &Evidence) -> String {
     text
 }
 
-/// With a capital, unless a name stands first, and a full stop.
-fn sentence(text: &str) -> String {
+/// With a capital, unless a process stands first, and a full stop.
+fn sentence(text: &str, names: &HashSet<&str>) -> String {
     let text = text.trim_end_matches('.');
-    let text = text.strip_prefix("the lab").map_or_else(|| text.to_owned(), |rest| format!("The lab{rest}"));
-    format!("{text}.")
+    let first_word = text.split([' ', ',', ':']).next().unwrap_or_default();
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if !names.contains(first_word) => {
+            format!("{}{}.", first.to_uppercase(), letters.as_str())
+        }
+        _ => format!("{text}."),
+    }
 }
 
 /// Finds words for events, one after the other.

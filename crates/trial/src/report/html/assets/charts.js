@@ -86,15 +86,11 @@ export function stockChart(run, stock, width) {
 
 const diamond = (x, y) => `M${x} ${y - 6}l6 6-6 6-6-6z`;
 
+// The area between what was written and what should be.
 function gapShade(stock, x, y, end) {
-  const times = [...new Set([...stock.written, ...stock.expected].map(point => point[0]))].sort((a, b) => a - b);
-  const at = (points, t) => points.findLast(point => point[0] <= t)[1];
-  return times.map((t, index) => {
-    const until = times[index + 1] ?? end;
-    const [a, b] = [at(stock.written, t), at(stock.expected, t)];
-    if (a === b || x(until) - x(t) < 0.3) return null;
-    return s('rect', { x: x(t), y: y(Math.max(a, b)), width: x(until) - x(t), height: Math.abs(y(a) - y(b)), class: 'gap' });
-  });
+  const corners = points => points.flatMap(([t, value], at) => (at ? [[x(t), y(points[at - 1][1])], [x(t), y(value)]] : [[x(t), y(value)]])).concat([[x(end), y(points.at(-1)[1])]]);
+  const around = [...corners(stock.written), ...corners(stock.expected).reverse()];
+  return [s('path', { d: `M${around.map(point => point.map(at => at.toFixed(1)).join(' ')).join('L')}z`, class: 'gap' })];
 }
 
 function endLabels(run, stock, x, y) {

@@ -85,7 +85,9 @@ export function summary(model) {
   const size = `${plural(model.lanes.length, 'process', 'processes')}, ${plural(run.total, 'event', 'events')}, ${duration(model.end)}. `;
   if (model.isSale) {
     const of = outcome => model.ops.filter(op => op.answer && op.event.outcome === outcome).length;
-    return `${size}${count(of('sold'))} sold, ${count(of('no_stock'))} no stock, ${count(of('busy'))} met the lock taken. Bars run from the question to the answer.`;
+    const met = model.ops.filter(op => op.answer && op.event.contended).length;
+    const locked = run.claims_exclusion ? ` ${count(met)} met the lock taken.` : '';
+    return `${size}${count(of('sold'))} sold, ${count(of('no_stock'))} found no stock, ${count(of('busy'))} turned away.${locked} Bars end when the answer arrives, so they are longer than the work.`;
   }
   const most = Math.max(1, ...model.overlaps.map(overlap => overlap.holders.length));
   if (most > 1) return `${size}Up to ${most} ${model.broken ? 'held' : 'believed they held'} one lock at the same time${model.broken ? '.' : '; nothing was damaged.'}`;

@@ -152,7 +152,7 @@ class Fold {
     const overwrites = isWrite && !e.refused && this.number != null && e.value <= this.number;
     if (isWrite && !e.refused) this.number = e.value;
     const op = {
-      type: 'op', by: lane, t0: e.t, t1: e.t, shape: isWrite ? 'square' : 'ring', refused: !!e.refused, below, overwrites,
+      type: 'op', isProof: this.proofs.has(e.n), by: lane, t0: e.t, t1: e.t, shape: isWrite ? 'square' : 'ring', refused: !!e.refused, below, overwrites,
       bad: this.broken && !e.refused && isWrite && (below || overwrites), event: e,
     };
     op.top = below ? [`${e.fence} < ${e.highest}${e.refused ? ' refused' : ''}`, e.fence] : e.fence ? [e.fence] : [];
@@ -264,6 +264,7 @@ class Fold {
     }
     for (const lease of this.leases) if (lease.t1 == null) Object.assign(lease, { t1: Math.min(last, lease.expires ?? last), open: true });
     for (const band of this.faults) if (band.t1 == null) band.t1 = last;
+    this.ops.sort((a, b) => a.t0 - b.t0);
     const holds = [...this.holds.values()];
     const isSale = this.run.kind === 'sale';
     return {

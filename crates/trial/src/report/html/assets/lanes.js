@@ -63,6 +63,8 @@ export class Lanes {
     this.orderButton.hidden = !many;
     this.orderButton.setAttribute('aria-pressed', String(this.byFirst));
     this.proofButton.hidden = !this.proof().length;
+    this.proofButton.textContent = 'Show the proof';
+    this.proofStep = 0;
     this.left.hidden = !run.leftOut;
     this.left.textContent = run.leftOut ? leftOutWords(run) : '';
     this.layout = new Layout(this.model);
@@ -137,17 +139,29 @@ export class Lanes {
     this.draw();
   }
 
+  // The events that the verdict names.
   proof() {
-    const named = this.run.evidence.length ? this.run.evidence.map(evidence => evidence.event) : this.run.story.filter(beat => beat.mark).map(beat => beat.event);
-    return named.map(n => this.run.byNumber(n)?.t).filter(t => t != null);
+    return this.run.evidence.map(evidence => this.run.byNumber(evidence.event)).filter(Boolean);
   }
 
+  // First all of them in one view, then, pressed again, one after the other.
   showProof() {
-    const times = this.proof();
-    if (!times.length) return;
-    const [from, to] = [Math.min(...times), Math.max(...times)];
-    const room = Math.max((to - from) * 0.12, this.model.end * 0.01, 100);
-    this.frame(from - room, to + room);
+    const events = this.proof();
+    if (!events.length) return;
+    const step = this.proofStep++ % (events.length + 1);
+    if (step === 0) {
+      const times = events.map(event => event.t);
+      const [from, to] = [Math.min(...times), Math.max(...times)];
+      const room = Math.max((to - from) * 0.12, this.model.end * 0.01, 100);
+      this.choose(null);
+      this.frame(from - room, to + room);
+    } else {
+      const event = events[step - 1];
+      const room = Math.max(this.model.end * 0.002, 200);
+      this.view.show(event.t - room, event.t + room);
+      this.focusEvent(event.n);
+    }
+    this.proofButton.textContent = events.length > 1 ? `Proof: ${step === events.length ? 'all again' : `${step + 1} of ${events.length}`}` : 'Show the proof';
   }
 
   draw() {

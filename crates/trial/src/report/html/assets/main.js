@@ -38,7 +38,7 @@ function open(run, moves) {
   $('#story').hidden = !run.story.length;
   showStock(run);
   $('#run-cmd').replaceChildren(...(single ? [] : again(run)));
-  $('#facts-body').replaceChildren(checkTable(run), claimTable(run));
+  $('#facts-body').replaceChildren(...(run.checks.length ? [checkTable(run)] : []), claimTable(run));
   const table = $('#table');
   table.open = false;
   $('.evtable', table).replaceChildren();

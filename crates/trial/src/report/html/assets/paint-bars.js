@@ -196,8 +196,8 @@ const PAINTERS = {
     palette.dashed([2, 2], () => palette.vertical(x, layout.laneTop(item.lane) + 5, layout.laneTop(item.lane) + layout.lane - 5));
     g.lineWidth = 1;
     palette.font(11, 600);
-    const width = palette.width('gives up');
-    if (layout.roomy) palette.text('gives up', Math.min(x + 6, view.right - width + 8), layout.laneTop(item.lane) + 10, c.stuck);
+    const isRight = x + 6 + palette.width('gives up') > view.right;
+    if (layout.roomy) palette.text('gives up', isRight ? x - 6 : x + 6, layout.laneTop(item.lane) + 10, c.stuck, isRight ? 'right' : 'left');
   },
 };
 

@@ -137,7 +137,8 @@ function registerName(palette, view, layout, model) {
   palette.font(12, 600);
   palette.text(model.isSale ? 'answers' : view.narrow ? 'number' : 'the number', 10, view.narrow ? y : y - 7, c.ink);
   palette.font(11);
-  const note = model.isSale ? 'as they came' : model.run.fencing ? 'checks the fence' : 'no fence asked for';
+  const hasFences = model.ops.some(op => op.event.fence != null);
+  const note = model.isSale ? 'as they came' : model.run.fencing ? 'checks the fence' : hasFences ? 'fence not checked' : 'no fence';
   if (!view.narrow) palette.text(note, 10, y + 8, c['ink-3']);
   g.strokeStyle = c['line-2'];
   palette.horizontal(layout.bottom, 0, view.width);

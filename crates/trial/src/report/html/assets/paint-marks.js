@@ -70,7 +70,7 @@ function paintOverlap({ palette, view, layout, model, room }, overlap, joins) {
 function overlapWords({ palette, view, layout, room }, overlap, bad, colour) {
   const { g, c } = palette;
   palette.font(11, 600);
-  const word = `${overlap.holders.length} ${bad ? 'holders' : 'believe'}`;
+  const word = `${overlap.holders.length} ${bad ? 'holders' : 'believe'}${layout.twoKeys ? ` · ${overlap.holders[0].keyName}` : ''}`;
   const long = `${word} · ${duration(overlap.t1 - overlap.t0)}`;
   const lowest = Math.max(...overlap.holders.map(hold => layout.barTop(hold)));
   const [from, to] = [view.x(overlap.t0), view.x(overlap.t1)];
@@ -145,6 +145,9 @@ export function paintLeaseEnds({ palette, view, layout, model }) {
   }
 }
 
+const FEW_OPS = 400;
+const rank = op => (op.bad ? 3 : op.refused ? 2 : op.isProof ? 1 : 0);
+
 export function paintRegister({ palette, view, layout, model, pick }) {
   if (!layout.register) return;
   const { g, c } = palette;
@@ -158,11 +161,13 @@ export function paintRegister({ palette, view, layout, model, pick }) {
   for (let at = firstFrom(model.ops, view.from); at < model.ops.length && model.ops[at].t0 <= view.to; at++) {
     const op = model.ops[at];
     const x = view.x(op.t0);
-    if (x - last < 0.75 && !op.bad && op !== pick) continue;
+    const matters = op.bad || op.refused || op.isProof || op === pick;
+    if (x - last < 0.75 && !matters && model.ops.length > FEW_OPS) continue;
     last = x;
-    opMark(palette, op, x, y, r);
     shown.push([op, x]);
   }
+  // What matters is drawn last, over what does not.
+  for (const [op, x] of [...shown].sort((a, b) => rank(a[0]) - rank(b[0]))) opMark(palette, op, x, y, r);
   if (few || shown.length < 40) opLabels(palette, view, shown, y);
 }
 
@@ -207,16 +212,15 @@ function opLabels(palette, view, shown, y) {
   const place = (row, wordings, x, at, colour) => {
     for (const text of wordings) {
       const width = palette.width(text);
-      const left = Math.max(view.left + 3, Math.min(x - width / 2, view.right - width + 6));
+      const left = Math.max(view.left + 3, Math.min(x - width / 2, view.right - width));
       if (rows[row].some(([from, to]) => left < to + 8 && left + width > from - 8)) continue;
       rows[row].push([left, left + width]);
       palette.text(text, left, at, colour);
       return;
     }
   };
-  const weight = op => (op.bad ? 2 : op.refused ? 1 : 0);
-  for (const [op, x] of [...shown].sort((a, b) => weight(b[0]) - weight(a[0]))) {
-    palette.font(11, weight(op) ? 600 : 400);
+  for (const [op, x] of [...shown].sort((a, b) => rank(b[0]) - rank(a[0]))) {
+    palette.font(11, op.bad || op.refused ? 600 : 400);
     const colour = op.bad ? c.bad : op.refused ? c.ink : c['ink-3'];
     place(0, op.top, x, y - 17, colour);
     place(1, op.low, x, y + 18, colour);

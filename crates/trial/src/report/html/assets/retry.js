@@ -8,11 +8,10 @@ const STRIP_HEIGHT = 104;
 
 const FIGURES = [
   ['duration_ms', 'Duration', row => `${figure(row.duration_ms)} ms`],
-  ['successes', 'Sold', row => `${count(row.successes)} of ${count(row.of)}`],
-  ['not_served', 'Not served', row => count(row.not_served)],
-  ['avg_retries', 'Retries, mean', row => row.avg_retries.toFixed(1)],
+  ['successes', 'Sold', row => `${count(row.successes)} of ${count(row.of)}`, row => (row.not_served ? `${count(row.not_served)} not served` : null)],
+  ['avg_retries', 'Mean retries', row => row.avg_retries.toFixed(1)],
   ['sigma_ms', 'Fairness σ', row => `${figure(row.sigma_ms)} ms`],
-  ['lock_ops', 'Lock operations', row => count(row.lock_ops)],
+  ['lock_ops', 'Lock ops', row => count(row.lock_ops)],
   ['idle', 'Idle', row => (row.idle == null ? '–' : `${(row.idle * 100).toFixed(1)} %`)],
 ];
 // Where less is better and a word may say so.
@@ -24,7 +23,7 @@ export function mountRetry(retry) {
   const { rows } = retry;
   const span = Math.max(...rows.map(row => row.duration_ms)) * 1.04;
   const best = name => (rows.length > 1 ? Math.min(...rows.map(row => row[name])) : NaN);
-  const cell = ([name, label, text], row) => h('td', { class: 'num' }, h('span', { class: 'k' }, label), h('b', {}, text(row)), LESS.has(name) && row[name] === best(name) ? h('i', {}, 'lowest') : null);
+  const cell = ([name, label, text, note], row) => h('td', { class: 'num' }, h('span', { class: 'k' }, label), h('b', {}, text(row)), h('i', {}, LESS.has(name) && row[name] === best(name) ? 'lowest' : note?.(row)));
   const body = h('tbody');
   for (const row of rows) {
     const place = h('div', { class: 'chart' });
@@ -56,7 +55,7 @@ function strip(row, span, width) {
     const y = top + (at + 0.5) * thick;
     const until = turn.held_ms?.[0] ?? turn.answered_ms;
     parts.push(s('line', { x1: x(turn.asked_ms), x2: x(until), y1: y, y2: y, class: 'missed' }));
-    if (turn.held_ms) parts.push(s('rect', { x: x(turn.held_ms[0]), y: y - Math.min(thick, 6) / 2 + 0.25, width: Math.max(x(turn.held_ms[1]) - x(turn.held_ms[0]), 1.5), height: Math.max(Math.min(thick, 6) - 0.5, 1), class: 'got' }));
+    if (turn.held_ms) parts.push(s('rect', { x: x(turn.held_ms[0]), y: y - Math.min(thick, 6) / 2 + 0.25, width: Math.max(x(turn.held_ms[1]) - x(turn.held_ms[0]), 2.5), height: Math.max(Math.min(thick, 6) - 0.5, 1), class: 'got' }));
     else parts.push(s('path', { d: `M${x(until) - 2} ${y - 2}l4 4m0-4l-4 4`, class: 'gone' }));
   });
   const end = x(row.duration_ms);

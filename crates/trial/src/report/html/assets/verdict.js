@@ -1,7 +1,7 @@
 // What was decided over a run, and on what grounds. The page repeats the checks; it judges nothing.
 
 import { commandBox, glyph, h, verdictTag } from './dom.js';
-import { count, exactMoment } from './format.js';
+import { count, moment } from './format.js';
 import { isSurprise } from './matrix.js';
 
 const FINDINGS = { held: ['HELD', 'held'], violated: ['BROKEN', 'violated'], undecided: ['INCONCLUSIVE', 'undecided'], 'n/a': ['N/A', 'not claimed'] };
@@ -9,14 +9,14 @@ const FINDINGS = { held: ['HELD', 'held'], violated: ['BROKEN', 'violated'], und
 export function axes(run) {
   const expected = run.expected == null ? null : isSurprise(run) ? `no: ${run.expected} was expected` : 'yes';
   const pairs = [['Overlap of belief', run.belief], ['Damage', run.damage], ['As expected', expected], ['Exit code', `${run.exit_code} (${run.outcome})`]];
-  return h('dl', { class: 'axes' }, pairs.filter(([, value]) => value != null).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))));
+  return h('dl', { class: 'axes' }, pairs.filter(([, value]) => value != null).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', { class: value.length > 30 ? 'long' : null }, value))));
 }
 
 export function grounds(run) {
   const rows = [];
   const add = (name, ...lines) => lines.filter(Boolean).forEach((line, at) => rows.push(h('dt', {}, at ? '' : name), h('dd', {}, line)));
   add('measured', ...run.measured);
-  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${exactMoment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `: ${evidence.shows}`) : null]));
+  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `: ${evidence.shows}`) : null]));
   add('witness', ...run.witness);
   add('missing', run.missing);
   add('why', run.why);
