@@ -25,6 +25,8 @@ const NEEDS: &[Need] = &[
            used_for: "a client in another language that reads our SQLite file" },
     Need { program: "faketime", package: "faketime", optional: false,
            used_for: "a child process whose system time is set back" },
+    Need { program: "chromium", package: "chromium", optional: true,
+           used_for: "reports in a real browser" },
     Need { program: "bindfs", package: "bindfs", optional: true,
            used_for: "a file system through FUSE" },
     Need { program: "fusermount3", package: "fuse3", optional: true,

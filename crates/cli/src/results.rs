@@ -43,8 +43,7 @@ impl Results {
 
     /// Writes the text in place of what was there.
     pub(crate) fn fill_with(mut self, text: &str) -> Result<(), Fault> {
-        let written =
-            truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
+        let written = truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
         written.map_err(|error| {
             Fault::new(exit::WRITE_FAILED, "cannot write the results")
                 .at(place(self.flag, &self.path, &system_words(&error)))

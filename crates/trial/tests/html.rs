@@ -11,13 +11,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fencepost_trial::history::{Event, What};
-use fencepost_trial::protocol::Action;
+use fencepost_trial::history::Event;
 use fencepost_trial::report::html::{Page, render};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use fixtures::{FIXTURES, Fixture};
+use fixtures::{FIXTURES, Fixture, HOSTILE, hostile, long};
 
 fn keep(name: &str, page: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
@@ -52,7 +51,10 @@ fn every_fixture_is_on_the_page_with_its_verdict_and_its_events() {
         assert_eq!(run["id"], fixture.name.as_str());
         assert_eq!(run["outcome"], fixture.verdict.outcome.to_string());
         assert_eq!(run["because"], fixture.verdict.because.as_str());
-        assert_eq!(run["evidence"].as_array().unwrap().len(), fixture.verdict.evidence.len());
+        assert_eq!(
+            run["evidence"].as_array().unwrap().len(),
+            fixture.verdict.evidence.len()
+        );
         assert_eq!(unpacked(&data, run), fixture.events);
     }
     assert_eq!(data["columns"].as_array().unwrap().len(), 4);
@@ -66,7 +68,9 @@ fn unpacked(data: &Value, run: &Value) -> Vec<Event> {
     let rows = run["events"]["rows"].as_array().unwrap();
     let event = |(index, row): (usize, &Value)| {
         at_us += row[0].as_u64().unwrap();
-        let shape = data["shapes"][row[2].as_u64().unwrap() as usize].as_array().unwrap();
+        let shape = data["shapes"][row[2].as_u64().unwrap() as usize]
+            .as_array()
+            .unwrap();
         let word = |place: &Value| data["words"][place.as_u64().unwrap() as usize].clone();
         let mut event = serde_json::Map::from_iter([
             ("n".to_owned(), Value::from(index as u64 + 1)),
@@ -98,7 +102,10 @@ fn a_story_is_short_and_tells_every_proof() {
         assert!((5..=9).contains(&story.len()), "{name}: {story:#?}");
         for evidence in &fixture.verdict.evidence {
             let tells = |beat: &&Value| beat["event"] == evidence.event && beat["mark"] == "proof";
-            assert!(story.iter().any(|beat| tells(&beat)), "{name}: {evidence:?}");
+            assert!(
+                story.iter().any(|beat| tells(&beat)),
+                "{name}: {evidence:?}"
+            );
         }
         assert!(story.is_sorted_by_key(|beat| beat["event"].as_u64()));
     }
@@ -109,7 +116,10 @@ fn the_story_of_a_crash_reads_in_order() {
     let fixture = fixtures::load("naive.crash");
     let data = data(&render(&single(&fixture)));
     let beats = data["runs"][0]["story"].as_array().unwrap();
-    let texts: Vec<&str> = beats.iter().map(|beat| beat["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> = beats
+        .iter()
+        .map(|beat| beat["text"].as_str().unwrap())
+        .collect();
     assert_eq!(
         texts,
         [
@@ -125,27 +135,6 @@ fn the_story_of_a_crash_reads_in_order() {
     );
 }
 
-const HOSTILE: &str = "</script><img src=x onerror=alert(1)>{{data}}\u{2028}'\"&";
-
-/// A fixture in which everything that comes from outside is hostile.
-fn hostile() -> Fixture {
-    let mut fixture = fixtures::load("safe.ttl-edge");
-    for event in &mut fixture.events {
-        event.who = event.who.as_ref().map(|who| format!("{who}{HOSTILE}"));
-        match &mut event.what {
-            What::Acquire { key, .. } | What::Acquired { key, .. } | What::LeaseOver { key, .. } => *key = HOSTILE.into(),
-            _ => {}
-        }
-    }
-    fixture.header.strategy = HOSTILE.into();
-    fixture.header.scenario = HOSTILE.into();
-    fixture.header.store = HOSTILE.into();
-    fixture.verdict.because = HOSTILE.into();
-    fixture.verdict.why = Some(HOSTILE.into());
-    fixture.verdict.witness = vec![HOSTILE.into()];
-    fixture
-}
-
 #[test]
 fn nothing_from_outside_becomes_markup() {
     let fixture = hostile();
@@ -157,7 +146,10 @@ fn nothing_from_outside_becomes_markup() {
     assert!(!text.contains("<img"), "{:?}", text.find("<img"));
     assert_eq!(text.matches("</script>").count(), 2);
     assert_eq!(data(&text)["runs"][0]["because"], HOSTILE);
-    assert_eq!(unpacked(&data(&text), &data(&text)["runs"][0]), fixture.events);
+    assert_eq!(
+        unpacked(&data(&text), &data(&text)["runs"][0]),
+        fixture.events
+    );
 }
 
 #[test]
@@ -188,38 +180,19 @@ fn the_script_is_one_without_modules_and_without_a_name_twice() {
     let script = between(&text, r#"<script type="module">"#, "</script>");
     let mut names = HashSet::new();
     for line in script.lines() {
-        assert!(!line.starts_with("import") && !line.starts_with("export"), "{line}");
+        assert!(
+            !line.starts_with("import") && !line.starts_with("export"),
+            "{line}"
+        );
         for word in ["const ", "let ", "class ", "function ", "function* "] {
-            let Some(rest) = line.strip_prefix(word) else { continue };
+            let Some(rest) = line.strip_prefix(word) else {
+                continue;
+            };
             let name = rest.split([' ', '(', '=']).next().unwrap();
             assert!(names.insert(name.to_owned()), "{name} is defined twice");
         }
     }
     assert!(names.len() > 80, "{}", names.len());
-}
-
-/// So many holds, one after the other, by 50 processes: five events each.
-fn long(events: usize) -> Fixture {
-    let mut fixture = fixtures::load("safe.crash");
-    fixture.events.clear();
-    fixture.verdict.evidence.clear();
-    let key = || "product_A".to_owned();
-    for turn in 0..(events as u64 / 5) {
-        let (op, hold, fence) = (turn * 3, turn, Some(format!("{turn}.0")));
-        let steps = [
-            What::Acquire { op, key: key(), wait_ms: 1000 },
-            What::Acquired { op, key: key(), hold, fence: fence.clone(), contended: true },
-            What::Register { op: op + 1, hold, serial: turn, action: Action::Write, value: turn as i64 + 1, fence, highest: None, refused: false },
-            What::Release { op: op + 2, key: key(), hold },
-            What::Released { op: op + 2, key: key(), hold, outcome: fencepost_trial::protocol::ReleaseWord::Released },
-        ];
-        for what in steps {
-            let n = fixture.events.len() as u64 + 1;
-            let who = Some(format!("proc_{}", turn * 17 % 50));
-            fixture.events.push(Event { n, at_ns: n * 200_000, who, what });
-        }
-    }
-    fixture
 }
 
 #[test]
@@ -239,17 +212,31 @@ fn a_run_of_twenty_thousand_events_is_whole_and_a_longer_one_says_what_it_left_o
     keep("longer.html", &text);
     let data = data(&text);
     let events = &data["runs"][0]["events"];
-    assert_eq!((&events["total"], &events["whole"]), (&30_000.into(), &20_000.into()));
+    assert_eq!(
+        (&events["total"], &events["whole"]),
+        (&30_000.into(), &20_000.into())
+    );
     let named = events["named"].as_array().unwrap();
-    assert!(named.contains(&25_003.into()) && named.contains(&29_998.into()), "{named:?}");
-    assert_eq!(events["rows"].as_array().unwrap().len(), 20_000 + named.len());
+    assert!(
+        named.contains(&25_003.into()) && named.contains(&29_998.into()),
+        "{named:?}"
+    );
+    assert_eq!(
+        events["rows"].as_array().unwrap().len(),
+        20_000 + named.len()
+    );
 }
 
 #[test]
 fn a_page_of_many_long_runs_keeps_what_their_verdicts_rest_on() {
     let runs: Vec<Fixture> = (0..5).map(|_| long(20_000)).collect();
     let data = data(&render(&fixtures::page(&runs)));
-    let whole: Vec<&Value> = data["runs"].as_array().unwrap().iter().map(|run| &run["events"]["whole"]).collect();
+    let whole: Vec<&Value> = data["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["events"]["whole"])
+        .collect();
     assert_eq!(whole, [20_000, 20_000, 20_000, 0, 0]);
     assert!(!data["runs"][4]["story"].as_array().unwrap().is_empty());
 }

@@ -18,22 +18,42 @@ fn traced(name: &str) -> Vec<Value> {
 /// `track: name [from, to] how it ended`, in milliseconds.
 fn spans(events: &[Value]) -> Vec<String> {
     let track = |event: &Value| {
-        let name = events.iter().find(|e| e["name"] == "thread_name" && e["tid"] == event["tid"]);
+        let name = events
+            .iter()
+            .find(|e| e["name"] == "thread_name" && e["tid"] == event["tid"]);
         name.unwrap()["args"]["name"].as_str().unwrap().to_owned()
     };
     let mut spans: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
     spans.sort_by(|a, b| a["ts"].as_f64().partial_cmp(&b["ts"].as_f64()).unwrap());
     let line = |event: &&Value| {
-        let (from, long) = (event["ts"].as_f64().unwrap() / 1e3, event["dur"].as_f64().unwrap() / 1e3);
-        let (name, ended) = (event["name"].as_str().unwrap(), event["args"]["ended"].as_str().unwrap());
-        format!("{}: {name} [{from:.1}, {:.1}] {ended}", track(event), from + long)
+        let (from, long) = (
+            event["ts"].as_f64().unwrap() / 1e3,
+            event["dur"].as_f64().unwrap() / 1e3,
+        );
+        let (name, ended) = (
+            event["name"].as_str().unwrap(),
+            event["args"]["ended"].as_str().unwrap(),
+        );
+        format!(
+            "{}: {name} [{from:.1}, {:.1}] {ended}",
+            track(event),
+            from + long
+        )
     };
     spans.iter().map(line).collect()
 }
 
 fn instants(events: &[Value]) -> Vec<String> {
     let instants = events.iter().filter(|event| event["ph"] == "i");
-    instants.map(|event| format!("{:.1} {}", event["ts"].as_f64().unwrap() / 1e3, event["name"].as_str().unwrap())).collect()
+    instants
+        .map(|event| {
+            format!(
+                "{:.1} {}",
+                event["ts"].as_f64().unwrap() / 1e3,
+                event["name"].as_str().unwrap()
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -57,8 +77,16 @@ fn a_pause_is_a_span_and_what_happens_to_the_number_is_an_instant() {
     let events = traced("watchdog.pause");
     assert!(spans(&events).contains(&"A: stopped [508.4, 3008.4] continued".to_owned()));
     let instants = instants(&events);
-    for expected in ["8.6 op 1: reads 0", "2411.2 lease over by now", "2514.6 op 3: writes 1", "3009.4 declined"] {
-        assert!(instants.iter().any(|instant| instant == expected), "{expected}: {instants:#?}");
+    for expected in [
+        "8.6 op 1: reads 0",
+        "2411.2 lease over by now",
+        "2514.6 op 3: writes 1",
+        "3009.4 declined",
+    ] {
+        assert!(
+            instants.iter().any(|instant| instant == expected),
+            "{expected}: {instants:#?}"
+        );
     }
 }
 
@@ -71,7 +99,11 @@ fn spans_of_one_track_never_cross() {
             .filter(|event| event["ph"] == "X")
             .map(|event| {
                 let from = event["ts"].as_f64().unwrap();
-                (event["tid"].as_u64().unwrap(), from, from + event["dur"].as_f64().unwrap())
+                (
+                    event["tid"].as_u64().unwrap(),
+                    from,
+                    from + event["dur"].as_f64().unwrap(),
+                )
             })
             .collect();
         for a in &spans {

@@ -94,7 +94,12 @@ impl<'a> Tracer<'a> {
     }
 
     fn span(&mut self, open: Open, to_ns: u64, ended: &str) {
-        let Open { track, name, from_ns, mut args } = open;
+        let Open {
+            track,
+            name,
+            from_ns,
+            mut args,
+        } = open;
         args["ended"] = ended.into();
         self.out.push(json!({
             "ph": "X", "name": name, "cat": "fencepost", "pid": self.run, "tid": track,
@@ -118,11 +123,22 @@ impl<'a> Tracer<'a> {
                 let args = json!({ "event": event.n, "wait_ms": wait_ms });
                 self.begin_wait(*op, track, format!("waits for {key}"), event.at_ns, args);
             }
-            What::Acquired { op, key, hold, fence, contended } => {
+            What::Acquired {
+                op,
+                key,
+                hold,
+                fence,
+                contended,
+            } => {
                 self.end_wait(*op, event.at_ns, "granted");
                 let track = self.track(who, Some(key));
                 let args = json!({ "event": event.n, "fence": fence, "contended": contended });
-                let open = Open { track, name: format!("holds {key}"), from_ns: event.at_ns, args };
+                let open = Open {
+                    track,
+                    name: format!("holds {key}"),
+                    from_ns: event.at_ns,
+                    args,
+                };
                 self.holds.insert((who, *hold), open);
             }
             What::Refused { op, .. } => self.end_wait(*op, event.at_ns, "refused"),
@@ -153,7 +169,15 @@ impl<'a> Tracer<'a> {
     }
 
     fn begin_wait(&mut self, op: u64, track: usize, name: String, from_ns: u64, args: Value) {
-        self.waits.insert(op, Open { track, name, from_ns, args });
+        self.waits.insert(
+            op,
+            Open {
+                track,
+                name,
+                from_ns,
+                args,
+            },
+        );
     }
 
     fn end_wait(&mut self, op: u64, at_ns: u64, ended: &str) {
@@ -182,7 +206,12 @@ impl<'a> Tracer<'a> {
         let waited_ns = (purchase.waited_ms * 1e6).max(0.0) as u64;
         let worked_from = (open.from_ns + waited_ns).min(event.at_ns);
         let (track, from_ns) = (open.track, open.from_ns);
-        let part = |name: &str, from_ns| Open { track, name: name.into(), from_ns, args: json!({}) };
+        let part = |name: &str, from_ns| Open {
+            track,
+            name: name.into(),
+            from_ns,
+            args: json!({}),
+        };
         open.name = format!("buys: {outcome}");
         open.args = json!({ "event": event.n, "before": purchase.before, "after": purchase.after, "fence": purchase.fence });
         self.span(open, event.at_ns, "answered");
@@ -200,7 +229,12 @@ impl<'a> Tracer<'a> {
         let track = self.track(who, None);
         match fault {
             Fault::Stopped => {
-                let open = Open { track, name: "stopped".into(), from_ns: event.at_ns, args: json!({ "event": event.n }) };
+                let open = Open {
+                    track,
+                    name: "stopped".into(),
+                    from_ns: event.at_ns,
+                    args: json!({ "event": event.n }),
+                };
                 self.pauses.insert(who, open);
             }
             Fault::Continued => {
@@ -233,9 +267,18 @@ impl<'a> Tracer<'a> {
     }
 
     fn close(&mut self, at_ns: u64, ended: &str, which: impl Fn(&Open) -> bool) {
-        let waits = self.waits.extract_if(|_, open| which(open)).map(|(_, open)| open);
-        let holds = self.holds.extract_if(|_, open| which(open)).map(|(_, open)| open);
-        let pauses = self.pauses.extract_if(|_, open| which(open)).map(|(_, open)| open);
+        let waits = self
+            .waits
+            .extract_if(|_, open| which(open))
+            .map(|(_, open)| open);
+        let holds = self
+            .holds
+            .extract_if(|_, open| which(open))
+            .map(|(_, open)| open);
+        let pauses = self
+            .pauses
+            .extract_if(|_, open| which(open))
+            .map(|(_, open)| open);
         let mut closed: Vec<Open> = waits.chain(holds).chain(pauses).collect();
         closed.sort_by_key(|open| (open.from_ns, open.track));
         for open in closed {
@@ -248,8 +291,18 @@ fn words(what: &What) -> String {
     match what {
         What::StockSet { units } => format!("sets the stock to {units}"),
         What::StockRead { units } => format!("reads the stock: {units}"),
-        What::Register { serial, action, value, refused, .. } => {
-            let verb = if *action == Action::Read { "reads" } else { "writes" };
+        What::Register {
+            serial,
+            action,
+            value,
+            refused,
+            ..
+        } => {
+            let verb = if *action == Action::Read {
+                "reads"
+            } else {
+                "writes"
+            };
             let refused = if *refused { ", refused" } else { "" };
             format!("op {serial}: {verb} {value}{refused}")
         }

@@ -87,7 +87,11 @@ struct Proof<'a> {
 /// The whole page as JSON, fit to stand inside a script element.
 pub(super) fn data(page: &Page<'_>) -> String {
     let mut tables = Tables::default();
-    let runs: Vec<Run<'_>> = page.runs.iter().map(|run| Run::of(run, &mut tables)).collect();
+    let runs: Vec<Run<'_>> = page
+        .runs
+        .iter()
+        .map(|run| Run::of(run, &mut tables))
+        .collect();
     let data = Data {
         format: "fencepost/page/1",
         version: env!("CARGO_PKG_VERSION"),
@@ -110,17 +114,27 @@ pub(super) fn data(page: &Page<'_>) -> String {
 }
 
 fn stores(page: &Page<'_>) -> String {
-    let mut stores: Vec<&str> = page.runs.iter().map(|run| run.header.store.as_str()).collect();
+    let mut stores: Vec<&str> = page
+        .runs
+        .iter()
+        .map(|run| run.header.store.as_str())
+        .collect();
     stores.dedup();
     stores.join(", ")
 }
 
 /// The run that is shown first: the first that broke something, or else the first.
 fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
-    let surprise = |run: &&PageRun<'_>| run.expected.is_some_and(|expected| expected != run.verdict.outcome);
+    let surprise = |run: &&PageRun<'_>| {
+        run.expected
+            .is_some_and(|expected| expected != run.verdict.outcome)
+    };
     let broken = |run: &&PageRun<'_>| run.verdict.outcome == Outcome::Broken;
     let mut runs = page.runs.iter();
-    let found = runs.clone().find(surprise).or_else(|| runs.clone().find(broken));
+    let found = runs
+        .clone()
+        .find(surprise)
+        .or_else(|| runs.clone().find(broken));
     found.or_else(|| runs.next()).map(|run| run.id.as_str())
 }
 
@@ -221,7 +235,10 @@ fn told(axis: &Axis) -> Option<String> {
 }
 
 fn settings(run: &PageRun<'_>) -> String {
-    let pairs = run.settings.iter().map(|(label, value)| format!("{label} {value}"));
+    let pairs = run
+        .settings
+        .iter()
+        .map(|(label, value)| format!("{label} {value}"));
     pairs.collect::<Vec<_>>().join(", ")
 }
 
@@ -248,9 +265,18 @@ fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
         (None, false) => "not claimed".to_owned(),
     };
     vec![
-        ("keeps others out", yes(run.claims_exclusion(), "while its lease lasts")),
-        ("stays alive", yes(claims.keep_alive, "renews its lease while its holder lives")),
-        ("fences", yes(claims.fencing, "a growing number that the resource checks")),
+        (
+            "keeps others out",
+            yes(run.claims_exclusion(), "while its lease lasts"),
+        ),
+        (
+            "stays alive",
+            yes(claims.keep_alive, "renews its lease while its holder lives"),
+        ),
+        (
+            "fences",
+            yes(claims.fencing, "a growing number that the resource checks"),
+        ),
         ("is fair", yes(claims.fair, "waiters are served in order")),
         ("recovers", recovery),
     ]

@@ -62,7 +62,9 @@ pub fn render(page: &Page<'_>) -> String {
 
 /// Fills the template from its start to its end, so that nothing that was filled in is read again.
 fn fill(values: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(values.iter().map(|(_, value)| value.len()).sum::<usize>() + TEMPLATE.len());
+    let mut text = String::with_capacity(
+        values.iter().map(|(_, value)| value.len()).sum::<usize>() + TEMPLATE.len(),
+    );
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
@@ -76,7 +78,10 @@ fn fill(values: &[(&str, &str)]) -> String {
 
 fn title(page: &Page<'_>) -> String {
     match page.runs.as_slice() {
-        [run] => format!("{}: {}, {} · Fencepost", run.verdict.outcome, run.header.strategy, run.scenario),
+        [run] => format!(
+            "{}: {}, {} · Fencepost",
+            run.verdict.outcome, run.header.strategy, run.scenario
+        ),
         _ => format!("{} · Fencepost", page.title),
     }
 }
@@ -93,7 +98,10 @@ fn without_script(page: &Page<'_>) -> String {
         )
     };
     let rows: String = page.runs.iter().map(line).collect();
-    format!("<h1>{}</h1><table><caption>The verdicts. The drawings need the script that this page carries.</caption>{rows}</table>", escape(&page.title))
+    format!(
+        "<h1>{}</h1><table><caption>The verdicts. The drawings need the script that this page carries.</caption>{rows}</table>",
+        escape(&page.title)
+    )
 }
 
 fn style() -> String {

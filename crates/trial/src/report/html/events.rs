@@ -63,7 +63,9 @@ impl Tables {
             _ if room < EVENTS_PER_RUN_MAX => 0,
             _ => EVENTS_PER_RUN_MAX,
         };
-        let rest = events[whole..].iter().filter(|event| needed.contains(&event.n));
+        let rest = events[whole..]
+            .iter()
+            .filter(|event| needed.contains(&event.n));
         let rest: Vec<&Event> = rest.collect();
         let mut at_us = 0;
         let rows: Vec<Value> = events[..whole]
@@ -83,7 +85,10 @@ impl Tables {
     fn row(&mut self, event: &Event, at_us: &mut i64) -> Value {
         let now_us = i64::try_from(event.at_ns / 1000).unwrap_or(i64::MAX);
         let delta = now_us - std::mem::replace(at_us, now_us);
-        let who = event.who.as_deref().map_or(-1, |who| self.words.place(who) as i64);
+        let who = event
+            .who
+            .as_deref()
+            .map_or(-1, |who| self.words.place(who) as i64);
         // An event is made of numbers, texts and truths: nothing in it can fail to become JSON.
         let fields = serde_json::to_value(&event.what).unwrap_or_default();
         let mut fields = match fields {

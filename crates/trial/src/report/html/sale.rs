@@ -45,7 +45,11 @@ pub fn page_of_sales(runs: &[Judged]) -> Page<'_> {
     });
     let command = match (runs, sale) {
         ([only], _) => only.reproduce(),
-        (_, Some(sale)) => format!("fencepost oversell --all{} --seed {}", settings(sale), sale.seed),
+        (_, Some(sale)) => format!(
+            "fencepost oversell --all{} --seed {}",
+            settings(sale),
+            sale.seed
+        ),
         (_, None) => String::new(),
     };
     Page {

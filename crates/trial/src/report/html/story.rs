@@ -20,6 +20,9 @@ const WEIGHT_WORTH_TELLING: u32 = 20;
 /// A request that was answered sooner is not told as a wait.
 const NOTABLE_WAIT_NS: u64 = 10_000_000;
 
+/// Of so many, each can be told of by name.
+const FEW_PROCESSES: usize = 4;
+
 /// One event of a story.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Beat {
@@ -43,8 +46,13 @@ pub(super) enum Mark {
 
 /// The story of a run.
 pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
-    let evidence: HashMap<u64, &Evidence> = run.verdict.evidence.iter().map(|e| (e.event, e)).collect();
-    let names: HashSet<&str> = run.events.iter().filter_map(|event| event.who.as_deref()).collect();
+    let evidence: HashMap<u64, &Evidence> =
+        run.verdict.evidence.iter().map(|e| (e.event, e)).collect();
+    let names: HashSet<&str> = run
+        .events
+        .iter()
+        .filter_map(|event| event.who.as_deref())
+        .collect();
     let mut teller = Teller::of(run.events);
     let mut told: Vec<(u32, Beat)> = Vec::new();
     for event in run.events {
@@ -59,12 +67,23 @@ pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
         let event = event.n;
         told.push((weight, Beat { event, text, mark }));
     }
-    let mut by_weight: Vec<(u32, usize)> = told.iter().enumerate().map(|(at, (weight, _))| (*weight, at)).collect();
+    let mut by_weight: Vec<(u32, usize)> = told
+        .iter()
+        .enumerate()
+        .map(|(at, (weight, _))| (*weight, at))
+        .collect();
     by_weight.sort_by_key(|(weight, at)| (std::cmp::Reverse(*weight), *at));
-    let enough = by_weight.iter().take_while(|(weight, _)| *weight >= WEIGHT_WORTH_TELLING).count();
+    let enough = by_weight
+        .iter()
+        .take_while(|(weight, _)| *weight >= WEIGHT_WORTH_TELLING)
+        .count();
     by_weight.truncate(enough.clamp(BEATS_MIN, BEATS_MAX));
     let chosen: BTreeSet<usize> = by_weight.into_iter().map(|(_, at)| at).collect();
-    let told = told.into_iter().enumerate().filter(|(at, _)| chosen.contains(at)).map(|(_, told)| told);
+    let told = told
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| chosen.contains(at))
+        .map(|(_, told)| told);
     let mut story: Vec<Beat> = told.map(|(_, beat)| beat).collect();
     if run.verdict.outcome == Outcome::Held
         && let Some(last) = story.last_mut()
@@ -104,6 +123,7 @@ struct Teller<'a> {
     last_order: u64,
     firsts: HashMap<(&'static str, Option<&'a str>), usize>,
     keys: usize,
+    processes: usize,
 }
 
 impl<'a> Teller<'a> {
@@ -115,6 +135,7 @@ impl<'a> Teller<'a> {
             last_order: 0,
             firsts: HashMap::new(),
             keys: 0,
+            processes: 0,
         };
         let mut keys: Vec<&str> = Vec::new();
         for event in events {
@@ -133,11 +154,17 @@ impl<'a> Teller<'a> {
         keys.sort_unstable();
         keys.dedup();
         teller.keys = keys.len();
+        let names: HashSet<&str> = events
+            .iter()
+            .filter_map(|event| event.who.as_deref())
+            .collect();
+        teller.processes = names.len();
         teller
     }
 
-    /// How often this has been told of them before.
+    /// How often this has been told of them before; in a crowd, of anybody.
     fn times(&mut self, kind: &'static str, who: Option<&'a str>) -> usize {
+        let who = who.filter(|_| self.processes <= FEW_PROCESSES);
         let times = self.firsts.entry((kind, who)).or_default();
         *times += 1;
         *times - 1
@@ -148,18 +175,30 @@ impl<'a> Teller<'a> {
         let who = event.who.as_deref();
         let name = who.unwrap_or("the lab");
         let (weight, text) = match &event.what {
-            What::StockSet { units } => (70, format!("The lab sets the stock to {}", count(*units))),
+            What::StockSet { units } => {
+                (70, format!("The lab sets the stock to {}", count(*units)))
+            }
             What::Purchase { .. } if self.times("purchase", None) == 0 => {
                 let asked = plural(self.asked, "process is", "processes are");
                 (60, format!("{asked} asked to buy, {name} first"))
             }
             What::Purchased { .. } => self.answer(event, name)?,
             What::Failed { message, .. } => (55, format!("{name} fails: {message}")),
-            What::StockRead { units } => (90, format!("The lab reads the stock: {}", count(*units))),
-            What::GaveUp { why } => (90, format!("The lab stops waiting: {why}")),
-            What::StoreRead { key, taken, ttl_left_ms } => {
-                (80, format!("The lab looks at the store: {}", stored(key, *taken, *ttl_left_ms)))
+            What::StockRead { units } => {
+                (90, format!("The lab reads the stock: {}", count(*units)))
             }
+            What::GaveUp { why } => (90, format!("The lab stops waiting: {why}")),
+            What::StoreRead {
+                key,
+                taken,
+                ttl_left_ms,
+            } => (
+                80,
+                format!(
+                    "The lab looks at the store: {}",
+                    stored(key, *taken, *ttl_left_ms)
+                ),
+            ),
             What::Fault { fault } => (100, struck(name, *fault)),
             _ => self.of_lock(event, who)?,
         };
@@ -185,15 +224,28 @@ impl<'a> Teller<'a> {
                     }
                     _ => String::new(),
                 };
-                (weight, format!("{name} is told sold, order {}{read}", count(self.orders as i64)))
+                (
+                    weight,
+                    format!(
+                        "{name} is told sold, order {}{read}",
+                        count(self.orders as i64)
+                    ),
+                )
             }
             Answered::Busy => {
                 let weight = if self.times("busy", None) == 0 { 55 } else { 2 };
                 (weight, format!("{name} finds the lock taken and goes away"))
             }
             Answered::NoStock => {
-                let weight = if self.times("no stock", None) == 0 { 50 } else { 1 };
-                (weight, format!("{name} gets its turn and finds nothing left"))
+                let weight = if self.times("no stock", None) == 0 {
+                    50
+                } else {
+                    1
+                };
+                (
+                    weight,
+                    format!("{name} gets its turn and finds nothing left"),
+                )
             }
             Answered::Unknown => (40, format!("{name} cannot tell whether it bought")),
         };
@@ -202,37 +254,87 @@ impl<'a> Teller<'a> {
 
     fn of_lock(&mut self, event: &'a Event, who: Option<&'a str>) -> Option<(u32, String)> {
         let name = who.unwrap_or("the lab");
-        let lock = |key: &str, keys: usize| if keys > 1 { key.to_owned() } else { "the lock".to_owned() };
+        let lock = |key: &str, keys: usize| {
+            if keys > 1 {
+                key.to_owned()
+            } else {
+                "the lock".to_owned()
+            }
+        };
         let told = match &event.what {
             What::Acquire { op, key, .. } => {
-                let waits = self.answers.get(op).is_none_or(|at| at - event.at_ns > NOTABLE_WAIT_NS);
+                let waits = self
+                    .answers
+                    .get(op)
+                    .is_none_or(|at| at - event.at_ns > NOTABLE_WAIT_NS);
                 if !waits {
                     return None;
                 }
                 let weight = if self.times("waits", who) < 2 { 60 } else { 3 };
-                (weight, format!("{name} asks for {} and waits", lock(key, self.keys)))
+                (
+                    weight,
+                    format!("{name} asks for {} and waits", lock(key, self.keys)),
+                )
             }
             What::Acquired { key, fence, .. } => {
-                let weight = if self.times("granted", who) < 2 { 75 } else { 10 };
-                let fence = fence.as_deref().map_or(String::new(), |fence| format!(", with fence {fence}"));
-                (weight, format!("{name} is granted {}{fence}", lock(key, self.keys)))
+                let weight = if self.times("granted", who) < 2 {
+                    75
+                } else {
+                    10
+                };
+                let fence = fence
+                    .as_deref()
+                    .map_or(String::new(), |fence| format!(", with fence {fence}"));
+                (
+                    weight,
+                    format!("{name} is granted {}{fence}", lock(key, self.keys)),
+                )
             }
             What::Refused { key, .. } => {
-                let weight = if self.times("refused", who) == 0 { 58 } else { 4 };
-                (weight, format!("{name} is refused {}", lock(key, self.keys)))
+                let weight = if self.times("refused", who) == 0 {
+                    58
+                } else {
+                    4
+                };
+                (
+                    weight,
+                    format!("{name} is refused {}", lock(key, self.keys)),
+                )
             }
             What::LeaseOver { key, .. } => {
-                let of = if self.keys > 1 { format!(" of {key}") } else { String::new() };
-                (85, format!("{name}'s lease{of} is over by now; {name} does not know"))
+                let of = if self.keys > 1 {
+                    format!(" of {key}")
+                } else {
+                    String::new()
+                };
+                (
+                    85,
+                    format!("{name}'s lease{of} is over by now; {name} does not know"),
+                )
             }
             What::Register { .. } => register(&event.what, name)?,
-            What::Declined { .. } => (80, format!("{name} declines to go on: it knows that its lock is lost")),
-            What::Released { key, outcome: ReleaseWord::AlreadyLost, .. } => {
-                (57, format!("{name} releases {}, which is no longer its own", lock(key, self.keys)))
+            What::Declined { .. } => (
+                80,
+                format!("{name} declines to go on: it knows that its lock is lost"),
+            ),
+            What::Released {
+                key,
+                outcome: ReleaseWord::AlreadyLost,
+                ..
+            } => (
+                57,
+                format!(
+                    "{name} releases {}, which is no longer its own",
+                    lock(key, self.keys)
+                ),
+            ),
+            What::Released { key, .. } => {
+                (20, format!("{name} gives {} back", lock(key, self.keys)))
             }
-            What::Released { key, .. } => (20, format!("{name} gives {} back", lock(key, self.keys))),
             What::Lost { .. } => (82, format!("{name} learns that its lock is lost")),
-            What::Reached { step, of, what, .. } => (86, format!("{name} has done step {step} of {of}: {what}")),
+            What::Reached { step, of, what, .. } => {
+                (86, format!("{name} has done step {step} of {of}: {what}"))
+            }
             _ => return None,
         };
         Some(told)
@@ -240,13 +342,31 @@ impl<'a> Teller<'a> {
 }
 
 fn register(what: &What, name: &str) -> Option<(u32, String)> {
-    let What::Register { serial, action, value, fence, highest, refused, .. } = what else {
+    let What::Register {
+        serial,
+        action,
+        value,
+        fence,
+        highest,
+        refused,
+        ..
+    } = what
+    else {
         return None;
     };
     let told = match (action, refused, fence, highest) {
         (_, true, Some(fence), Some(highest)) => {
-            let verb = if *action == Action::Write { "write" } else { "read" };
-            (88, format!("{name}'s {verb} is refused: its fence {fence} is below {highest} (op {serial})"))
+            let verb = if *action == Action::Write {
+                "write"
+            } else {
+                "read"
+            };
+            (
+                88,
+                format!(
+                    "{name}'s {verb} is refused: its fence {fence} is below {highest} (op {serial})"
+                ),
+            )
         }
         (_, true, ..) => (88, format!("{name}'s step is refused (op {serial})")),
         (Action::Read, ..) => (56, format!("{name} reads {} (op {serial})", count(*value))),

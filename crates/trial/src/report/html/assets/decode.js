@@ -33,7 +33,8 @@ export function decode(text) {
     run.leftOut = packed.total - packed.rows.length;
     run.whole = packed.whole;
     run.check = name => run.checks.find(check => check.name === name)?.finding;
-    run.byNumber = n => run.events.find(event => event.n === n);
+    let numbers = null;
+    run.byNumber = n => (numbers ??= new Map(run.events.map(event => [event.n, event]))).get(n);
   }
   return data;
 }

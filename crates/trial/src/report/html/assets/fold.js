@@ -16,6 +16,7 @@ class Fold {
     this.waits = new Map();
     this.holds = new Map();
     this.leases = [];
+    this.openLeases = new Map();
     this.faults = [];
     this.ops = [];
     this.marks = new Map();
@@ -75,12 +76,13 @@ class Fold {
     if (this.run.ttl_us) {
       hold.lease = { type: 'lease', hold, t0: e.t, t1: null, expires: this.run.keep_alive ? null : e.t + this.run.ttl_us, key, by: e.who, fence: e.fence, event: e };
       this.leases.push(hold.lease);
+      this.openLeases.set(key, [hold.lease]);
     }
     return hold;
   }
 
   endLeaseOfOthers(key, t) {
-    for (const lease of this.leases) if (lease.key === key && lease.t1 == null) lease.t1 = Math.min(t, lease.expires ?? t);
+    for (const lease of this.openLeases.get(key) ?? []) if (lease.t1 == null) lease.t1 = Math.min(t, lease.expires ?? t);
   }
 
   on_refused(e) {
@@ -296,23 +298,33 @@ export function overlapsOf(holds, keys) {
   return overlaps;
 }
 
-// Two that wait for what the other believes it holds.
+// Two that wait for what the other believes it holds: a sweep that looks only at who waits and holds just then.
 export function cyclesOf(lanes) {
-  const all = lanes.flatMap(lane => lane.items);
-  const waits = all.filter(item => item.type === 'wait' && item.keyName != null);
-  const holds = all.filter(item => item.type === 'hold');
-  const blocks = (wait, hold) => hold.key === wait.key && hold.lane !== wait.lane && hold.t0 < wait.t1 && hold.t1 > wait.t0;
+  const ends = [];
+  for (const item of lanes.flatMap(lane => lane.items)) {
+    if (item.type === 'hold' || (item.type === 'wait' && item.keyName != null)) ends.push([item.t0, 1, item], [item.t1, 0, item]);
+  }
+  ends.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const holding = new Map();
+  const waiting = new Map();
   const cycles = [];
-  for (const a of waits) for (const b of waits) {
-    if (a.lane.index >= b.lane.index) continue;
-    const ha = holds.find(hold => hold.lane === a.lane && blocks(b, hold));
-    const hb = holds.find(hold => hold.lane === b.lane && blocks(a, hold));
-    if (!ha || !hb) continue;
-    const t0 = Math.max(a.t0, b.t0, ha.t0, hb.t0);
-    const t1 = Math.min(a.t1, b.t1, ha.t1, hb.t1);
-    if (t1 > t0) cycles.push({ type: 'cycle', t0, t1, lanes: [a.lane, b.lane] });
+  for (const [t, starts, item] of ends) {
+    const place = item.type === 'hold' ? holding : waiting;
+    const key = item.type === 'hold' ? item.key : item.lane;
+    if (!starts) place.get(key).delete(item);
+    else if (place.set(key, place.get(key) ?? new Set()).get(key).add(item) && item.type === 'wait') cycles.push(...closedBy(item, t, holding, waiting));
   }
   return cycles;
+}
+
+function* closedBy(wait, t0, holding, waiting) {
+  for (const theirs of holding.get(wait.key) ?? []) {
+    for (const other of waiting.get(theirs.lane) ?? []) {
+      const mine = [...(holding.get(other.key) ?? [])].find(hold => hold.lane === wait.lane);
+      if (theirs.lane === wait.lane || !mine) continue;
+      yield { type: 'cycle', t0, t1: Math.min(wait.t1, other.t1, mine.t1, theirs.t1), lanes: [theirs.lane, wait.lane] };
+    }
+  }
 }
 
 // How many are inside at once, as steps [t, n].

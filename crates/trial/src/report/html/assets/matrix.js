@@ -45,7 +45,7 @@ export class Matrix {
     for (const row of this.data.rows) {
       if (row.group !== group && row.group) rows.push(h('tr', { class: 'group' }, h('th', { scope: 'colgroup', colspan: this.data.columns.length + 1 }, row.group)));
       group = row.group;
-      rows.push(h('tr', {}, h('th', { scope: 'row' }, h('code', {}, row.name), h('small', {}, row.about)), this.data.columns.map(column => this.cell(row, column))));
+      rows.push(h('tr', {}, h('th', { scope: 'row' }, h('code', {}, row.name), h('small', { title: row.about }, row.about)), this.data.columns.map(column => this.cell(row, column))));
     }
     return rows;
   }
@@ -53,9 +53,9 @@ export class Matrix {
   cell(row, column) {
     const run = this.data.runs.find(one => one.strategy === row.name && one.scenario === column.name);
     if (!run) return h('td', {}, h('span', { class: 'cell none' }, verdictTag('N/A')));
-    const note = isSurprise(run) ? `≠ expected ${run.expected}` : believedOnly(run) ? 'overlap, no damage' : null;
-    const button = h('button', { class: 'cell', type: 'button', 'aria-pressed': 'false', 'aria-label': [`${row.name}, ${column.name}: ${run.outcome}`, note].filter(Boolean).join(', ') }, verdictTag(run.outcome, { note }));
-    if (note) button.append(h('span', { class: 'odd', 'aria-hidden': 'true' }, isSurprise(run) ? '≠' : '≈'));
+    const note = isSurprise(run) ? `≠ expected ${run.expected}` : believedOnly(run) ? 'two believed they held it, no damage' : null;
+    const button = h('button', { class: 'cell', type: 'button', 'aria-pressed': 'false', 'aria-label': [`${row.name}, ${column.name}: ${run.outcome}`, note].filter(Boolean).join(', '), title: note }, verdictTag(run.outcome, { note: isSurprise(run) ? note : null }));
+    if (note) button.append(h('span', { class: isSurprise(run) ? 'odd narrow' : 'odd', 'aria-hidden': 'true' }, isSurprise(run) ? '≠' : '≈'));
     button.addEventListener('click', () => this.onChoose(run));
     this.cells.set(run.id, button);
     return h('td', {}, button);

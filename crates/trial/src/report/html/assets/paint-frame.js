@@ -144,14 +144,20 @@ function registerName(palette, view, layout, model) {
   palette.horizontal(layout.bottom, 0, view.width);
 }
 
+const MANY_LEASES = 400;
+
 // What is left of the lease at most, as a ramp that falls to its end; one that is renewed stays high.
 export function paintLeases({ palette, view, layout, model }) {
   const { g, c } = palette;
   const height = 26;
+  let drawnTo = -1;
   for (const lease of model.leases) {
     if (!view.sees(lease)) continue;
     const y = layout.leaseRow(lease.key);
     const [from, to] = [view.x(lease.t0), Math.max(view.x(lease.t1), view.x(lease.t0) + 1)];
+    // Where many fall on one pixel, one stands for all.
+    if (model.leases.length > MANY_LEASES && to < drawnTo + 1) continue;
+    drawnTo = to;
     if (lease.forEver) {
       keyForEver(palette, view, from, to, y, height);
       continue;
