@@ -161,7 +161,7 @@ export class Lanes {
       this.view.show(event.t - room, event.t + room);
       this.focusEvent(event.n);
     }
-    this.proofButton.textContent = events.length > 1 ? `Proof: ${step === events.length ? 'all again' : `${step + 1} of ${events.length}`}` : 'Show the proof';
+    this.proofButton.textContent = step === events.length ? 'All of the proof' : `Next: proof ${step + 1} of ${events.length}`;
   }
 
   draw() {
