@@ -29,6 +29,7 @@ fn main() {
             "the_keyboard_reaches_everything",
             pages::the_keyboard_reaches_everything,
         ),
+        ("two_runs_share_one_axis", pages::two_runs_share_one_axis),
         (
             "a_narrow_screen_needs_no_sideways_scrolling",
             pages::a_narrow_screen_needs_no_sideways_scrolling,

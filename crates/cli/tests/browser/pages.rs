@@ -75,7 +75,7 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     assert_eq!(browser.text(".verdictline"), "BROKEN");
     assert!(
         browser
-            .text(".lanes-say")
+            .text("#lanes .lanes-say")
             .starts_with("10 processes, 22 events")
     );
     assert!(
@@ -128,7 +128,7 @@ pub(crate) fn what_a_page_should_not_do_is_noticed() {
 
 /// How many pixels of the lanes have the colour of proof: `--bad-fill` of the light theme.
 const RED: &str = "(() => {
-    const drawn = document.querySelector('.lanes-view canvas');
+    const drawn = document.querySelector('#lanes .lanes-view canvas');
     const { width, height } = drawn;
     const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
     copy.drawImage(drawn, 0, 0);
@@ -162,7 +162,7 @@ pub(crate) fn every_run_of_a_page_can_be_opened_and_red_means_broken() {
         let (strategy, _) = name.split_once('.').unwrap();
         browser.wait_for(&format!("document.querySelector('#h-r').textContent.startsWith('{strategy},') && location.hash.endsWith('{name}')"));
         browser.wait_for(&format!(
-            "document.querySelector('.lanes-say').textContent.endsWith({says:?})"
+            "document.querySelector('#lanes .lanes-say').textContent.endsWith({says:?})"
         ));
         browser.settle();
         let is_broken = browser.text("#run-v") == "BROKEN";
@@ -226,7 +226,7 @@ pub(crate) fn the_keyboard_reaches_everything() {
 
     tab_to(browser, "Swim-lanes of the run");
     let says = |browser: &mut Chromium, start: &str| {
-        let text = browser.text(".lanes-say");
+        let text = browser.text("#lanes .lanes-say");
         assert!(
             text.starts_with(start),
             "{text:?} does not start with {start:?}"
@@ -249,10 +249,10 @@ pub(crate) fn the_keyboard_reaches_everything() {
 
     browser.press("+");
     browser.settle();
-    assert!(!browser.text(".range").starts_with("whole run"));
+    assert!(!browser.text("#lanes .range").starts_with("whole run"));
     browser.press("0");
     browser.settle();
-    assert!(browser.text(".range").starts_with("whole run"));
+    assert!(browser.text("#lanes .range").starts_with("whole run"));
     browser.press("p");
     browser.press("p");
     says(browser, "A reads 0");
@@ -264,6 +264,34 @@ pub(crate) fn the_keyboard_reaches_everything() {
         "true"
     );
     says(browser, "A holds product_A");
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn two_runs_share_one_axis() {
+    let fixtures = fixtures::all();
+    let mut opened = open(&fixtures::page(&fixtures));
+    let browser = &mut opened.browser;
+    let choose = |browser: &mut Chromium, id: &str| {
+        browser.evaluate(&format!(
+            "compare.value = '{id}', compare.dispatchEvent(new Event('change'))"
+        ));
+        browser.settle();
+    };
+    assert_eq!(browser.text("#compare"), "nothing\nfenced: HELD");
+    choose(browser, "fenced.ttl-edge");
+    assert!(browser.text("#beside-s").starts_with("No damage"));
+    browser.evaluate("document.querySelector('#lanes .lanes-view').focus()");
+    browser.press("+");
+    browser.settle();
+    let first = browser.text("#lanes .range");
+    assert!(first.contains(" ms to "), "{first}");
+    assert_eq!(browser.text("#lanes-2 .range"), first);
+    browser.evaluate("document.querySelector('#lanes-2 .lanes-view').focus()");
+    browser.press("0");
+    browser.settle();
+    assert!(browser.text("#lanes .range").starts_with("whole run"));
+    choose(browser, "");
+    assert_eq!(browser.evaluate("beside.hidden"), true);
     assert_eq!(browser.troubles(), NOTHING);
 }
 
@@ -323,7 +351,7 @@ pub(crate) fn hostile_names_stay_text() {
 pub(crate) fn a_long_run_says_what_it_left_out() {
     let fixture = fixtures::long(30_000);
     let mut browser = open(&fixtures::page(std::slice::from_ref(&fixture))).browser;
-    let says = browser.text(".lanes-left");
+    let says = browser.text("#lanes .lanes-left");
     assert!(
         says.starts_with(
             "The first 20,000 of 30,000 events are drawn; 10,000 later ones are left out"

@@ -17,7 +17,7 @@ const STYLES: [&str; 3] = [
 ];
 /// In the order in which they need each other. Their `import` and `export` are for editors and tests; here they become one
 /// script, so no two may define the same name.
-const SCRIPTS: [&str; 21] = [
+const SCRIPTS: [&str; 22] = [
     include_str!("assets/dom.js"),
     include_str!("assets/format.js"),
     include_str!("assets/theme.js"),
@@ -35,6 +35,7 @@ const SCRIPTS: [&str; 21] = [
     include_str!("assets/legend.js"),
     include_str!("assets/story.js"),
     include_str!("assets/matrix.js"),
+    include_str!("assets/compare.js"),
     include_str!("assets/verdict.js"),
     include_str!("assets/charts.js"),
     include_str!("assets/retry.js"),

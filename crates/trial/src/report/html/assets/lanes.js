@@ -15,8 +15,10 @@ import { bindKeys, bindPointer } from './input.js';
 const HELP = 'Arrow keys move between marks and lanes. Plus and minus zoom, Shift with arrows pans, 0 shows the whole run, P shows the proof, Escape lets go. The same events are in the table below.';
 
 export class Lanes {
-  constructor(root, { onPick } = {}) {
+  constructor(root, { onPick, name = 'Swim-lanes of the run' } = {}) {
     this.root = root;
+    this.name = name;
+    this.linked = null;
     this.onPick = onPick;
     this.view = new View();
     this.pick = this.hover = this.cross = null;
@@ -45,11 +47,11 @@ export class Lanes {
     this.canvas = h('canvas', { 'aria-hidden': 'true' });
     this.tip = h('div', { class: 'tip', 'aria-hidden': 'true' });
     this.hint = h('div', { class: 'hint', 'aria-hidden': 'true' }, 'Click into the lanes, or hold Ctrl, to zoom with the wheel');
-    this.field = h('div', { class: 'lanes-view', tabindex: 0, role: 'application', 'aria-roledescription': 'timeline', 'aria-label': 'Swim-lanes of the run', 'aria-describedby': 'lanes-help' }, this.canvas, this.tip, this.hint);
+    this.field = h('div', { class: 'lanes-view', tabindex: 0, role: 'application', 'aria-roledescription': 'timeline', 'aria-label': this.name, 'aria-describedby': `${this.root.id}-help` }, this.canvas, this.tip, this.hint);
     this.live = h('div', { class: 'lanes-say', role: 'status', 'aria-live': 'polite' });
     this.left = h('p', { class: 'lanes-left', hidden: true });
     this.root.classList.add('lanes');
-    this.root.append(bar, h('div', { class: 'lanes-mini' }, this.mini), this.field, this.left, this.live, h('p', { class: 'sr', id: 'lanes-help' }, HELP));
+    this.root.append(bar, h('div', { class: 'lanes-mini' }, this.mini), this.field, this.left, this.live, h('p', { class: 'sr', id: `${this.root.id}-help` }, HELP));
   }
 
   show(run) {
@@ -88,6 +90,25 @@ export class Lanes {
     if (!model.holds.length) return null;
     const crowd = crowdOf(model.holds);
     return { ...crowd, word: 'holders at once', allowed: true, bad: model.broken && crowd.peak > 1 };
+  }
+
+  // Two pictures on one axis: wherever one goes, the other goes, too.
+  link(other) {
+    if (this.linked) this.linked.linked = null;
+    this.linked = other;
+    this.view.end = Math.max(this.model.end, other?.model.end ?? 0);
+    if (other) {
+      other.linked = this;
+      other.view.end = this.view.end;
+    }
+    this.overview.forget();
+    this.fit();
+  }
+
+  follow({ from, to }) {
+    if (from === this.view.from && to === this.view.to) return;
+    Object.assign(this.view, { from, to });
+    this.drawNow();
   }
 
   toggleOrder() {
@@ -194,6 +215,7 @@ export class Lanes {
     palette.vertical(view.left - 1, 0, layout.height);
     this.range.textContent = this.rangeWords();
     this.overview.draw(resolution);
+    this.linked?.follow(view);
     this.took = performance.now() - started;
   }
 

@@ -30,7 +30,7 @@ const MARKS = [
 
 const has = (model, type) => model.lanes.some(lane => lane.items.some(item => item.type === type));
 
-export function legend(model) {
+export function legend(models) {
   const entry = ([text, , parts]) => h('li', {}, s('svg', { viewBox: '0 0 28 14', 'aria-hidden': 'true' }, parts.map(([tag, attributes]) => s(tag, attributes))), text);
-  return h('ul', { class: 'legend', 'aria-label': 'Legend' }, MARKS.filter(([, shown]) => shown(model)).map(entry));
+  return h('ul', { class: 'legend', 'aria-label': 'Legend' }, MARKS.filter(([, shown]) => models.some(shown)).map(entry));
 }

@@ -9,7 +9,7 @@ import { again, ladder, Matrix } from './matrix.js';
 import { axes, checkTable, chips, claimTable, grounds, mountHead } from './verdict.js';
 import { chart, stockCaption, stockChart, stockOf } from './charts.js';
 import { mountRetry } from './retry.js';
-import { legend } from './legend.js';
+import { Comparison } from './compare.js';
 
 const data = decode($('#data').textContent);
 const single = data.runs.length === 1;
@@ -20,7 +20,7 @@ mountHead($('#head'), data);
 const lanes = new Lanes($('#lanes'), { onPick: item => story.mark(item) });
 const story = new Story($('#storylist'), lanes);
 const matrix = new Matrix(data, run => open(run, true));
-const legendPlace = $('#legend');
+const comparison = new Comparison(data, lanes);
 let drawStock = null;
 
 function open(run, moves) {
@@ -33,7 +33,7 @@ function open(run, moves) {
   $('#ladder').replaceChildren(...ladder(data, run, other => open(other, false)));
   $('#run-p').replaceChildren(...chips(run));
   lanes.show(run);
-  legendPlace.replaceChildren(legend(lanes.model));
+  comparison.offer(run);
   story.show(run);
   $('#story').hidden = !run.story.length;
   showStock(run);

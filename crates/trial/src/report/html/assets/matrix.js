@@ -81,9 +81,11 @@ function step(table, event) {
   }
 }
 
-// The same scenario with another strategy. Shown only for runs that were set alike.
+// The same scenario with another strategy; only runs that were set alike.
+export const peers = (data, run) => data.runs.filter(other => other.scenario === run.scenario && other.settings === run.settings);
+
 export function ladder(data, run, onChoose) {
-  const same = data.runs.filter(other => other.scenario === run.scenario && other.settings === run.settings);
+  const same = peers(data, run);
   if (same.length < 2) return [];
   const button = other => h('button', { type: 'button', 'aria-pressed': String(other === run), onclick: () => onChoose(other) }, verdictTag(other.outcome, { word: false }), other.strategy);
   return [h('span', {}, 'Same scenario, same settings'), ...same.map(button)];

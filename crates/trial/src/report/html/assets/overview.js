@@ -14,8 +14,8 @@ export class Overview {
   }
 
   scale() {
-    const { view, model } = this.lanes;
-    const [low, high] = [-model.end * 0.03, model.end * 1.05];
+    const { view } = this.lanes;
+    const [low, high] = [-view.end * 0.03, view.end * 1.05];
     const width = view.right - view.left;
     return {
       x: t => view.left + ((t - low) / (high - low)) * width,

@@ -2,7 +2,7 @@
 
 import { axisLabel, axisUnit, duration, niceStep } from './format.js';
 
-export function paintAxis({ palette, view, layout, model }) {
+export function paintAxis({ palette, view, layout }) {
   const { g, c } = palette;
   const room = view.right - view.left;
   const step = niceStep(view.span / (room / 92));
@@ -11,7 +11,7 @@ export function paintAxis({ palette, view, layout, model }) {
     palette.font(11);
     g.lineWidth = 1;
     g.strokeStyle = c.line;
-    for (let t = Math.ceil(Math.max(view.from, 0) / step) * step; t <= Math.min(view.to, model.end * 1.1 + step); t += step) {
+    for (let t = Math.ceil(Math.max(view.from, 0) / step) * step; t <= Math.min(view.to, view.end * 1.1 + step); t += step) {
       const x = view.x(t);
       palette.vertical(x, layout.axis, layout.height);
       const label = axisLabel(t, unit);
