@@ -9,6 +9,7 @@ use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
+use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
 
@@ -64,6 +65,8 @@ pub(crate) struct Oversell {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -117,6 +117,7 @@ Usage: fencepost oversell [OPTIONS]
   --wait MS           queue this long for the lock; 0 = one attempt   [default: 0]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+  --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {EVERY_COMMAND}"
     )
 }

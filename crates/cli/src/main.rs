@@ -4,6 +4,7 @@
 
 mod arguments;
 mod check;
+mod drawings;
 mod exit;
 mod fault;
 mod help;

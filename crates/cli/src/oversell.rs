@@ -8,12 +8,13 @@ use std::process::{Command, ExitCode};
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, grounds, json, table};
+use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
 use fencepost_trial::strategy::{self, Strategy};
 use fencepost_trial::verdict;
 
 use crate::arguments::{Lock, Oversell, random_seed};
+use crate::drawings::Drawings;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
@@ -38,14 +39,41 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         place: site.place.clone(),
         ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
+    one_file_each(&arguments)?;
+    let drawings = Drawings::open(&arguments.drawings)?;
     if arguments.all {
-        all(&arguments, &sale, interrupt)
+        all(&arguments, &sale, drawings, interrupt)
     } else {
-        one(&arguments, &sale, interrupt)
+        one(&arguments, &sale, drawings, interrupt)
     }
 }
 
-fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+/// Two results in one file would be none.
+fn one_file_each(arguments: &Oversell) -> Result<(), Fault> {
+    let files = [
+        ("--output", "FILE.json", &arguments.output),
+        ("--history", "FILE.jsonl", &arguments.history),
+        ("--report", "FILE.html", &arguments.drawings.report),
+        ("--trace", "TRACE.json", &arguments.drawings.trace),
+    ];
+    for (index, (flag, name, path)) in files.iter().enumerate() {
+        for (other, other_name, other_path) in &files[index + 1..] {
+            if path.is_some() && path == other_path {
+                let what = format!("{flag} and {other} name the same file");
+                let advice = format!("{flag} {name} {other} {other_name}");
+                return Err(Fault::new(exit::USAGE, what).try_this(advice));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(
+    arguments: &Oversell,
+    sale: &Sale,
+    drawings: Drawings,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
     let file = files.history()?;
@@ -72,11 +100,17 @@ fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
             grounds::text(&judged.verdict, quiet, ink)
         ));
     }
-    files.fill(&json::report(&judged), &judged.verdict, judged.events)?;
+    files.fill(&json::report(&judged), &judged.verdict, judged.events.len())?;
+    drawings.fill(&html::page_of_sales(std::slice::from_ref(&judged)))?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+fn all(
+    arguments: &Oversell,
+    sale: &Sale,
+    drawings: Drawings,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
     let output = arguments.output.as_deref();
     let output = output
         .map(|path| Results::open("--output", path))
@@ -113,6 +147,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     if let Some(output) = output {
         output.fill(&json::reports(&runs))?;
     }
+    drawings.fill(&html::page_of_sales(&runs))?;
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
 }
 
@@ -130,7 +165,7 @@ pub(crate) fn hold(
     Ok(Judged {
         sale: sale.clone(),
         header: history.header,
-        events: history.events.len(),
+        events: history.events,
         facts,
         verdict,
     })

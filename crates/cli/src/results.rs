@@ -38,9 +38,14 @@ impl Results {
         })
     }
 
-    /// Writes the report in place of what was there.
-    pub(crate) fn fill(mut self, document: &Value) -> Result<(), Fault> {
-        let written = truncate(&self.file).and_then(|()| writeln!(self.file, "{document:#}"));
+    /// Writes a JSON document in place of what was there.
+    pub(crate) fn fill(self, document: &Value) -> Result<(), Fault> {
+        self.fill_with(&format!("{document:#}\n"))
+    }
+
+    /// Writes the text in place of what was there.
+    pub(crate) fn fill_with(mut self, text: &str) -> Result<(), Fault> {
+        let written = truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
         written.map_err(|error| {
             Fault::new(exit::WRITE_FAILED, "cannot write the results")
                 .at(place(self.flag, &self.path, &system_words(&error)))

@@ -123,7 +123,7 @@ fn one(cell: &Cell, folder: Option<&Path>, interrupt: Interrupt) -> Result<Judge
         &at,
         &mut history,
         &judged.verdict,
-        judged.events,
+        judged.events.len(),
     )
     .map_err(Trouble::Files)?;
     report

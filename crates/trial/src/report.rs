@@ -1,20 +1,22 @@
-//! What people and programs get to see: terminal text and JSON.
+//! What people and programs get to see: terminal text, JSON, a page and a trace.
 
 pub mod checks;
 pub(crate) mod decision;
 pub mod grounds;
 pub mod holds;
+pub mod html;
 pub mod ink;
 pub mod json;
 pub mod lanes;
 pub mod numbers;
 pub mod race;
 pub mod table;
+pub mod trace;
 
 use crate::expectation;
 use crate::facts::Facts;
 use crate::ground::Place;
-use crate::history::Header;
+use crate::history::{Event, Header};
 use crate::sale::Sale;
 use crate::verdict::{Outcome, Verdict};
 
@@ -25,8 +27,8 @@ pub struct Judged {
     pub sale: Sale,
     /// What was set.
     pub header: Header,
-    /// How many events it rests on.
-    pub events: usize,
+    /// What was recorded.
+    pub events: Vec<Event>,
     /// What happened.
     pub facts: Facts,
     /// What was decided.

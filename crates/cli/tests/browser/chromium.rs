@@ -1,0 +1,306 @@
+//! A headless browser that is told what to do through a pair of pipes, and that keeps a list of everything a page should not do.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than this a browser is never silent, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[rustfmt::skip]
+const FLAGS: &[&str] = &[
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe", "about:blank",
+];
+
+/// Where the browser is, if it is installed.
+pub(crate) fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).flat_map(|folder| {
+        ["chromium", "chromium-browser", "google-chrome"].map(|name| folder.join(name))
+    });
+    files.find(|file| file.is_file())
+}
+
+/// A browser with one page.
+pub(crate) struct Chromium {
+    child: Child,
+    requests: File,
+    messages: Receiver<Value>,
+    last_id: u64,
+    session: Option<String>,
+    troubles: Vec<String>,
+    /// Its profile and its pipes; gone when it is.
+    _folder: TempDir,
+}
+
+impl Chromium {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (requests, answers) = (
+            folder.path().join("requests"),
+            folder.path().join("answers"),
+        );
+        for pipe in [&requests, &answers] {
+            mkfifo(pipe, Mode::S_IRWXU).unwrap();
+        }
+        // A named pipe that is opened in both directions waits for nobody.
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(path)
+                .unwrap()
+        };
+        let (to, from) = (open(&requests), open(&answers));
+        let profile = format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        );
+        let child = Command::new("sh")
+            .args([
+                "-c",
+                r#"requests=$0 answers=$1; shift; exec "$@" 3<"$requests" 4>"$answers""#,
+            ])
+            .args([&requests, &answers, &program().unwrap()])
+            .arg(profile)
+            .args(FLAGS)
+            .env("TMPDIR", folder.path())
+            .env("HOME", folder.path())
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut browser = Self {
+            child,
+            requests: to,
+            messages: listen(from),
+            last_id: 0,
+            session: None,
+            troubles: Vec::new(),
+            _folder: folder,
+        };
+        browser.attach();
+        browser
+    }
+
+    fn attach(&mut self) {
+        let target = self.ask("Target.createTarget", json!({ "url": "about:blank" }));
+        let target = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = self.ask("Target.attachToTarget", target);
+        self.session = Some(session["sessionId"].as_str().unwrap().to_owned());
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            self.ask(&format!("{domain}.enable"), json!({}));
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.try_to(method, params)
+            .unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_to(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut request = json!({ "id": id, "method": method, "params": params });
+        if let Some(session) = &self.session {
+            request["sessionId"] = session.as_str().into();
+        }
+        let mut text = request.to_string().into_bytes();
+        text.push(0);
+        self.requests.write_all(&text).unwrap();
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE);
+            let message = message.unwrap_or_else(|_| panic!("no answer to {method}"));
+            if message["id"] == id {
+                return match &message["error"] {
+                    Value::Null => Ok(message["result"].clone()),
+                    error => Err(error.clone()),
+                };
+            }
+            self.notice(&message);
+        }
+    }
+
+    /// Keeps what a page should not do: fail, complain, ask for anything.
+    fn notice(&mut self, message: &Value) {
+        let params = &message["params"];
+        let trouble = match message["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" => params["exceptionDetails"].to_string(),
+            "Runtime.consoleAPICalled" => params["args"].to_string(),
+            "Log.entryAdded" => params["entry"]["text"].to_string(),
+            "Network.requestWillBeSent" => {
+                let url = params["request"]["url"].as_str().unwrap_or_default();
+                if ["file:", "data:", "about:"]
+                    .iter()
+                    .any(|own| url.starts_with(own))
+                {
+                    return;
+                }
+                format!("asks for {url}")
+            }
+            _ => return,
+        };
+        self.troubles.push(trouble);
+    }
+
+    /// What went wrong since the last time this was asked.
+    pub(crate) fn troubles(&mut self) -> Vec<String> {
+        // An answer comes after everything that happened before the question.
+        self.evaluate("0");
+        std::mem::take(&mut self.troubles)
+    }
+
+    pub(crate) fn resize(&mut self, width: u32) {
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.ask("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    pub(crate) fn prefer(&mut self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }]);
+        self.ask(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": features }),
+        );
+    }
+
+    /// Opens a page and waits until it has drawn itself.
+    pub(crate) fn open(&mut self, file: &Path) {
+        let blank = self.ask("Page.navigate", json!({ "url": "about:blank" }));
+        assert!(blank["errorText"].is_null());
+        let url = format!("file://{}", file.canonicalize().unwrap().display());
+        let answer = self.ask("Page.navigate", json!({ "url": url }));
+        assert!(answer["errorText"].is_null(), "{answer}");
+        self.wait_for("document.documentElement?.dataset.ready === 'true'");
+    }
+
+    /// Opens a page that is not one of ours.
+    pub(crate) fn open_strange(&mut self, file: &Path) {
+        let url = format!("file://{}", file.canonicalize().unwrap().display());
+        self.ask("Page.navigate", json!({ "url": url }));
+        self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'");
+    }
+
+    pub(crate) fn wait_for(&mut self, condition: &str) {
+        let until = Instant::now() + PATIENCE;
+        let params = json!({ "expression": condition, "returnByValue": true });
+        // A page that is just being replaced cannot answer.
+        let is_so = |browser: &mut Self| {
+            browser
+                .try_to("Runtime.evaluate", params.clone())
+                .is_ok_and(|answer| answer["result"]["value"] == true)
+        };
+        while !is_so(self) {
+            assert!(
+                Instant::now() < until,
+                "waited in vain for {condition}; {:?}",
+                self.troubles
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let params =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.ask("Runtime.evaluate", params);
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
+        answer["result"]["value"].clone()
+    }
+
+    /// The text of the first element that a selector finds.
+    pub(crate) fn text(&mut self, selector: &str) -> String {
+        let text = self.evaluate(&format!(
+            "document.querySelector({selector:?})?.innerText ?? ''"
+        ));
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Presses a key as a person does: whoever has the focus gets it.
+    pub(crate) fn press(&mut self, key: &str) {
+        let text = match key {
+            "Enter" => "\r",
+            letter if letter.chars().count() == 1 => letter,
+            _ => "",
+        };
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "Escape" => 27,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            letter => u32::from(letter.to_ascii_uppercase().as_bytes()[0]),
+        };
+        let down = if text.is_empty() {
+            "rawKeyDown"
+        } else {
+            "keyDown"
+        };
+        for kind in [down, "keyUp"] {
+            let event =
+                json!({ "type": kind, "key": key, "text": text, "windowsVirtualKeyCode": code });
+            self.ask("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Waits until everything that was asked for has been drawn.
+    pub(crate) fn settle(&mut self) {
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))");
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        // The group is its own, so nobody else is hit. Its folder can go when nobody is left to write into it.
+        let group = Pid::from_raw(self.child.id().cast_signed());
+        let _ = killpg(group, Signal::SIGKILL);
+        let _ = self.child.wait();
+        let until = Instant::now() + Duration::from_secs(10);
+        while killpg(group, None).is_ok() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Messages end with a zero byte.
+fn listen(answers: File) -> Receiver<Value> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut answers = BufReader::new(answers);
+        loop {
+            let mut text = Vec::new();
+            match answers.read_until(0, &mut text) {
+                Ok(read) if read > 0 => text.pop(),
+                _ => return,
+            };
+            let Ok(message) = serde_json::from_slice(&text) else {
+                return;
+            };
+            if sender.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,60 @@
+//! Reports in a real browser: they draw themselves, complain about nothing, ask for nothing, and can be read with the keyboard.
+//!
+//! Without Chromium these tests are skipped, and counted so.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod chromium;
+#[path = "../../../trial/tests/fixtures/mod.rs"]
+mod fixtures;
+mod pages;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let tests: &[(&str, fn())] = &[
+        (
+            "a_report_of_the_program_draws_itself",
+            pages::a_report_of_the_program_draws_itself,
+        ),
+        (
+            "what_a_page_should_not_do_is_noticed",
+            pages::what_a_page_should_not_do_is_noticed,
+        ),
+        (
+            "every_run_of_a_page_can_be_opened_and_red_means_broken",
+            pages::every_run_of_a_page_can_be_opened_and_red_means_broken,
+        ),
+        (
+            "the_keyboard_reaches_everything",
+            pages::the_keyboard_reaches_everything,
+        ),
+        ("two_runs_share_one_axis", pages::two_runs_share_one_axis),
+        (
+            "a_narrow_screen_needs_no_sideways_scrolling",
+            pages::a_narrow_screen_needs_no_sideways_scrolling,
+        ),
+        (
+            "the_theme_follows_the_system_until_it_is_chosen",
+            pages::the_theme_follows_the_system_until_it_is_chosen,
+        ),
+        ("hostile_names_stay_text", pages::hostile_names_stay_text),
+        (
+            "a_long_run_says_what_it_left_out",
+            pages::a_long_run_says_what_it_left_out,
+        ),
+    ];
+    let is_missing = chromium::program().is_none();
+    let trial = |(name, test): &(&'static str, fn())| {
+        let test = *test;
+        Trial::test(*name, move || {
+            test();
+            Ok(())
+        })
+        .with_ignored_flag(is_missing)
+    };
+    let mut arguments = Arguments::from_args();
+    // Each is a browser of its own: two at a time are enough.
+    arguments.test_threads = arguments.test_threads.or(Some(2));
+    libtest_mimic::run(&arguments, tests.iter().map(trial).collect()).exit();
+}

@@ -1,0 +1,362 @@
+//! What is expected of a page.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fencepost_trial::report::html::{Page, render};
+use tempfile::TempDir;
+
+use crate::chromium::Chromium;
+use crate::fixtures::{self, FIXTURES, HOSTILE};
+
+struct Opened {
+    browser: Chromium,
+    _folder: TempDir,
+}
+
+fn write(page: &Page<'_>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    std::fs::write(&file, render(page)).unwrap();
+    (folder, file)
+}
+
+fn open(page: &Page<'_>) -> Opened {
+    let (folder, file) = write(page);
+    let mut browser = Chromium::start();
+    browser.prefer("light");
+    browser.resize(1440);
+    browser.open(&file);
+    Opened {
+        browser,
+        _folder: folder,
+    }
+}
+
+/// A report of a real race, by the real program.
+fn race(arguments: &str, file: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    command
+        .args(arguments.split_whitespace())
+        .arg("--report")
+        .arg(file);
+    command
+        .env_remove("FENCEPOST_STORE")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    assert!(
+        command
+            .status()
+            .unwrap()
+            .code()
+            .is_some_and(|code| code < 4)
+    );
+}
+
+const NOTHING: Vec<String> = Vec::new();
+
+pub(crate) fn a_report_of_the_program_draws_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser = Chromium::start();
+    let race_of = |name: &str, arguments: &str| {
+        let file = folder.path().join(name);
+        race(arguments, &file);
+        file
+    };
+    browser.open(&race_of(
+        "none.html",
+        "oversell --lock=none --concurrency=10 --delay=20000",
+    ));
+    assert!(
+        browser.text("h1").contains("orders for a stock of 1."),
+        "{}",
+        browser.text("h1")
+    );
+    assert_eq!(browser.text(".verdictline"), "BROKEN");
+    assert!(
+        browser
+            .text("#lanes .lanes-say")
+            .starts_with("10 processes, 22 events")
+    );
+    assert!(
+        browser
+            .evaluate("document.querySelector('#storylist').children.length")
+            .as_u64()
+            >= Some(5)
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelector('#matrix').hidden"),
+        true
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+
+    browser.open(&race_of("all.html", "oversell --all --concurrency=5"));
+    assert_eq!(
+        browser.evaluate("document.querySelector('#matrix').hidden"),
+        false
+    );
+    assert!(browser.text(".matrix").contains("safe"));
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+/// The other tests rest on this one: a list of troubles that is always empty would show nothing.
+pub(crate) fn what_a_page_should_not_do_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.html");
+    let mut browser = Chromium::start();
+    for (page, expected) in [
+        ("<script>throw new Error('ouch')</script>", "ouch"),
+        ("<script>console.log('chatter')</script>", "chatter"),
+        (
+            "<img src=\"http://127.0.0.1:9/x.png\">",
+            "asks for http://127.0.0.1:9/x.png",
+        ),
+        (
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\"><script>0</script>",
+            "Content Security Policy",
+        ),
+    ] {
+        std::fs::write(&file, page).unwrap();
+        browser.open_strange(&file);
+        let troubles = browser.troubles();
+        assert!(
+            troubles.iter().any(|trouble| trouble.contains(expected)),
+            "{expected}: {troubles:?}"
+        );
+    }
+}
+
+/// How many pixels of the lanes have the colour of proof: `--bad-fill` of the light theme.
+const RED: &str = "(() => {
+    const drawn = document.querySelector('#lanes .lanes-view canvas');
+    const { width, height } = drawn;
+    const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(drawn, 0, 0);
+    const pixels = copy.getImageData(0, 0, width, height).data;
+    let red = 0;
+    for (let at = 0; at < pixels.length; at += 4) if (pixels[at] === 210 && pixels[at + 1] === 48 && pixels[at + 2] === 58) red++;
+    return red;
+})()";
+
+pub(crate) fn every_run_of_a_page_can_be_opened_and_red_means_broken() {
+    let fixtures = fixtures::all();
+    let mut page = fixtures::page(&fixtures);
+    page.retry = Some(fixtures::retry());
+    let mut browser = open(&page).browser;
+    assert_eq!(browser.text("h1"), "6 of 6 as expected");
+    for (name, says) in [
+        ("naive.crash", "Never more than one holder."),
+        ("safe.crash", "Never more than one holder."),
+        ("safe.ttl-edge", "Up to 2 held one lock at the same time."),
+        ("safe.deadlock", "Up to 2 held one lock at the same time."),
+        (
+            "watchdog.pause",
+            "Up to 2 believed they held one lock at the same time; nothing was damaged.",
+        ),
+        (
+            "fenced.ttl-edge",
+            "Up to 2 believed they held one lock at the same time; nothing was damaged.",
+        ),
+    ] {
+        browser.evaluate(&format!("location.hash = 'run={name}'"));
+        let (strategy, _) = name.split_once('.').unwrap();
+        browser.wait_for(&format!("document.querySelector('#h-r').textContent.startsWith('{strategy},') && location.hash.endsWith('{name}')"));
+        browser.wait_for(&format!(
+            "document.querySelector('#lanes .lanes-say').textContent.endsWith({says:?})"
+        ));
+        browser.settle();
+        let is_broken = browser.text("#run-v") == "BROKEN";
+        let red = browser.evaluate(RED).as_u64().unwrap();
+        assert_eq!(red > 0, is_broken, "{name}: {red} red pixels");
+        let beats = browser.evaluate("document.querySelector('#storylist').children.length");
+        assert!(
+            (5..=9).contains(&beats.as_u64().unwrap()),
+            "{name}: {beats}"
+        );
+    }
+    let legend = browser.text("#legend");
+    assert!(
+        legend.contains("refused by its fence") && legend.contains("overlap of belief"),
+        "{legend}"
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('#retry tbody tr').length"),
+        4
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+fn focused(browser: &mut Chromium) -> String {
+    let label =
+        "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent";
+    browser
+        .evaluate(label)
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+pub(crate) fn the_keyboard_reaches_everything() {
+    let fixtures = fixtures::all();
+    let mut opened = open(&fixtures::page(&fixtures));
+    let browser = &mut opened.browser;
+    let tab_to = |browser: &mut Chromium, label: &str| {
+        for _ in 0..80 {
+            browser.press("Tab");
+            if focused(browser) == label {
+                return;
+            }
+        }
+        panic!("Tab never reaches {label:?}");
+    };
+    browser.press("Tab");
+    assert_eq!(focused(browser), "Skip to the verdict");
+    tab_to(browser, "naive, crash: STUCK");
+    for (key, then) in [
+        ("ArrowDown", "safe, crash: HELD"),
+        ("ArrowRight", "safe, ttl-edge: BROKEN"),
+        ("ArrowRight", "safe, deadlock: BROKEN"),
+        ("ArrowLeft", "safe, ttl-edge: BROKEN"),
+    ] {
+        browser.press(key);
+        assert_eq!(focused(browser), then);
+    }
+    browser.press("Enter");
+    assert_eq!(focused(browser), "safe, work beyond the lease");
+
+    tab_to(browser, "Swim-lanes of the run");
+    let says = |browser: &mut Chromium, start: &str| {
+        let text = browser.text("#lanes .lanes-say");
+        assert!(
+            text.starts_with(start),
+            "{text:?} does not start with {start:?}"
+        );
+    };
+    browser.press("ArrowRight");
+    says(browser, "A asks for product_A: from 0.500 ms");
+    browser.press("ArrowRight");
+    says(browser, "A holds product_A: from 8.600 ms, to 3,009.700 ms");
+    browser.press("ArrowDown");
+    says(browser, "B asks for product_A");
+    browser.press("ArrowDown");
+    says(browser, "A reads 0");
+    browser.press("ArrowUp");
+    browser.press("ArrowUp");
+    browser.press("ArrowUp");
+    says(browser, "Lease of A");
+    browser.press("Escape");
+    says(browser, "2 processes, 17 events");
+
+    browser.press("+");
+    browser.settle();
+    assert!(!browser.text("#lanes .range").starts_with("whole run"));
+    browser.press("0");
+    browser.settle();
+    assert!(browser.text("#lanes .range").starts_with("whole run"));
+    browser.press("p");
+    browser.press("p");
+    says(browser, "A reads 0");
+
+    browser.evaluate("document.querySelector('#storylist li:last-child button').focus()");
+    browser.press("Enter");
+    assert_eq!(
+        browser.evaluate("document.activeElement.getAttribute('aria-current')"),
+        "true"
+    );
+    says(browser, "A holds product_A");
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn two_runs_share_one_axis() {
+    let fixtures = fixtures::all();
+    let mut opened = open(&fixtures::page(&fixtures));
+    let browser = &mut opened.browser;
+    let choose = |browser: &mut Chromium, id: &str| {
+        browser.evaluate(&format!(
+            "compare.value = '{id}', compare.dispatchEvent(new Event('change'))"
+        ));
+        browser.settle();
+    };
+    assert_eq!(browser.text("#compare"), "nothing\nfenced: HELD");
+    choose(browser, "fenced.ttl-edge");
+    assert!(browser.text("#beside-s").starts_with("No damage"));
+    browser.evaluate("document.querySelector('#lanes .lanes-view').focus()");
+    browser.press("+");
+    browser.settle();
+    let first = browser.text("#lanes .range");
+    assert!(first.contains(" ms to "), "{first}");
+    assert_eq!(browser.text("#lanes-2 .range"), first);
+    browser.evaluate("document.querySelector('#lanes-2 .lanes-view').focus()");
+    browser.press("0");
+    browser.settle();
+    assert!(browser.text("#lanes .range").starts_with("whole run"));
+    choose(browser, "");
+    assert_eq!(browser.evaluate("beside.hidden"), true);
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn a_narrow_screen_needs_no_sideways_scrolling() {
+    let fixtures = fixtures::all();
+    let mut page = fixtures::page(&fixtures);
+    page.retry = Some(fixtures::retry());
+    let mut opened = open(&page);
+    let browser = &mut opened.browser;
+    for width in [390, 768, 1440] {
+        browser.resize(width);
+        for name in FIXTURES {
+            browser.evaluate(&format!("location.hash = 'run={name}'"));
+            browser.settle();
+            let needed = browser
+                .evaluate("document.documentElement.scrollWidth")
+                .as_u64()
+                .unwrap();
+            assert!(needed <= u64::from(width), "{name}: {needed} of {width}");
+        }
+    }
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn the_theme_follows_the_system_until_it_is_chosen() {
+    let fixtures = fixtures::all();
+    let mut opened = open(&fixtures::page(&fixtures));
+    let browser = &mut opened.browser;
+    let theme = |browser: &mut Chromium| browser.evaluate("document.documentElement.dataset.theme");
+    assert_eq!(theme(browser), "light");
+    browser.prefer("dark");
+    browser.wait_for("document.documentElement.dataset.theme === 'dark'");
+    browser.evaluate("document.querySelector('#theme').focus()");
+    browser.press("Enter");
+    assert_eq!(theme(browser), "light");
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn hostile_names_stay_text() {
+    let fixture = fixtures::hostile();
+    let mut page = fixtures::page(std::slice::from_ref(&fixture));
+    page.title = HOSTILE.into();
+    page.command = HOSTILE.into();
+    let mut browser = open(&page).browser;
+    assert_eq!(browser.evaluate("document.images.length"), 0);
+    assert_eq!(
+        browser.evaluate("document.querySelector('h1').textContent"),
+        HOSTILE
+    );
+    browser.evaluate("document.querySelector('#table').open = true");
+    browser.wait_for("document.querySelectorAll('.evtable tbody tr').length === 17");
+    assert!(browser.text(".evtable").contains("onerror=alert(1)"));
+    assert_eq!(browser.evaluate("document.images.length"), 0);
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn a_long_run_says_what_it_left_out() {
+    let fixture = fixtures::long(30_000);
+    let mut browser = open(&fixtures::page(std::slice::from_ref(&fixture))).browser;
+    let says = browser.text("#lanes .lanes-left");
+    assert!(
+        says.starts_with(
+            "The first 20,000 of 30,000 events are drawn; 10,000 later ones are left out"
+        ),
+        "{says}"
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+}

@@ -1,0 +1,95 @@
+//! Runs as one page of HTML that needs nothing else: no server, no network, no other file.
+//!
+//! A [`Page`] borrows what was recorded and judged; [`render`] turns it into text. The page only draws: its script lays the
+//! events out on a time axis, and every verdict in it was made by the checks. The script and the styles lie in `html/assets`,
+//! a file for each idea, and are joined when the page is written.
+
+use crate::history::{Event, Header};
+use crate::protocol::Claims;
+use crate::strategy::{self, Claim};
+use crate::verdict::{Outcome, Verdict};
+
+mod data;
+mod document;
+mod events;
+mod retry;
+mod sale;
+mod story;
+
+pub use document::render;
+pub use retry::{Retry, RetryRow, Turn};
+pub use sale::{about, page_of_sales, run_of_sale};
+
+/// What a page is about.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// What was done, such as `oversell: 10 processes, stock 1`.
+    pub title: String,
+    /// The command that does it again.
+    pub command: String,
+    /// When it was done, in UTC.
+    pub generated: String,
+    /// The random seed.
+    pub seed: u64,
+    /// What was tried, in the order of the strategies; with several, the page has a matrix.
+    pub runs: Vec<PageRun<'a>>,
+    /// Ways of waiting compared, if they were.
+    pub retry: Option<Retry>,
+}
+
+/// One trial on a page.
+#[derive(Debug)]
+pub struct PageRun<'a> {
+    /// What links call it, unique on the page: `safe.ttl-edge`.
+    pub id: String,
+    /// The heading of its column.
+    pub scenario: String,
+    /// What happens in the scenario, in a few words.
+    pub about: String,
+    /// The command that runs it again.
+    pub command: String,
+    /// What the committed table expects.
+    pub expected: Option<Outcome>,
+    /// What was set, as label and value; runs that are set alike can be compared.
+    pub settings: Vec<(&'static str, String)>,
+    /// What the lock promises.
+    pub claims: Claims,
+    /// What was set, as recorded.
+    pub header: &'a Header,
+    /// What was decided.
+    pub verdict: &'a Verdict,
+    /// What happened.
+    pub events: &'a [Event],
+}
+
+impl<'a> PageRun<'a> {
+    /// A run of which nothing else is known than its record and its verdict. The claims are those of the strategy, where it is one
+    /// of ours.
+    pub fn new(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
+        let claims = strategy::find(&header.strategy).map(|strategy| strategy.claims);
+        Self {
+            id: format!("{}.{}", header.strategy, header.scenario),
+            scenario: header.scenario.clone(),
+            about: String::new(),
+            command: String::new(),
+            expected: None,
+            settings: Vec::new(),
+            claims: claims.unwrap_or_default(),
+            header,
+            verdict,
+            events,
+        }
+    }
+
+    /// Whether many buy from one stock, and nobody is seen to hold a lock.
+    fn is_sale(&self) -> bool {
+        use crate::history::What;
+        self.events
+            .iter()
+            .any(|event| matches!(event.what, What::Purchase { .. } | What::StockSet { .. }))
+    }
+
+    fn claims_exclusion(&self) -> bool {
+        self.header.claim == Claim::Exclusion
+    }
+}

@@ -1,0 +1,101 @@
+// A mark in words: the tooltip, the live region and the table of events say the same.
+
+import { count, duration, exactMoment, plural, signed } from './format.js';
+
+const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
+const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };
+
+const rows = (...pairs) => pairs.filter(([, value]) => value != null && value !== '');
+
+function endOf(item) {
+  if (item.open) return `${exactMoment(item.t1)}, still open`;
+  return exactMoment(item.t1) + (item.end === 'killed' ? ', killed' : item.end === 'lost' ? ', told that it is lost' : '');
+}
+
+const DESCRIBERS = {
+  hold(item, model) {
+    const others = model.overlaps.filter(overlap => overlap.holders.includes(item)).flatMap(overlap => overlap.holders);
+    const names = [...new Set(others.filter(other => other !== item).map(other => other.lane.name))];
+    const isOver = item.over != null && item.over < item.t1;
+    return {
+      title: `${item.lane.name} holds ${item.keyName}`,
+      rows: rows(
+        ['from', exactMoment(item.t0)], ['to', endOf(item)], ['held at least', duration(item.t1 - item.t0)], ['fence', item.fence],
+        ['lease over by', isOver ? exactMoment(item.over) : null], ['believed on for', isOver ? duration(item.t1 - item.over) : null],
+        ['at the same time', names.length > 4 ? `${names.length} others` : names.join(', ') || 'nobody else'], ['release', RELEASES[item.answer]],
+      ),
+    };
+  },
+  wait(item) {
+    const ended = item.refused ? (item.sale ? 'the lock was taken' : 'refused') : item.open ? 'still waiting' : item.end === 'killed' ? 'killed; outcome unknown' : 'granted';
+    return {
+      title: `${item.lane.name} ${item.sale ? 'waits for its turn' : `asks for ${item.keyName}`}`,
+      rows: rows(['from', exactMoment(item.t0)], ['to', exactMoment(item.t1)], ['for', duration(item.t1 - item.t0)], ['then', ended], ['why', item.answer?.message]),
+    };
+  },
+  work(item) {
+    const e = item.event;
+    return {
+      title: `${item.lane.name}: ${OUTCOMES[item.outcome]}`,
+      rows: rows(
+        ['asked', exactMoment(item.asked)], ['answered', exactMoment(item.t1)], ['waited', item.t0 > item.asked ? duration(item.t0 - item.asked) : null],
+        ['at work', duration(item.t1 - item.t0)], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)],
+        ['order', item.order ? `${item.order}${item.beyond ? ', beyond the stock' : ''}` : null],
+        ['same number as', item.twin], ['fence', e.fence], ['why', e.message],
+      ),
+    };
+  },
+  lease(item) {
+    if (item.forEver) return { title: 'A key that never expires', rows: rows(['since', exactMoment(item.t0)], ['seen', exactMoment(item.t1)], ['made by', item.by], ['expiry', 'none']) };
+    const end = item.isOver ? 'over by now' : item.expires == null ? 'renewed until here' : item.open ? 'still there' : 'ended or given back';
+    return {
+      title: `Lease of ${item.by}`,
+      rows: rows(['from', exactMoment(item.t0)], ['until', `${exactMoment(item.t1)}, ${end}`], ['TTL ends at most', item.expires == null ? null : exactMoment(item.expires)], ['fence', item.fence]),
+    };
+  },
+  op(item) {
+    const e = item.event;
+    if (e.kind === 'stock_read') return { title: `The lab reads the stock: ${signed(e.units)}`, rows: rows(['at', exactMoment(item.t0)]) };
+    if (e.kind === 'store_read') return { title: 'The lab looks at the store', rows: rows(['at', exactMoment(item.t0)], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
+    if (e.kind === 'declined') return { title: `${e.who} declines the step: it knows that its lock is lost`, rows: rows(['at', exactMoment(item.t0)]) };
+    if (item.answer) return { title: `${e.who} is told: ${OUTCOMES[e.outcome] ?? e.outcome}`, rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
+    const verb = e.action === 'write' ? 'writes' : 'reads';
+    return {
+      title: `${e.who} ${verb} ${e.value}${e.refused ? ': refused' : ''}`,
+      rows: rows(['at', exactMoment(item.t0)], ['operation', `op ${e.serial}`], ['fence', e.fence ?? 'none'], ['highest seen', e.highest], ['effect', item.bad && item.overwrites ? 'an earlier update is gone' : e.refused ? 'nothing changed' : null]),
+    };
+  },
+  fault(item) {
+    const title = item.word === 'SIGKILL' ? `${item.lane?.name} is killed` : `${item.lane?.name} is stopped`;
+    return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', item.word], ['seen', item.word === 'SIGKILL' ? 'its death by this signal' : 'its state in the process table']) };
+  },
+  pause: item => DESCRIBERS.fault(item.band),
+  kill: item => ({ title: `${item.lane.name} is killed`, rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),
+  step: item => ({ title: `${item.lane.name} has done step ${item.event.step} of ${item.event.of}`, rows: rows(['at', exactMoment(item.t0)], ['step', item.event.what]) }),
+  note: item => ({ title: 'The lab stops waiting', rows: rows(['at', exactMoment(item.t0)], ['why', item.event.why]) }),
+};
+
+export const describe = (item, model) => DESCRIBERS[item.type]?.(item, model) ?? null;
+
+export const spoken = ({ title, rows: pairs }) => `${title}: ${pairs.map(pair => pair.join(' ')).join(', ')}.`;
+
+export function summary(model) {
+  const { run } = model;
+  if (!run.total) return 'Nothing was recorded.';
+  const size = `${plural(model.lanes.length, 'process', 'processes')}, ${plural(run.total, 'event', 'events')}, ${duration(model.end)}. `;
+  if (model.isSale) {
+    const of = outcome => model.ops.filter(op => op.answer && op.event.outcome === outcome).length;
+    const met = model.ops.filter(op => op.answer && op.event.contended).length;
+    const locked = run.claims_exclusion ? ` ${count(met)} met the lock taken.` : '';
+    return `${size}${count(of('sold'))} sold, ${count(of('no_stock'))} found no stock, ${count(of('busy'))} turned away.${locked} Bars end when the answer arrives, so they are longer than the work.`;
+  }
+  const most = Math.max(1, ...model.overlaps.map(overlap => overlap.holders.length));
+  if (most > 1) return `${size}Up to ${most} ${model.broken ? 'held' : 'believed they held'} one lock at the same time${model.broken ? '.' : '; nothing was damaged.'}`;
+  return `${size}Never more than one holder.`;
+}
+
+// The rest of an event for the table: whatever it carries, in its own words.
+export function detail(event) {
+  const skip = new Set(['kind', 'n', 't', 'who']);
+  return Object.entries(event).filter(([name, value]) => !skip.has(name) && value !== false).map(([name, value]) => `${name.replaceAll('_', ' ')} ${value === true ? 'yes' : value}`).join(', ');
+}

@@ -1,0 +1,94 @@
+// Every strategy against every scenario. A cell is a button; arrow keys go from cell to cell.
+
+import { $, commandBox, h, verdictTag } from './dom.js';
+import { count } from './format.js';
+
+const MEANINGS = [
+  ['HELD', 'no violation, and the danger was seen to arise'],
+  ['BROKEN', 'a promise was broken, with proof'],
+  ['STUCK', 'nobody could get on any more'],
+  ['INCONCLUSIVE', 'nothing broke, and nothing was tested'],
+  ['N/A', 'does not apply'],
+];
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+
+export const isSurprise = run => run.expected != null && run.expected !== run.outcome;
+export const believedOnly = run => run.outcome === 'HELD' && run.overlap;
+
+export class Matrix {
+  constructor(data, onChoose) {
+    this.data = data;
+    this.onChoose = onChoose;
+    this.cells = new Map();
+  }
+
+  mount() {
+    const { runs } = this.data;
+    const tried = runs.length;
+    const surprises = runs.filter(isSurprise).length;
+    const rest = surprises ? `; ${count(surprises)} did not (marked ≠)` : '';
+    $('#matrix-sum').textContent = `${count(tried)} trials. ${count(tried - surprises)} came out as expected${rest}. Choose a cell to see its run.`;
+    const table = h('table', { class: 'matrix' },
+      h('caption', { class: 'sr' }, 'The verdict of each strategy in each scenario'),
+      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, h('span', { class: 'sr' }, 'Strategy')), this.data.columns.map(column => h('th', { scope: 'col' }, h('span', {}, column.name), h('small', {}, column.about))))),
+      h('tbody', {}, this.body()));
+    table.addEventListener('keydown', event => step(table, event));
+    $('#matrix-table').append(table);
+    $('#vkey').append(...MEANINGS.filter(([outcome]) => outcome === 'N/A' || runs.some(run => run.outcome === outcome)).map(([outcome, text]) => h('li', {}, verdictTag(outcome), text)));
+    if (runs.some(believedOnly)) $('#vkey').append(h('li', {}, h('b', {}, '≈'), 'two believed they held it; no damage'));
+    if (surprises) $('#vkey').append(h('li', {}, h('b', {}, '≠'), 'not as expected'));
+  }
+
+  body() {
+    const rows = [];
+    let group = null;
+    for (const row of this.data.rows) {
+      if (row.group !== group && row.group) rows.push(h('tr', { class: 'group' }, h('th', { scope: 'colgroup', colspan: this.data.columns.length + 1 }, row.group)));
+      group = row.group;
+      rows.push(h('tr', {}, h('th', { scope: 'row' }, h('code', {}, row.name), h('small', { title: row.about }, row.about)), this.data.columns.map(column => this.cell(row, column))));
+    }
+    return rows;
+  }
+
+  cell(row, column) {
+    const run = this.data.runs.find(one => one.strategy === row.name && one.scenario === column.name);
+    if (!run) return h('td', {}, h('span', { class: 'cell none' }, verdictTag('N/A')));
+    const note = isSurprise(run) ? `≠ expected ${run.expected}` : believedOnly(run) ? 'two believed they held it, no damage' : null;
+    const button = h('button', { class: 'cell', type: 'button', 'aria-pressed': 'false', 'aria-label': [`${row.name}, ${column.name}: ${run.outcome}`, note].filter(Boolean).join(', '), title: note }, verdictTag(run.outcome, { note: isSurprise(run) ? note : null }));
+    if (note) button.append(h('span', { class: isSurprise(run) ? 'odd narrow' : 'odd', 'aria-hidden': 'true' }, isSurprise(run) ? '≠' : '≈'));
+    button.addEventListener('click', () => this.onChoose(run));
+    this.cells.set(run.id, button);
+    return h('td', {}, button);
+  }
+
+  mark(run) {
+    for (const [id, button] of this.cells) button.setAttribute('aria-pressed', String(id === run.id));
+  }
+}
+
+function step(table, event) {
+  const direction = STEPS[event.key];
+  const cell = event.target.closest('td');
+  if (!direction || !cell) return;
+  event.preventDefault();
+  let [row, column] = [cell.parentNode.rowIndex, cell.cellIndex];
+  for (;;) {
+    row += direction[0];
+    column += direction[1];
+    if (row < 1 || row >= table.rows.length || column < 1 || column > table.rows[0].cells.length) return;
+    const button = table.rows[row].cells[column]?.querySelector('button');
+    if (button) return button.focus();
+  }
+}
+
+// The same scenario with another strategy; only runs that were set alike.
+export const peers = (data, run) => data.runs.filter(other => other.scenario === run.scenario && other.settings === run.settings);
+
+export function ladder(data, run, onChoose) {
+  const same = peers(data, run);
+  if (same.length < 2) return [];
+  const button = other => h('button', { type: 'button', 'aria-pressed': String(other === run), onclick: () => onChoose(other) }, verdictTag(other.outcome, { word: false }), other.strategy);
+  return [h('span', {}, 'Same scenario, same settings'), ...same.map(button)];
+}
+
+export const again = run => [h('div', { class: 'label' }, 'Run it again'), commandBox(run.command)];

@@ -1,0 +1,283 @@
+//! The data of a page: one JSON document.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::events::{Packed, Tables};
+use super::story::{Beat, story};
+use super::{Page, PageRun, Retry};
+use crate::strategy;
+use crate::verdict::{Axis, Evidence, Outcome, Verdict};
+
+#[derive(Serialize)]
+struct Data<'a> {
+    format: &'static str,
+    version: &'static str,
+    title: &'a str,
+    command: &'a str,
+    generated: String,
+    seed: u64,
+    store: String,
+    lead: Option<&'a str>,
+    rows: Vec<Row<'a>>,
+    columns: Vec<Column<'a>>,
+    runs: Vec<Run<'a>>,
+    retry: Option<&'a Retry>,
+    words: Vec<String>,
+    shapes: Vec<Value>,
+}
+
+#[derive(Serialize, PartialEq)]
+struct Row<'a> {
+    name: &'a str,
+    about: &'static str,
+    group: &'static str,
+}
+
+#[derive(Serialize, PartialEq)]
+struct Column<'a> {
+    name: &'a str,
+    about: &'a str,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    id: &'a str,
+    scenario: &'a str,
+    about: &'a str,
+    strategy: &'a str,
+    command: &'a str,
+    kind: &'static str,
+    settings: String,
+    facts: &'a [(&'static str, String)],
+    claims: Vec<(&'static str, String)>,
+    claims_exclusion: bool,
+    ttl_us: u64,
+    keep_alive: bool,
+    fencing: bool,
+    expected: Option<Outcome>,
+    outcome: Outcome,
+    exit_code: u8,
+    because: &'a str,
+    overlap: bool,
+    belief: Option<String>,
+    damage: Option<String>,
+    measured: &'a [String],
+    evidence: Vec<Proof<'a>>,
+    witness: &'a [String],
+    missing: Option<&'static str>,
+    why: Option<&'a str>,
+    limits: Option<&'a str>,
+    notes: &'a [String],
+    checks: Vec<Value>,
+    story: Vec<Beat>,
+    events: Packed,
+}
+
+#[derive(Serialize)]
+struct Proof<'a> {
+    event: u64,
+    at_us: u64,
+    text: &'a str,
+    shows: &'a str,
+}
+
+/// The whole page as JSON, fit to stand inside a script element.
+pub(super) fn data(page: &Page<'_>) -> String {
+    let mut tables = Tables::default();
+    let runs: Vec<Run<'_>> = page
+        .runs
+        .iter()
+        .map(|run| Run::of(run, &mut tables))
+        .collect();
+    let data = Data {
+        format: "fencepost/page/1",
+        version: env!("CARGO_PKG_VERSION"),
+        title: &page.title,
+        command: &page.command,
+        generated: page.generated.replace('T', " ").replace("+00:00", " UTC"),
+        seed: page.seed,
+        store: stores(page),
+        lead: lead(page),
+        rows: rows(page),
+        columns: columns(page),
+        runs,
+        retry: page.retry.as_ref(),
+        words: tables.words().to_vec(),
+        shapes: tables.shapes(),
+    };
+    // A script element ends at «</script», wherever it stands: no data may contain a «<».
+    let text = serde_json::to_string(&data).unwrap_or_default();
+    text.replace('<', "\\u003c")
+}
+
+fn stores(page: &Page<'_>) -> String {
+    let mut stores: Vec<&str> = page
+        .runs
+        .iter()
+        .map(|run| run.header.store.as_str())
+        .collect();
+    stores.dedup();
+    stores.join(", ")
+}
+
+/// The run that is shown first: the first that broke something, or else the first.
+fn lead<'a>(page: &'a Page<'_>) -> Option<&'a str> {
+    let surprise = |run: &&PageRun<'_>| {
+        run.expected
+            .is_some_and(|expected| expected != run.verdict.outcome)
+    };
+    let broken = |run: &&PageRun<'_>| run.verdict.outcome == Outcome::Broken;
+    let mut runs = page.runs.iter();
+    let found = runs
+        .clone()
+        .find(surprise)
+        .or_else(|| runs.clone().find(broken));
+    found.or_else(|| runs.next()).map(|run| run.id.as_str())
+}
+
+fn rows<'a>(page: &'a Page<'_>) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for run in &page.runs {
+        let ours = strategy::find(&run.header.strategy);
+        let row = Row {
+            name: &run.header.strategy,
+            about: ours.map_or("", |strategy| strategy.summary),
+            group: ours.map_or("", |strategy| strategy.group.heading()),
+        };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn columns<'a>(page: &'a Page<'_>) -> Vec<Column<'a>> {
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    for run in &page.runs {
+        if columns.iter().all(|column| column.name != run.scenario) {
+            columns.push(Column {
+                name: &run.scenario,
+                about: &run.about,
+            });
+        }
+    }
+    columns
+}
+
+impl<'a> Run<'a> {
+    fn of(run: &'a PageRun<'_>, tables: &mut Tables) -> Self {
+        let Verdict {
+            outcome, evidence, ..
+        } = run.verdict;
+        let verdict = run.verdict;
+        let story = story(run);
+        let needed: BTreeSet<u64> = evidence
+            .iter()
+            .map(|evidence| evidence.event)
+            .chain(story.iter().map(|beat| beat.event))
+            .collect();
+        Self {
+            id: &run.id,
+            scenario: &run.scenario,
+            about: &run.about,
+            strategy: &run.header.strategy,
+            command: &run.command,
+            kind: if run.is_sale() { "sale" } else { "holds" },
+            settings: settings(run),
+            facts: &run.settings,
+            claims: claims(run),
+            claims_exclusion: run.claims_exclusion(),
+            ttl_us: run.header.ttl_ms.saturating_mul(1000),
+            keep_alive: run.claims.keep_alive,
+            fencing: run.claims.fencing,
+            expected: run.expected,
+            outcome: *outcome,
+            exit_code: outcome.exit_code(),
+            because: &verdict.because,
+            overlap: !["n/a", "none"].contains(&verdict.belief.code.as_str()),
+            belief: told(&verdict.belief),
+            damage: told(&verdict.damage),
+            measured: &verdict.measured,
+            evidence: evidence.iter().map(Proof::of).collect(),
+            witness: &verdict.witness,
+            missing: verdict.missing.as_ref().map(|missing| missing.advice),
+            why: verdict.why.as_deref(),
+            limits: verdict.limits.as_deref(),
+            notes: &verdict.notes,
+            checks: checks(verdict),
+            events: tables.pack(run.events, &needed),
+            story,
+        }
+    }
+}
+
+impl<'a> Proof<'a> {
+    fn of(evidence: &'a Evidence) -> Self {
+        Self {
+            event: evidence.event,
+            at_us: evidence.at_ns / 1000,
+            text: &evidence.sentence,
+            shows: &evidence.shows,
+        }
+    }
+}
+
+/// What an axis says; nothing when it does not apply.
+fn told(axis: &Axis) -> Option<String> {
+    match (&axis.text, axis.code.as_str()) {
+        (_, "n/a") => None,
+        (Some(text), _) => Some(text.clone()),
+        (None, code) => Some(code.replace('_', " ")),
+    }
+}
+
+fn settings(run: &PageRun<'_>) -> String {
+    let pairs = run
+        .settings
+        .iter()
+        .map(|(label, value)| format!("{label} {value}"));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+fn checks(verdict: &Verdict) -> Vec<Value> {
+    let check = |checked: &crate::check::Checked| {
+        json!({
+            "name": checked.name,
+            "title": checked.title,
+            "finding": checked.finding,
+            "detail": checked.detail,
+            "events": checked.events,
+        })
+    };
+    verdict.checks.iter().map(check).collect()
+}
+
+/// What the strategy promises. What it does not claim reads so, and is never «failed».
+fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
+    let yes = |claimed: bool, text: &str| if claimed { text } else { "not claimed" }.to_owned();
+    let claims = run.claims;
+    let recovery = match (claims.recovery_ms, run.claims_exclusion()) {
+        (Some(ms), _) => format!("within {ms} ms after its holder died"),
+        (None, true) => "within its TTL after its holder died".to_owned(),
+        (None, false) => "not claimed".to_owned(),
+    };
+    vec![
+        (
+            "keeps others out",
+            yes(run.claims_exclusion(), "while its lease lasts"),
+        ),
+        (
+            "stays alive",
+            yes(claims.keep_alive, "renews its lease while its holder lives"),
+        ),
+        (
+            "fences",
+            yes(claims.fencing, "a growing number that the resource checks"),
+        ),
+        ("is fair", yes(claims.fair, "waiters are served in order")),
+        ("recovers", recovery),
+    ]
+}

@@ -1,0 +1,145 @@
+//! The page as text: script and styles joined, everything from outside escaped, and a policy that allows nothing else.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use super::data::data;
+use super::{Page, PageRun};
+
+const TEMPLATE: &str = include_str!("assets/page.html");
+const LIGHT: &str = include_str!("assets/light.css");
+const DARK: &str = include_str!("assets/dark.css");
+const STYLES: [&str; 3] = [
+    include_str!("assets/base.css"),
+    include_str!("assets/page.css"),
+    include_str!("assets/lanes.css"),
+];
+/// In the order in which they need each other. Their `import` and `export` are for editors and tests; here they become one
+/// script, so no two may define the same name.
+const SCRIPTS: [&str; 22] = [
+    include_str!("assets/dom.js"),
+    include_str!("assets/format.js"),
+    include_str!("assets/theme.js"),
+    include_str!("assets/decode.js"),
+    include_str!("assets/fold.js"),
+    include_str!("assets/describe.js"),
+    include_str!("assets/view.js"),
+    include_str!("assets/palette.js"),
+    include_str!("assets/paint-frame.js"),
+    include_str!("assets/paint-bars.js"),
+    include_str!("assets/paint-marks.js"),
+    include_str!("assets/overview.js"),
+    include_str!("assets/input.js"),
+    include_str!("assets/lanes.js"),
+    include_str!("assets/legend.js"),
+    include_str!("assets/story.js"),
+    include_str!("assets/matrix.js"),
+    include_str!("assets/compare.js"),
+    include_str!("assets/verdict.js"),
+    include_str!("assets/charts.js"),
+    include_str!("assets/retry.js"),
+    include_str!("assets/main.js"),
+];
+
+/// The whole page. It asks for nothing else, and its policy would not let it.
+pub fn render(page: &Page<'_>) -> String {
+    let (style, script) = (style(), script());
+    let policy = format!(
+        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(&style),
+        hash(&script)
+    );
+    fill(&[
+        ("csp", &policy),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("title", &escape(&title(page))),
+        ("style", &style),
+        ("noscript", &without_script(page)),
+        ("data", &data(page)),
+        ("script", &script),
+    ])
+}
+
+/// Fills the template from its start to its end, so that nothing that was filled in is read again.
+fn fill(values: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(
+        values.iter().map(|(_, value)| value.len()).sum::<usize>() + TEMPLATE.len(),
+    );
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        text.push_str(before);
+        let value = values.iter().find(|(known, _)| *known == name);
+        text.push_str(value.map_or("", |(_, value)| value));
+        rest = after;
+    }
+    text + rest
+}
+
+fn title(page: &Page<'_>) -> String {
+    match page.runs.as_slice() {
+        [run] => format!(
+            "{}: {}, {} · Fencepost",
+            run.verdict.outcome, run.header.strategy, run.scenario
+        ),
+        _ => format!("{} · Fencepost", page.title),
+    }
+}
+
+/// What remains where no script may run.
+fn without_script(page: &Page<'_>) -> String {
+    let line = |run: &PageRun<'_>| {
+        format!(
+            "<tr><th scope=\"row\">{}, {}</th><td>{}</td><td>{}</td></tr>",
+            escape(&run.header.strategy),
+            escape(&run.scenario),
+            run.verdict.outcome,
+            escape(&run.verdict.because)
+        )
+    };
+    let rows: String = page.runs.iter().map(line).collect();
+    format!(
+        "<h1>{}</h1><table><caption>The verdicts. The drawings need the script that this page carries.</caption>{rows}</table>",
+        escape(&page.title)
+    )
+}
+
+fn style() -> String {
+    let mut text = format!(
+        ":root {{\n{LIGHT}}}\n:root[data-theme=dark] {{\n{DARK}}}\n\
+         @media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{DARK}}} }}\n"
+    );
+    text.extend(STYLES);
+    text
+}
+
+fn script() -> String {
+    let mut text = String::from("\n");
+    for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
+        if line.starts_with("import ") {
+            continue;
+        }
+        text.push_str(line.strip_prefix("export ").unwrap_or(line));
+        text.push('\n');
+    }
+    text
+}
+
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}
+
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}

@@ -1,0 +1,134 @@
+//! Events as rows of numbers: the words and the shapes of events are written once for the whole page.
+//!
+//! A row is `[µs since the row before, word of who or -1, shape, values…]`. A shape is the kind of an event and the names of its
+//! values: `$name` is a word, `?name` a yes or no, anything else a number. Whatever a later version records fits in without a
+//! change here.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::history::Event;
+
+/// A run with more events than this is not drawn to its end.
+pub(super) const EVENTS_PER_RUN_MAX: usize = 20_000;
+/// Runs beyond this many events on one page keep only what their verdict rests on.
+pub(super) const EVENTS_PER_PAGE_MAX: usize = 60_000;
+
+/// The tables that all runs of a page share.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    words: Index,
+    shapes: Index,
+    budget_used: usize,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    places: HashMap<String, usize>,
+    entries: Vec<String>,
+}
+
+impl Index {
+    fn place(&mut self, text: &str) -> usize {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.entries.len();
+        self.places.insert(text.to_owned(), place);
+        self.entries.push(text.to_owned());
+        place
+    }
+}
+
+/// The events of a run, as the page reads them.
+#[derive(Debug, Serialize)]
+pub(super) struct Packed {
+    /// How many there were.
+    total: usize,
+    /// So many rows from the start are there without a gap.
+    whole: usize,
+    rows: Vec<Value>,
+    /// The numbers of the rows after the gap.
+    named: Vec<u64>,
+}
+
+impl Tables {
+    /// Packs a run. Where it is too long, the start stays, and every event in `needed`.
+    pub(super) fn pack(&mut self, events: &[Event], needed: &BTreeSet<u64>) -> Packed {
+        let room = EVENTS_PER_PAGE_MAX.saturating_sub(self.budget_used);
+        let whole = match events.len() {
+            few if few <= EVENTS_PER_RUN_MAX && few <= room => few,
+            _ if room < EVENTS_PER_RUN_MAX => 0,
+            _ => EVENTS_PER_RUN_MAX,
+        };
+        let rest = events[whole..]
+            .iter()
+            .filter(|event| needed.contains(&event.n));
+        let rest: Vec<&Event> = rest.collect();
+        let mut at_us = 0;
+        let rows: Vec<Value> = events[..whole]
+            .iter()
+            .chain(rest.iter().copied())
+            .map(|event| self.row(event, &mut at_us))
+            .collect();
+        self.budget_used += rows.len();
+        Packed {
+            total: events.len(),
+            whole,
+            rows,
+            named: rest.iter().map(|event| event.n).collect(),
+        }
+    }
+
+    fn row(&mut self, event: &Event, at_us: &mut i64) -> Value {
+        let now_us = i64::try_from(event.at_ns / 1000).unwrap_or(i64::MAX);
+        let delta = now_us - std::mem::replace(at_us, now_us);
+        let who = event
+            .who
+            .as_deref()
+            .map_or(-1, |who| self.words.place(who) as i64);
+        // An event is made of numbers, texts and truths: nothing in it can fail to become JSON.
+        let fields = serde_json::to_value(&event.what).unwrap_or_default();
+        let mut fields = match fields {
+            Value::Object(fields) => fields,
+            other => Map::from_iter([("event".to_owned(), other)]),
+        };
+        let kind = fields.shift_remove("event").unwrap_or_default();
+        let mut shape = vec![Value::from(kind.as_str().unwrap_or_default())];
+        let mut values = Vec::new();
+        for (name, value) in fields {
+            let (mark, value) = match value {
+                Value::Null => continue,
+                Value::String(text) => ("$", Value::from(self.words.place(&text))),
+                Value::Bool(truth) => ("?", Value::from(u8::from(truth))),
+                Value::Number(number) => ("", short(&number)),
+                other => ("$", Value::from(self.words.place(&other.to_string()))),
+            };
+            shape.push(Value::from(format!("{mark}{name}")));
+            values.push(value);
+        }
+        let shape = self.shapes.place(&Value::from(shape).to_string());
+        let mut row = vec![Value::from(delta), Value::from(who), Value::from(shape)];
+        row.append(&mut values);
+        Value::from(row)
+    }
+
+    pub(super) fn words(&self) -> &[String] {
+        &self.words.entries
+    }
+
+    pub(super) fn shapes(&self) -> Vec<Value> {
+        let shape = |text: &String| serde_json::from_str(text).unwrap_or_default();
+        self.shapes.entries.iter().map(shape).collect()
+    }
+}
+
+/// Thousandths are enough for every figure in an event.
+fn short(number: &serde_json::Number) -> Value {
+    match number.as_f64() {
+        Some(figure) if number.is_f64() => Value::from((figure * 1e3).round() / 1e3),
+        _ => Value::Number(number.clone()),
+    }
+}

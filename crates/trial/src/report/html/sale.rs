@@ -1,0 +1,63 @@
+//! Sales on a page.
+
+use super::{Page, PageRun};
+use crate::report::numbers::count;
+use crate::report::{Judged, settings};
+
+/// What happens in a sale, in a few words.
+pub fn about(judged: &Judged) -> String {
+    let buyers = count(judged.sale.concurrency as i64);
+    if judged.sale.wait_ms > 0 {
+        format!("{buyers} buyers wait their turn")
+    } else {
+        format!("{buyers} buyers at once")
+    }
+}
+
+/// A sale, ready for a page.
+pub fn run_of_sale(judged: &Judged) -> PageRun<'_> {
+    let sale = &judged.sale;
+    let mut settings = vec![
+        ("stock", count(i64::from(sale.stock))),
+        ("processes", count(sale.concurrency as i64)),
+        ("delay", format!("{} µs", count(sale.delay_us as i64))),
+    ];
+    if sale.wait_ms > 0 {
+        settings.push(("wait", format!("{} ms", count(sale.wait_ms as i64))));
+    }
+    settings.push(("store", judged.header.store.clone()));
+    PageRun {
+        about: about(judged),
+        command: judged.reproduce(),
+        expected: judged.expected(),
+        settings,
+        ..PageRun::new(&judged.header, &judged.verdict, &judged.events)
+    }
+}
+
+/// One sale, or several with the same settings.
+pub fn page_of_sales(runs: &[Judged]) -> Page<'_> {
+    let first = runs.first();
+    let sale = first.map(|judged| &judged.sale);
+    let title = sale.map_or_else(String::new, |sale| {
+        let (processes, stock) = (count(sale.concurrency as i64), count(sale.stock.into()));
+        format!("oversell: {processes} processes, stock {stock}")
+    });
+    let command = match (runs, sale) {
+        ([only], _) => only.reproduce(),
+        (_, Some(sale)) => format!(
+            "fencepost oversell --all{} --seed {}",
+            settings(sale),
+            sale.seed
+        ),
+        (_, None) => String::new(),
+    };
+    Page {
+        title,
+        command,
+        generated: first.map_or_else(String::new, |judged| judged.header.recorded.clone()),
+        seed: sale.map_or(0, |sale| sale.seed),
+        runs: runs.iter().map(run_of_sale).collect(),
+        retry: None,
+    }
+}
