@@ -6,6 +6,7 @@ mod errors;
 mod interrupt;
 mod json;
 mod races;
+mod schema;
 
 use std::process::{Command, Output, Stdio};
 
