@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod check;
 mod errors;
+mod holds;
 mod interrupt;
 mod json;
 mod races;
