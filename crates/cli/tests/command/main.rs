@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod drawings;
+mod check;
 mod errors;
+mod holds;
 mod interrupt;
 mod json;
 mod races;
 mod retry;
 mod stores;
+mod schema;
 
 use std::process::{Command, Output, Stdio};
 
