@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod drawings;
 mod check;
+mod drawings;
 mod errors;
 mod holds;
 mod interrupt;
 mod json;
 mod races;
 mod retry;
-mod stores;
 mod schema;
+mod stores;
 
 use std::process::{Command, Output, Stdio};
 
