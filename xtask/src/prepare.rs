@@ -27,6 +27,8 @@ const NEEDS: &[Need] = &[
            used_for: "a child process whose system time is set back" },
     Need { program: "chromium", package: "chromium", optional: true,
            used_for: "reports in a real browser" },
+    Need { program: "redis-server", package: "redis-server", optional: false,
+           used_for: "private servers of the lab" },
     Need { program: "bindfs", package: "bindfs", optional: true,
            used_for: "a file system through FUSE" },
     Need { program: "fusermount3", package: "fuse3", optional: true,

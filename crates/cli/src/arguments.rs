@@ -4,11 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use fencepost_trial::holds::{Scenario, Trial};
+use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
 use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
+use crate::store::Store;
 
 /// Distributed locks you can put on trial.
 #[derive(Debug, Parser)]
@@ -27,7 +30,12 @@ pub(crate) struct Arguments {
 #[command(disable_help_flag = true)]
 pub(crate) enum Command {
     Oversell(Oversell),
+    Deadlock(Deadlock),
+    Crash(Crash),
+    Trial(OneTrial),
+    Retry(Retry),
     RunAll(RunAll),
+    Check(Check),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {
@@ -65,6 +73,93 @@ pub(crate) struct Oversell {
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
+pub(crate) struct Retry {
+    #[arg(long, default_value = "safe", value_parser = lock)]
+    pub(crate) lock: Lock,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::STOCK, value_parser = stock)]
+    pub(crate) stock: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::CONCURRENCY, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::DELAY_US, value_parser = delay)]
+    pub(crate) delay: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::MAX_RETRIES, value_parser = retries)]
+    pub(crate) max_retries: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::TTL_MS, value_parser = ttl)]
+    pub(crate) ttl: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::BUDGET_MS, value_parser = budget)]
+    pub(crate) budget: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Deadlock {
+    #[arg(long)]
+    pub(crate) mitigate: bool,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Crash {
+    #[arg(long)]
+    pub(crate) ttl_edge: bool,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Trial::WORK_MS, value_parser = work)]
+    pub(crate) work: u64,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct OneTrial {
+    #[arg(value_parser = scenario)]
+    pub(crate) name: Scenario,
+    #[command(flatten)]
+    pub(crate) holds: Holds,
+}
+
+/// What every lock trial takes.
+#[derive(Debug, Args)]
+pub(crate) struct Holds {
+    #[arg(long, default_value = "safe", value_parser = holding_lock)]
+    pub(crate) lock: Lock,
+    #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
+    pub(crate) ttl: Option<u64>,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Check {
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
 pub(crate) struct RunAll {
     #[arg(long, allow_hyphen_values = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
@@ -77,7 +172,7 @@ pub(crate) struct RunAll {
 /// What every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = store)]
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = Store::parse)]
     pub(crate) store: Store,
     #[arg(long)]
     pub(crate) json: bool,
@@ -101,13 +196,6 @@ pub(crate) enum Lock {
     /// The list of strategies.
     Help,
     Strategy(&'static strategy::Strategy),
-}
-
-/// Where the locks and the stock are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Store {
-    /// A file of this run, shared by its processes.
-    Sqlite,
 }
 
 /// A value that a flag does not take.
@@ -149,26 +237,47 @@ fn lock(text: &str) -> Result<Lock, BadValue> {
     })
 }
 
+/// A strategy that can be asked for holds.
+fn holding_lock(text: &str) -> Result<Lock, BadValue> {
+    match lock(text)? {
+        Lock::Strategy(strategy) if strategy.lock.is_none() => {
+            let able = strategy::ALL.into_iter().filter(|able| able.lock.is_some());
+            let names: Vec<&str> = able.map(|able| able.name).collect();
+            Err(BadValue {
+                what: format!("{text} has no lock whose holder could be put to the test"),
+                advice: format!("--lock={}", names.join(", ")),
+            })
+        }
+        lock => Ok(lock),
+    }
+}
+
+/// The scenarios without a command of their own.
+pub(crate) const TRIALS: [Scenario; 2] = [Scenario::StaleRelease, Scenario::ShortStock];
+
+fn scenario(text: &str) -> Result<Scenario, BadValue> {
+    let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);
+    named.ok_or_else(|| {
+        let names = TRIALS.map(Scenario::name);
+        let advice = match nearest(text, &names) {
+            Some(name) => format!("fencepost trial {name}"),
+            None => names
+                .map(|name| format!("fencepost trial {name}"))
+                .join(" · "),
+        };
+        BadValue {
+            what: format!("there is no trial '{text}'"),
+            advice,
+        }
+    })
+}
+
 /// The name most like `text`, if any is.
 pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let like = names.iter().map(|name| (strsim::jaro(text, name), *name));
     like.filter(|(score, _)| *score > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
-}
-
-fn store(text: &str) -> Result<Store, BadValue> {
-    if text == "sqlite" {
-        return Ok(Store::Sqlite);
-    }
-    let what = format!(
-        "there is no store '{}' in this version",
-        without_password(text)
-    );
-    Err(BadValue {
-        what,
-        advice: "--store sqlite: a file, one machine, nothing to install".into(),
-    })
 }
 
 /// The same address, fit to be shown.
@@ -247,6 +356,60 @@ fn wait(text: &str) -> Result<u64, BadValue> {
     range.parse(
         text,
         |n| format!("a wait of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn retries(text: &str) -> Result<u32, BadValue> {
+    let range = Range {
+        least: 0,
+        most: 1_000,
+        note: "",
+    };
+    range
+        .parse(
+            text,
+            |n| format!("{n} retries are"),
+            ("too few", "too many"),
+        )
+        .map(|n| n as u32)
+}
+
+fn ttl(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 100,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("a TTL of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn budget(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 1,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("a budget of {n} ms is"),
+        ("too short", "too long"),
+    )
+}
+
+fn work(text: &str) -> Result<u64, BadValue> {
+    let range = Range {
+        least: 0,
+        most: 600_000,
+        note: " ms",
+    };
+    range.parse(
+        text,
+        |n| format!("work of {n} ms is"),
         ("too short", "too long"),
     )
 }
@@ -337,11 +500,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 2, a line each"
+            "--lock=safe      or --lock help for all 16, a line each"
         );
         assert_eq!(
             lock("zookeeper").unwrap_err().advice,
-            "--lock help for all 2, a line each"
+            "--lock help for all 16, a line each"
         );
     }
 
@@ -356,11 +519,5 @@ mod tests {
             "redis://:***@cache"
         );
         assert_eq!(without_password("redis://cache"), "redis://cache");
-        assert!(
-            !store("redis://u:hunter2@h")
-                .unwrap_err()
-                .what
-                .contains("hunter2")
-        );
     }
 }

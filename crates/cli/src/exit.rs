@@ -2,6 +2,8 @@
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 64;
+/// A file is not a history.
+pub(crate) const NOT_A_HISTORY: u8 = 65;
 /// The store cannot be used.
 pub(crate) const STORE: u8 = 69;
 /// The lab itself failed: a process could not be started, or did not get ready.
@@ -19,5 +21,6 @@ pub(crate) fn interrupted(signal: fencepost_rig::Signal) -> u8 {
 /// Every code and its meaning, for help: one line each.
 pub(crate) const LEGEND: &str =
     "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
-  64 usage   69 store unreachable   70 the lab failed   73, 74 output   130 interrupted
+  64 usage   65 not a history   69 store unreachable   70 the lab failed   73, 74 output
+  130 interrupted
 ";

@@ -7,10 +7,14 @@ use crate::exit;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commands, with a line each.
-pub(crate) const COMMANDS: [(&str, &str); 2] = [
+pub(crate) const COMMANDS: [(&str, &str); 3] = [
     (
         "oversell",
         "many buyers at once: is more sold than there is?",
+    ),
+    (
+        "retry",
+        "what waiting costs: fixed, exponential, jitter, waiting line",
     ),
     ("run-all", "every scenario with every strategy, one matrix"),
 ];
@@ -30,6 +34,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         .find(|word| !word.starts_with('-') && *word != "help");
     let (text, examples) = match topic.map(String::as_str) {
         Some("oversell") => (oversell(), OVERSELL_EXAMPLES),
+        Some("retry") => (retry(), RETRY_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),
@@ -70,6 +75,8 @@ Usage: fencepost COMMAND [OPTIONS]
 {commands}
 Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
+                  redis    a private server, started and stopped here
+                  redis://HOST   the one you run
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
@@ -78,8 +85,7 @@ Exit codes
     )
 }
 
-const EVERY_COMMAND: &str =
-    "  --store sqlite   --json   -q, --quiet   --color auto|always|never   --ascii\n";
+const EVERY_COMMAND: &str = "  --store sqlite|redis|redis://HOST   --json   -q, --quiet   --color auto|always|never   --ascii\n";
 
 fn oversell() -> String {
     let strategies = strategy::ALL.len();
@@ -106,6 +112,34 @@ Examples
   fencepost oversell --lock=none --stock=1 --concurrency=10     see the race
   fencepost oversell --lock=safe --wait 20000 --stock=50        sell all of it, exactly
   fencepost oversell --all --json | jq -r '.runs[] | .strategy + \" \" + .verdict.outcome'
+";
+
+fn retry() -> String {
+    format!(
+        "\
+Many processes want one lock, and wait for it in four ways: what does each cost?
+Usage: fencepost retry [OPTIONS]
+
+  --lock NAME         strategy; --lock help lists all, a line each    [default: safe]
+  --stock N           units at the start, 0 to 1,000,000              [default: 10]
+  --concurrency N     processes, 1 to 1,000                           [default: 20]
+  --delay µS          work between reading and writing the stock      [default: 5000]
+  --max-retries N     tries after the first, then a process gives up  [default: 15]
+  --ttl MS            the lease: then the lock is free                [default: 2000]
+  --budget MS         so long in all, then a process gives up         [default: 60000]
+  --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
+  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+  --report FILE.html  one page, time axis     --trace FILE          for Perfetto
+  -v, --verbose       every attempt on a line
+{EVERY_COMMAND}"
+    )
+}
+
+const RETRY_EXAMPLES: &str = "\
+Examples
+  fencepost retry
+  fencepost retry --concurrency=50 --stock=50 --budget 8000
+  fencepost retry --json | jq -r '.runs[] | .schedule.name + \" \" + (.duration_ms|tostring)'
 ";
 
 const RUN_ALL: &str = "\
@@ -178,8 +212,14 @@ mod tests {
 
     #[test]
     fn help_fits_the_screen() {
-        for text in
-            ["", "--help", "oversell --help", "run-all --help"].map(|line| asked(line).unwrap())
+        for text in [
+            "",
+            "--help",
+            "oversell --help",
+            "retry --help",
+            "run-all --help",
+        ]
+        .map(|line| asked(line).unwrap())
         {
             assert!(
                 text.lines().all(|line| line.chars().count() <= 100),

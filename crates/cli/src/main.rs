@@ -3,14 +3,18 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod check;
 mod drawings;
 mod exit;
 mod fault;
 mod help;
+mod holds;
 mod oversell;
 mod results;
+mod retry;
 mod run_all;
 mod screen;
+mod store;
 mod usage;
 
 use std::io;
@@ -57,7 +61,12 @@ fn run(command: Command) -> ExitCode {
     };
     let outcome = match command {
         Command::Oversell(arguments) => oversell::run(arguments, interrupt),
+        Command::Deadlock(arguments) => holds::deadlock(arguments, interrupt),
+        Command::Crash(arguments) => holds::crash(arguments, interrupt),
+        Command::Trial(arguments) => holds::trial(arguments, interrupt),
+        Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault))

@@ -10,14 +10,15 @@ use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
-use fencepost_trial::{strategy, verdict};
+use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::verdict;
 
-use crate::arguments::{Lock, Oversell, Store, random_seed};
+use crate::arguments::{Lock, Oversell, random_seed};
 use crate::drawings::Drawings;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::help;
-use crate::results::{Results, open_history};
+use crate::results::{Files, Results};
 use crate::screen::Screen;
 
 /// Runs the command.
@@ -25,61 +26,34 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     let Lock::Strategy(strategy) = arguments.lock else {
         return Ok(arguments.common.screen().finish(&help::strategies()));
     };
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
+    if !arguments.all {
+        site.check(strategy)?;
+    }
     let sale = Sale {
         strategy,
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
-        seed: arguments.seed.unwrap_or_else(random_seed),
+        place: site.place.clone(),
+        ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    one_file_each(&arguments)?;
-    let output = arguments
-        .output
-        .as_deref()
-        .map(|path| Results::open("--output", path))
-        .transpose()?;
-    let drawings = Drawings::open(&arguments.drawings)?;
     if arguments.all {
-        all(&arguments, &sale, output, drawings, interrupt)
+        all(&arguments, &sale, interrupt)
     } else {
-        one(&arguments, &sale, output, drawings, interrupt)
+        one(&arguments, &sale, interrupt)
     }
 }
 
-/// Two results in one file would be none.
-fn one_file_each(arguments: &Oversell) -> Result<(), Fault> {
-    let files = [
-        ("--output", "FILE.json", &arguments.output),
-        ("--history", "FILE.jsonl", &arguments.history),
-        ("--report", "FILE.html", &arguments.drawings.report),
-        ("--trace", "TRACE.json", &arguments.drawings.trace),
-    ];
-    for (index, (flag, name, path)) in files.iter().enumerate() {
-        for (other, other_name, other_path) in &files[index + 1..] {
-            if path.is_some() && path == other_path {
-                let what = format!("{flag} and {other} name the same file");
-                let advice = format!("{flag} {name} {other} {other_name}");
-                return Err(Fault::new(exit::USAGE, what).try_this(advice));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn one(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    drawings: Drawings,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let history = arguments.history.as_deref();
-    let file = history
-        .map(|path| open_history("--history", path))
-        .transpose()?;
+    let files = Files::open(
+        arguments.output.as_deref(),
+        arguments.history.as_deref(),
+        &arguments.drawings,
+    )?;
+    let file = files.history()?;
     let mut screen = arguments.common.screen();
     let ink = screen.ink;
     if !json {
@@ -91,8 +65,8 @@ fn one(
         columns,
         begun: false,
     };
-    let judged =
-        hold(sale, file, &mut watch, interrupt).map_err(|stopped| explain(&stopped, history))?;
+    let judged = hold(sale, file, &mut watch, interrupt)
+        .map_err(|stopped| explain(&stopped, files.history_path()))?;
     if json {
         screen.print_json(&json::report(&judged));
     } else {
@@ -103,27 +77,31 @@ fn one(
             grounds::text(&judged.verdict, quiet, ink)
         ));
     }
-    if let Some(output) = output {
-        output.fill(&json::report(&judged))?;
-    }
-    drawings.fill(&html::page_of_sales(std::slice::from_ref(&judged)))?;
+    files.fill(
+        &json::report(&judged),
+        &judged.verdict,
+        judged.events.len(),
+        &html::page_of_sales(std::slice::from_ref(&judged)),
+    )?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(
-    arguments: &Oversell,
-    sale: &Sale,
-    output: Option<Results>,
-    drawings: Drawings,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let output = arguments.output.as_deref();
+    let drawings = Drawings::open(&arguments.drawings, &[("--output", "FILE.json", output)])?;
+    let output = output
+        .map(|path| Results::open("--output", path))
+        .transpose()?;
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let mut screen = arguments.common.screen();
+    let (here, elsewhere): (Vec<&Strategy>, Vec<&Strategy>) = strategy::ALL
+        .into_iter()
+        .partition(|strategy| strategy.exists_at(&sale.place));
     if !json {
-        screen.print(&format!("{}\n", table::all_title(sale)));
+        screen.print(&format!("{}\n", table::all_title(sale, here.len())));
     }
     let mut runs = Vec::new();
-    for strategy in strategy::ALL {
+    for &strategy in &here {
         let sale = Sale {
             strategy,
             ..sale.clone()
@@ -139,7 +117,8 @@ fn all(
     if json {
         screen.print_json(&json::reports(&runs));
     } else {
-        let text = table::all(&runs, quiet, screen.ink);
+        let mut text = table::all(&runs, quiet, screen.ink);
+        text.push_str(&table::not_here(&elsewhere, screen.ink));
         screen.print(&text);
     }
     if let Some(output) = output {
@@ -156,17 +135,7 @@ pub(crate) fn hold(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-        who: "the lab".into(),
-        what: format!("cannot find its own program: {error}"),
-        last_words: Vec::new(),
-    })?;
-    let lock = format!("--lock={}", sale.strategy.name);
-    let subject = || {
-        let mut command = Command::new(&program);
-        command.arg("subject").arg(&lock);
-        command
-    };
+    let subject = subject(sale.strategy)?;
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     let facts = Facts::of(&history.events);
     let verdict = verdict::judge(&history.header, &facts);
@@ -176,6 +145,21 @@ pub(crate) fn hold(
         events: history.events,
         facts,
         verdict,
+    })
+}
+
+/// How to start a process of this program that buys or locks with this strategy.
+pub(crate) fn subject(strategy: &Strategy) -> Result<impl Fn() -> Command, Stopped> {
+    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+        who: "the lab".into(),
+        what: format!("cannot find its own program: {error}"),
+        last_words: Vec::new(),
+    })?;
+    let lock = format!("--lock={}", strategy.name);
+    Ok(move || {
+        let mut command = Command::new(&program);
+        command.arg("subject").arg(&lock);
+        command
     })
 }
 
@@ -225,14 +209,16 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             );
             match history {
                 Some(path) => {
-                    fault.with("kept", format_args!("{}, {events} events", path.display()))
+                    let path = path.display();
+                    let check = format!("{path}, {events} events: fencepost check {path}");
+                    fault.with("kept", check)
                 }
                 None => fault,
             }
         }
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("sqlite: {message}"))
-            .effect("none: the race did not take place"),
+            .at(message)
+            .effect("none: the trial did not take place"),
         Stopped::TooManyFiles {
             asked,
             wanted,
@@ -259,7 +245,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = last_words
                 .iter()
                 .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked to buy")
+            fault.effect("none: nobody was asked anything")
         }
         Stopped::History {
             error,
@@ -272,7 +258,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: nobody was asked to buy");
+                return fault.effect("none: nobody was asked anything");
             }
             fault.effect(format_args!(
                 "maybe: {progress}; {path} ends at #{events} and is readable"

@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fencepost_trial::history::Seal;
+use fencepost_trial::report::html::Page;
+use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 
+use crate::drawings::{DrawingFlags, Drawings};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 
@@ -60,6 +64,85 @@ impl Drop for Results {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// The files of one run: its report and its history.
+#[derive(Debug)]
+pub(crate) struct Files<'a> {
+    output: Option<Results>,
+    history: Option<(&'a Path, File)>,
+    drawings: Drawings,
+}
+
+impl<'a> Files<'a> {
+    /// Opens the files that the flags name.
+    pub(crate) fn open(
+        output: Option<&Path>,
+        history: Option<&'a Path>,
+        drawings: &DrawingFlags,
+    ) -> Result<Self, Fault> {
+        let named = [
+            ("--output", "FILE.json", output),
+            ("--history", "FILE.jsonl", history),
+        ];
+        let drawings = Drawings::open(drawings, &named)?;
+        let output = output
+            .map(|path| Results::open("--output", path))
+            .transpose()?;
+        let history = history.map(|path| Ok((path, open_history("--history", path)?)));
+        Ok(Self {
+            output,
+            history: history.transpose()?,
+            drawings,
+        })
+    }
+
+    /// The history, to be written as the run goes.
+    pub(crate) fn history(&self) -> Result<Option<File>, Fault> {
+        let shared = self.history.as_ref().map(|(path, file)| {
+            let shared = file.try_clone();
+            shared.map_err(|error| cannot_open("--history", path, &error))
+        });
+        shared.transpose()
+    }
+
+    /// Where the history is.
+    pub(crate) fn history_path(&self) -> Option<&'a Path> {
+        self.history.as_ref().map(|(path, _)| *path)
+    }
+
+    /// Writes the report and the drawings, and ends the history with the verdict.
+    pub(crate) fn fill(
+        self,
+        report: &Value,
+        verdict: &Verdict,
+        events: usize,
+        page: &Page<'_>,
+    ) -> Result<(), Fault> {
+        if let Some((path, mut file)) = self.history {
+            seal("--history", path, &mut file, verdict, events)?;
+        }
+        self.output.map_or(Ok(()), |output| output.fill(report))?;
+        self.drawings.fill(page)
+    }
+}
+
+/// Ends a history with its verdict.
+pub(crate) fn seal(
+    flag: &'static str,
+    path: &Path,
+    file: &mut File,
+    verdict: &Verdict,
+    events: usize,
+) -> Result<(), Fault> {
+    let sealed = Seal::of(verdict, events).write(file);
+    sealed.map_err(|error| {
+        Fault::new(exit::WRITE_FAILED, "cannot write the history")
+            .at(place(flag, path, &system_words(&error)))
+            .effect(format_args!(
+                "the run is over; the file ends at #{events} and is readable"
+            ))
+    })
 }
 
 /// Opens a file that is written as the run goes, in place of what was there.

@@ -9,18 +9,18 @@ use fencepost_trial::matrix::{Cell, cells};
 use fencepost_trial::report::{Judged, json, table};
 use fencepost_trial::sale::Stopped;
 
-use crate::arguments::{RunAll, Store, random_seed};
+use crate::arguments::{RunAll, random_seed};
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::{explain, hold, log};
-use crate::results::{Results, open_folder, open_history};
+use crate::results::{Results, open_folder, open_history, seal};
 use crate::screen::Screen;
 
 const BAR_COLUMNS: usize = 40;
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let Store::Sqlite = arguments.common.store;
+    let site = arguments.common.store.open()?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
     let folder = arguments.output.as_deref();
@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
         .transpose()?;
     let mut screen = arguments.common.screen();
     if !as_json {
-        screen.print(&format!("{}\n", table::matrix_title(seed)));
+        screen.print(&format!("{}\n", table::matrix_title(&site.place, seed)));
     }
-    let cells = cells(seed);
+    let cells = cells(&site.place, seed);
     let started = Instant::now();
     let mut runs: Vec<Judged> = Vec::new();
     for cell in &cells {
@@ -107,9 +107,25 @@ fn one(cell: &Cell, folder: Option<&Path>, interrupt: Interrupt) -> Result<Judge
     };
     let path = folder.join(cell.file_stem());
     let report = Results::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
-    let history =
-        open_history("--output", &path.with_extension("jsonl")).map_err(Trouble::Files)?;
-    let judged = hold(&cell.sale, Some(history), &mut (), interrupt).map_err(Trouble::Run)?;
+    let at = path.with_extension("jsonl");
+    let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
+    let shared = history.try_clone().map_err(|error| {
+        let events = 0;
+        Trouble::Run(Stopped::History {
+            error,
+            progress: "nobody was asked anything yet".into(),
+            events,
+        })
+    })?;
+    let judged = hold(&cell.sale, Some(shared), &mut (), interrupt).map_err(Trouble::Run)?;
+    seal(
+        "--output",
+        &at,
+        &mut history,
+        &judged.verdict,
+        judged.events.len(),
+    )
+    .map_err(Trouble::Files)?;
     report
         .fill(&json::report(&judged))
         .map_err(Trouble::Files)?;

@@ -1,15 +1,21 @@
-//! What makes things happen in tests and in the lab: real child processes, signals, folders that vanish.
+//! What makes things happen in tests and in the lab: real child processes, signals, private servers, a network that
+//! fails, folders that vanish.
 //!
 //! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
-//! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it.
-//! [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
+//! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it. A
+//! [`Redis`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a server and loses, delays or
+//! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
 
 mod child;
 mod feed;
 mod folder;
+mod frames;
 mod halt;
 mod interrupt;
 mod limits;
+mod proxy;
+mod redis;
+pub mod resp;
 
 pub use child::Child;
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
@@ -18,3 +24,5 @@ pub use halt::stop_self;
 pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
+pub use proxy::{Amount, Counts, Direction, Proxy, Traffic};
+pub use redis::{Redis, RedisError};

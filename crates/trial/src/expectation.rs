@@ -2,14 +2,58 @@
 //!
 //! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
 
+use crate::holds::Scenario;
 use crate::verdict::Outcome;
 
-const OVERSELL: [(&str, Outcome); 2] = [("none", Outcome::Broken), ("safe", Outcome::Held)];
+/// Nothing crashes and nothing takes too long in a race: locks whose flaw needs that hold like any other.
+const OVERSELL: [(&str, Outcome); 16] = [
+    ("none", Outcome::Broken),
+    ("decrement", Outcome::Broken),
+    ("mutex", Outcome::Broken),
+    ("reentrant", Outcome::Broken),
+    ("early-unlock", Outcome::Broken),
+    ("naive", Outcome::Held),
+    ("blind-delete", Outcome::Held),
+    ("get-then-delete", Outcome::Held),
+    ("late-expiry", Outcome::Held),
+    ("safe", Outcome::Held),
+    ("watchdog", Outcome::Held),
+    ("fenced", Outcome::Held),
+    ("atomic", Outcome::Held),
+    ("optimistic", Outcome::Held),
+    ("constraint", Outcome::Held),
+    ("queue", Outcome::Held),
+];
 
 /// What a race with this strategy is expected to say, with enough processes and work for a race to happen.
 pub fn oversell(strategy: &str) -> Option<Outcome> {
     let row = OVERSELL.iter().find(|(name, _)| *name == strategy);
     row.map(|(_, outcome)| *outcome)
+}
+
+/// What lock trials say of each lock, in the order of [`Scenario::ALL`]: opposite order, same order, kill, work beyond the lease,
+/// late release, nothing to sell.
+const HOLDS: [(&str, [Outcome; 6]); 7] = {
+    use Outcome::{Broken, Held, Stuck};
+    [
+        ("naive", [Broken, Held, Stuck, Broken, Broken, Held]),
+        ("blind-delete", [Broken, Held, Held, Broken, Broken, Held]),
+        (
+            "get-then-delete",
+            [Broken, Held, Held, Broken, Broken, Held],
+        ),
+        ("late-expiry", [Stuck, Held, Stuck, Held, Broken, Stuck]),
+        ("safe", [Broken, Held, Held, Broken, Held, Held]),
+        ("watchdog", [Stuck, Held, Held, Held, Held, Held]),
+        ("fenced", [Held, Held, Held, Held, Held, Held]),
+    ]
+};
+
+/// What a lock trial of this strategy is expected to say; none for strategies that have no lock.
+pub fn holds(scenario: Scenario, strategy: &str) -> Option<Outcome> {
+    let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
+    let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
+    Some(row[column])
 }
 
 #[cfg(test)]
@@ -22,6 +66,21 @@ mod tests {
                 "{}",
                 strategy.name
             );
+        }
+    }
+
+    #[test]
+    fn every_lock_has_an_expectation_in_every_lock_trial() {
+        for strategy in crate::strategy::ALL {
+            for scenario in super::Scenario::ALL {
+                let expected = super::holds(scenario, strategy.name);
+                assert_eq!(
+                    expected.is_some(),
+                    strategy.lock.is_some(),
+                    "{}",
+                    strategy.name
+                );
+            }
         }
     }
 }

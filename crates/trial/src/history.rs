@@ -9,8 +9,22 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Action, Purchase, ReleaseWord};
+use crate::protocol::{Action, Claims, Purchase, ReleaseWord, Retry};
 use crate::strategy::Claim;
+
+mod saved;
+
+pub use saved::{NotAHistory, Saved, Seal};
+
+/// The format of a history, as its header names it.
+pub const SCHEMA: &str = "fencepost/history/1";
+
+/// The time of day, in UTC, as headers carry it.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S+00:00")
+        .to_string()
+}
 
 /// What was set for a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +55,18 @@ pub struct Header {
     pub wait_ms: u64,
     /// How long a lock may be held without being renewed.
     pub ttl_ms: u64,
+    /// What else was set for a lock trial; none for a sale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<HoldSettings>,
+}
+
+/// What is set for a lock trial alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HoldSettings {
+    /// How long the holder works between reading and writing.
+    pub work_ms: u64,
+    /// What the lock promises.
+    pub claims: Claims,
 }
 
 /// One thing that happened.
@@ -62,6 +88,12 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
+    /// A round begins, in which everybody goes on so when the lock is taken.
+    Round {
+        /// So.
+        #[serde(flatten)]
+        retry: Retry,
+    },
     /// The lab set the stock.
     StockSet {
         /// To this.
@@ -318,6 +350,11 @@ impl Recorder {
         self.history.events.is_empty()
     }
 
+    /// The run so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// The whole run.
     pub fn finish(self) -> History {
         self.history
@@ -371,6 +408,7 @@ pub(crate) mod tests {
             delay_us: 5000,
             wait_ms: 0,
             ttl_ms: 10_000,
+            holds: None,
         }
     }
 

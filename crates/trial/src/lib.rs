@@ -4,7 +4,8 @@
 //! scenario ─ subjects (real processes) ─ history ─ checks ─ verdict ─ report
 //! ```
 //!
-//! A *sale trial* ([`sale`]) lets many processes buy from one stock at once. Each process is a [`subject`] that speaks the
+//! A *sale trial* ([`sale`]) lets many processes buy from one stock at once, and [`retry`] lets them wait for the lock in
+//! several ways. Each process is a [`subject`] that speaks the
 //! [`protocol`]: one JSON message per line. The lab owns the clock and stamps every event of the [`history`]; the
 //! [`facts`] and [`check`]s are pure functions of that history, and the [`verdict`] rests on acknowledged orders and on the stock that the
 //! lab reads itself, never on what a subject says about itself. The [`strategy`] list names what can be tried; the
@@ -14,10 +15,14 @@ pub mod check;
 pub mod exhibit;
 pub mod expectation;
 pub mod facts;
+pub mod ground;
 pub mod history;
+pub mod holds;
+pub mod latch;
 pub mod matrix;
 pub mod protocol;
 pub mod report;
+pub mod retry;
 pub mod sale;
 pub mod stock;
 pub mod stopped;

@@ -35,6 +35,10 @@ pub enum Request {
         wait_ms: u64,
         /// How long the work takes between reading and writing the stock.
         delay_us: u64,
+        /// How to go on when the lock is taken; then `wait_ms` does not matter, and the answer tells the
+        /// [effort](Purchase::effort).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
     },
     /// Take the lock. Answered by [`Reply::Acquired`], [`Reply::Refused`] or [`Reply::Error`] with the same `op`.
     Acquire {
@@ -161,6 +165,23 @@ pub enum Reply {
     },
 }
 
+impl Reply {
+    /// The request it answers, if it names one.
+    pub fn op(&self) -> Option<u64> {
+        match self {
+            Self::InitOk { .. } | Self::Lost { .. } => None,
+            Self::Error { op, .. } => *op,
+            Self::Acquired { op, .. }
+            | Self::Refused { op }
+            | Self::Stepped { op, .. }
+            | Self::Declined { op }
+            | Self::Released { op, .. }
+            | Self::Reached { op, .. }
+            | Self::Purchased { op, .. } => Some(*op),
+        }
+    }
+}
+
 /// What a lock promises; it is judged against that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -208,6 +229,59 @@ pub enum ReleaseWord {
     Unknown,
 }
 
+/// How to go on when the lock is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// How long to pause between tries.
+    #[serde(flatten)]
+    pub pauses: Pauses,
+    /// So many tries after the first, then the answer is [`Outcome::Busy`].
+    pub max_retries: u32,
+    /// So long in all, then the answer is [`Outcome::Busy`].
+    pub budget_ms: u64,
+    /// For choices by chance.
+    pub seed: u64,
+}
+
+/// Ways of waiting for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "pauses", rename_all = "snake_case")]
+pub enum Pauses {
+    /// The same pause each time.
+    Fixed {
+        /// This.
+        pause_ms: u64,
+    },
+    /// Doubling pauses.
+    Exponential {
+        /// The first.
+        base_ms: u64,
+        /// The longest.
+        cap_ms: u64,
+    },
+    /// Pauses chosen by chance between zero and what doubling ones would be.
+    FullJitter {
+        /// The longest first one.
+        base_ms: u64,
+        /// The longest of all.
+        cap_ms: u64,
+    },
+    /// No pauses: one request that waits in the lock's own line.
+    Line,
+}
+
+/// What a purchase cost the one who made it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Tries after the first.
+    pub retries: u32,
+    /// Requests to take the lock or to give it back.
+    pub lock_ops: u32,
+    /// When the lock was held, as far as the subject can tell: from and to, in milliseconds *before* the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_ms_ago: Option<(f64, f64)>,
+}
+
 /// What came of a purchase, by the word of the subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Purchase {
@@ -228,6 +302,9 @@ pub struct Purchase {
     /// The fence of the lock it held, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<String>,
+    /// What it cost, where the request said how to retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
 }
 
 /// The outcomes of a purchase.
@@ -266,10 +343,26 @@ mod tests {
             quantity: 1,
             wait_ms: 0,
             delay_us: 5000,
+            retry: None,
         };
-        assert_eq!(
-            serde_json::to_string(&request).unwrap(),
-            r#"{"type":"purchase","op":1,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":5000}"#
-        );
+        let text = r#"{"type":"purchase","op":1,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":5000}"#;
+        assert_eq!(serde_json::to_string(&request).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Request>(text).unwrap(), request);
+    }
+
+    #[test]
+    fn a_way_of_waiting_stands_beside_its_bounds() {
+        let retry = Retry {
+            pauses: Pauses::FullJitter {
+                base_ms: 100,
+                cap_ms: 5_000,
+            },
+            max_retries: 15,
+            budget_ms: 8_000,
+            seed: 7041,
+        };
+        let text = r#"{"pauses":"full_jitter","base_ms":100,"cap_ms":5000,"max_retries":15,"budget_ms":8000,"seed":7041}"#;
+        assert_eq!(serde_json::to_string(&retry).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Retry>(text).unwrap(), retry);
     }
 }

@@ -1,10 +1,13 @@
 //! What people and programs get to see: terminal text, JSON, a page and a trace.
 
-mod decision;
+pub mod checks;
+pub(crate) mod decision;
 pub mod grounds;
+pub mod holds;
 pub mod html;
 pub mod ink;
 pub mod json;
+pub mod lanes;
 pub mod numbers;
 pub mod race;
 pub mod table;
@@ -12,6 +15,7 @@ pub mod trace;
 
 use crate::expectation;
 use crate::facts::Facts;
+use crate::ground::Place;
 use crate::history::{Event, Header};
 use crate::sale::Sale;
 use crate::verdict::{Outcome, Verdict};
@@ -56,12 +60,14 @@ impl Judged {
 
     /// The command that runs this again.
     pub fn reproduce(&self) -> String {
-        format!(
-            "{} --seed {}",
-            command(&self.sale, self.sale.strategy.name),
-            self.sale.seed
-        )
+        reproduce(&self.sale)
     }
+}
+
+/// The command that runs this race again.
+pub(crate) fn reproduce(sale: &Sale) -> String {
+    let command = command(sale, sale.strategy.name);
+    format!("{command} --seed {}", sale.seed)
 }
 
 /// The command of this race with another strategy; what differs from the defaults is named.
@@ -76,6 +82,9 @@ pub(crate) fn command(sale: &Sale, strategy: &str) -> String {
 /// The flags that both a single race and `--all` take.
 pub(crate) fn settings(sale: &Sale) -> String {
     let mut text = format!(" --stock={} --concurrency={}", sale.stock, sale.concurrency);
+    if sale.place != Place::Sqlite {
+        text.push_str(&format!(" --store {}", sale.place.name()));
+    }
     if sale.delay_us != Sale::DELAY_US {
         text.push_str(&format!(" --delay={}", sale.delay_us));
     }

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,9 @@ use fencepost::random::{Random, SeededRandom};
 use fencepost_rig::{Interrupt, Silence, folder};
 
 use crate::facts::{Attempt, Facts};
-use crate::history::{Header, History, Recorder, What};
-use crate::protocol::{Request, Resource};
+use crate::ground::{Ground, Place, Swept};
+use crate::history::{self, Header, History, Recorder, What};
+use crate::protocol::{Request, Resource, Retry};
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -43,8 +43,14 @@ pub struct Sale {
     pub delay_us: u64,
     /// How long an attempt waits for the lock; 0 is one attempt.
     pub wait_ms: u64,
+    /// Where it takes place.
+    pub place: Place,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
+    /// How attempts go on when the lock is taken, instead of waiting.
+    pub retry: Option<Retry>,
+    /// How long a lock may be held without being renewed; if not told, far longer than the work.
+    pub lease_ms: Option<u64>,
 }
 
 impl Sale {
@@ -64,7 +70,10 @@ impl Sale {
             concurrency,
             delay_us,
             wait_ms: 0,
+            place: Place::default(),
             seed,
+            retry: None,
+            lease_ms: None,
         }
     }
 
@@ -77,33 +86,41 @@ impl Sale {
             concurrency: header.concurrency,
             delay_us: header.delay_us,
             wait_ms: header.wait_ms,
+            place: Place::named(&header.store),
             seed: header.seed,
+            retry: None,
+            lease_ms: None,
         })
     }
 
-    /// Far longer than the work: what happens beyond the lease is not the question of this trial.
+    /// Far longer than the work, unless told otherwise: what happens beyond the lease is not the question of this trial.
     fn ttl_ms(&self) -> u64 {
-        10_000 + 2 * self.delay_us / 1_000
+        self.lease_ms.unwrap_or(10_000 + 2 * self.delay_us / 1_000)
+    }
+
+    /// How long an attempt may take by what it is told.
+    fn told(&self) -> Duration {
+        let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
+        Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
 
     /// What a history of this sale starts with.
     pub fn header(&self) -> Header {
         Header {
-            schema: "fencepost/history/1".into(),
+            schema: history::SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            recorded: jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%S+00:00")
-                .to_string(),
+            recorded: history::now(),
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             claim: self.strategy.claim,
-            store: "sqlite".into(),
+            store: self.place.name().into(),
             seed: self.seed,
             stock: self.stock.into(),
             concurrency: self.concurrency,
             delay_us: self.delay_us,
             wait_ms: self.wait_ms,
             ttl_ms: self.ttl_ms(),
+            holds: None,
         }
     }
 
@@ -156,16 +173,29 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let path = folder.path().join("run.db");
-    let stock = Stock::create(&path).map_err(|error| Stopped::Store(error.to_string()))?;
     let recorder = Recorder::start(sale.header(), file);
-    let recorder = recorder.map_err(|error| Stopped::History {
+    let mut recorder = recorder.map_err(|error| Stopped::History {
         error,
         progress: progress(0, sale.concurrency),
         events: 0,
     })?;
+    record(sale, &mut recorder, subject, watch, interrupt)?;
+    Ok(recorder.finish())
+}
+
+/// Runs a sale and adds it to what was recorded before. The clock starts with the first race.
+pub(crate) fn record(
+    sale: &Sale,
+    recorder: &mut Recorder,
+    subject: &dyn Fn() -> Command,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<(), Stopped> {
+    let folder =
+        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
+    let ground = Swept(sale.place.ground(folder.path()));
+    ground.0.prepare()?;
+    let stock = ground.0.stock()?;
     let mut lab = Lab {
         sale,
         stock,
@@ -175,16 +205,16 @@ pub fn run(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&path, subject)?;
+    let mut crowd = lab.gather(&ground.0, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
-    Ok(lab.recorder.finish())
+    Ok(())
 }
 
 struct Lab<'a> {
     sale: &'a Sale,
-    stock: Stock,
-    recorder: Recorder,
+    stock: Box<dyn Stock>,
+    recorder: &'a mut Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
     watch: &'a mut dyn Watch,
@@ -193,15 +223,12 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// Starts every process and waits until all are ready.
-    fn gather(&mut self, path: &Path, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
-        let endpoint = path
-            .to_str()
-            .ok_or_else(|| Stopped::Store("a temporary folder that is not UTF-8".into()))?;
+    fn gather(&mut self, ground: &Ground, subject: &dyn Fn() -> Command) -> Result<Crowd, Stopped> {
         let init = |id: &str| Request::Init {
             id: id.into(),
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
-            endpoints: vec![format!("sqlite:{endpoint}")],
+            endpoints: vec![ground.to_string()],
             resource: Resource::Stock,
         };
         let watch = &mut *self.watch;
@@ -214,10 +241,13 @@ impl Lab<'_> {
     /// Asks everybody at once, and listens until everybody has answered or is given up.
     fn race(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let initial = i64::from(self.sale.stock);
-        self.stock
-            .write(PRODUCT, initial)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
-        self.recorder.restart_clock();
+        self.stock.write(PRODUCT, initial)?;
+        if self.recorder.is_empty() {
+            self.recorder.restart_clock();
+        }
+        if let Some(retry) = self.sale.retry {
+            self.record(Instant::now(), None, What::Round { retry })?;
+        }
         self.record(Instant::now(), None, What::StockSet { units: initial })?;
         for index in self.sale.start_order() {
             let request = Request::Purchase {
@@ -226,23 +256,20 @@ impl Lab<'_> {
                 quantity: 1,
                 wait_ms: self.sale.wait_ms,
                 delay_us: self.sale.delay_us,
+                retry: self.sale.retry.map(|retry| retry.of_process(index)),
             };
             // Stamped before it is sent, written down later: the race must not wait for a file.
             self.asked.push_back((Instant::now(), index));
             crowd.subjects.send(index, &request);
         }
         self.listen(crowd)?;
-        let units = self
-            .stock
-            .read(PRODUCT)
-            .map_err(|error| Stopped::Store(error.to_string()))?;
+        let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })
     }
 
     fn listen(&mut self, crowd: &mut Crowd) -> Result<(), Stopped> {
         let total = self.sale.concurrency;
-        let told =
-            Duration::from_millis(self.sale.wait_ms) + Duration::from_micros(self.sale.delay_us);
+        let told = self.sale.told();
         let mut heard_at = Instant::now();
         while crowd.answered() < total {
             if self.interrupt.requested().is_some() {

@@ -4,6 +4,8 @@ use std::io;
 
 use fencepost_rig::Signal;
 
+use crate::strategy::Failure;
+
 /// A run without a verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
@@ -54,4 +56,11 @@ pub enum Stopped {
         /// The last event in the file.
         events: usize,
     },
+}
+
+/// The lab itself cannot use the store.
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Store(failure.message)
+    }
 }

@@ -39,6 +39,7 @@ impl Story {
             contended,
             waited_ms: 0.0,
             fence: None,
+            effort: None,
         };
         self.add(Some(op), What::Purchased { op, purchase });
         self

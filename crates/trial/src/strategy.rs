@@ -1,18 +1,50 @@
 //! The ways of buying that can be put on trial: a list, one entry each.
+//!
+//! A strategy with a lock says only how to take it and give it back ([`Locking`]); the [`customer`] around it buys. The
+//! others buy in a way of their own ([`Buyer`]).
 
-use std::path::{Path, PathBuf};
+use std::fmt;
 use std::time::Duration;
 
 use fencepost::BoxFuture;
 
 use crate::exhibit;
+use crate::facts::Facts;
+use crate::ground::{Ground, Place};
 use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
+use crate::verdict;
 
+mod atomic;
+mod constraint;
+pub(crate) mod customer;
+mod fenced;
+pub(crate) mod hand_made;
+mod library;
+mod optimistic;
+mod queue;
 mod safe;
+mod watchdog;
 
 /// Every strategy, in the order in which tables show them.
-pub static ALL: [&Strategy; 2] = [&exhibit::none::STRATEGY, &safe::STRATEGY];
+pub static ALL: [&Strategy; 16] = [
+    &exhibit::none::STRATEGY,
+    &exhibit::decrement::STRATEGY,
+    &exhibit::mutex::STRATEGY,
+    &exhibit::reentrant::STRATEGY,
+    &exhibit::early_unlock::STRATEGY,
+    &exhibit::naive::STRATEGY,
+    &exhibit::blind_delete::STRATEGY,
+    &exhibit::get_then_delete::STRATEGY,
+    &exhibit::late_expiry::STRATEGY,
+    &safe::STRATEGY,
+    &watchdog::STRATEGY,
+    &fenced::STRATEGY,
+    &atomic::STRATEGY,
+    &optimistic::STRATEGY,
+    &constraint::STRATEGY,
+    &queue::STRATEGY,
+];
 
 /// The strategy called `name`.
 pub fn find(name: &str) -> Option<&'static Strategy> {
@@ -36,10 +68,30 @@ pub struct Strategy {
     pub claim: Claim,
     /// What it promises as a lock.
     pub claims: Claims,
+    /// The stores it exists on.
+    pub grounds: Grounds,
+    /// What is worth saying in a few words about a sale with this verdict; may be empty.
+    pub remark: fn(&Facts, verdict::Outcome) -> String,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
     /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
+}
+
+/// The stores a strategy exists on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grounds {
+    /// Every store.
+    Any,
+    /// Those that the library has a lock for: SQLite.
+    Library,
+}
+
+impl Strategy {
+    /// Whether it can be tried at this place.
+    pub fn exists_at(&self, place: &Place) -> bool {
+        self.grounds == Grounds::Any || *place == Place::Sqlite
+    }
 }
 
 /// A strategy on its way to being ready.
@@ -50,8 +102,14 @@ pub type Opening<T> = BoxFuture<'static, Result<Box<T>, Failure>>;
 pub enum Group {
     /// Nothing keeps processes apart.
     NoCoordination,
+    /// Locks that keep the threads of one process apart, and no others.
+    OneProcess,
+    /// Locks across processes that fail in a way that is known.
+    Flawed,
     /// Locks across processes.
     Locks,
+    /// The store itself sells exactly.
+    NoLock,
 }
 
 impl Group {
@@ -59,7 +117,10 @@ impl Group {
     pub fn heading(self) -> &'static str {
         match self {
             Self::NoCoordination => "NO COORDINATION",
+            Self::OneProcess => "LOCKS THAT END AT THE PROCESS",
+            Self::Flawed => "LOCKS WITH A KNOWN FLAW",
             Self::Locks => "LOCKS",
+            Self::NoLock => "NO LOCK NEEDED",
         }
     }
 }
@@ -72,13 +133,15 @@ pub enum Claim {
     Nothing,
     /// One holder at a time. Holding counts only when somebody met the lock taken.
     Exclusion,
+    /// Exact orders without a lock. Holding counts only when somebody met another buyer between reading and writing.
+    Exactness,
 }
 
 /// Where and how to buy.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The SQLite file with the stock and, where there are any, the locks.
-    pub file: PathBuf,
+    /// The store with the stock and, where there are any, the locks.
+    pub ground: Ground,
     /// How long a lock may be held without being renewed.
     pub ttl: Duration,
 }
@@ -192,37 +255,75 @@ impl Failure {
     }
 }
 
-/// Connects to the stock that the lab has created.
-pub(crate) fn open_stock(file: &Path) -> Result<Stock, Failure> {
-    Stock::open(file).map_err(|error| Failure::definite(format!("cannot open the stock: {error}")))
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A lock that promises no more than exclusion until its TTL.
+pub(crate) const PLAIN: Claims = Claims {
+    fencing: false,
+    keep_alive: false,
+    fair: false,
+    recovery_ms: None,
+};
+
+/// Nothing worth saying.
+pub(crate) fn no_remark(_: &Facts, _: verdict::Outcome) -> String {
+    String::new()
 }
 
 /// Reads the stock, works, writes it back: what every strategy with or without a lock around it does.
-pub(crate) fn read_work_write(stock: &mut Stock, order: &Order) -> Result<Purchase, Failure> {
-    let before = stock.read(&order.product).map_err(Failure::definite)?;
+pub(crate) fn read_work_write(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let before = stock.read(&order.product)?;
     let after = before - i64::from(order.quantity);
-    let mut purchase = Purchase {
-        outcome: Outcome::NoStock,
-        before: Some(before),
-        after: None,
+    if after < 0 {
+        return Ok(no_stock(before));
+    }
+    order.work();
+    stock.write(&order.product, after)?;
+    Ok(sold(before, after))
+}
+
+impl Order {
+    /// Takes the time that the work takes.
+    pub(crate) fn work(&self) {
+        // The thread has nothing else to do, and a runtime's timer rounds up to whole milliseconds.
+        std::thread::sleep(self.delay);
+    }
+}
+
+/// Too little was left; nobody was met on the way.
+pub(crate) fn no_stock(before: i64) -> Purchase {
+    answer(Outcome::NoStock, Some(before), None)
+}
+
+/// It was sold; nobody was met on the way.
+pub(crate) fn sold(before: i64, after: i64) -> Purchase {
+    answer(Outcome::Sold, Some(before), Some(after))
+}
+
+/// The lock was not to be had.
+pub(crate) fn busy() -> Purchase {
+    Purchase {
+        contended: true,
+        ..answer(Outcome::Busy, None, None)
+    }
+}
+
+fn answer(outcome: Outcome, before: Option<i64>, after: Option<i64>) -> Purchase {
+    Purchase {
+        outcome,
+        before,
+        after,
         contended: false,
         waited_ms: 0.0,
         fence: None,
-    };
-    if after < 0 {
-        return Ok(purchase);
+        effort: None,
     }
-    // The thread has nothing else to do, and a runtime's timer rounds up to whole milliseconds.
-    std::thread::sleep(order.delay);
-    stock
-        .write(&order.product, after)
-        .map_err(|error| match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DatabaseBusy) => Failure::definite(error),
-            _ => Failure::indefinite(error),
-        })?;
-    purchase.outcome = Outcome::Sold;
-    purchase.after = Some(after);
-    Ok(purchase)
 }
 
 #[cfg(test)]
@@ -238,9 +339,27 @@ mod tests {
     }
 
     #[test]
+    fn words_about_them_fit_the_screen() {
+        for strategy in ALL {
+            let why = strategy.flaw.map_or(0, |flaw| 12 + flaw.chars().count());
+            assert!(why <= 100, "{}: {why}", strategy.name);
+            assert!(19 + strategy.summary.chars().count() <= 100);
+        }
+    }
+
+    #[test]
+    fn the_groups_stand_together() {
+        let mut groups: Vec<Group> = ALL.iter().map(|strategy| strategy.group).collect();
+        groups.dedup();
+        assert_eq!(groups.len(), 5);
+    }
+
+    #[test]
     fn buying_stops_at_zero() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stock = Stock::create(&folder.path().join("stock.db")).unwrap();
+        let ground = Ground::Sqlite(folder.path().join("run.db"));
+        ground.prepare().unwrap();
+        let mut stock = ground.stock().unwrap();
         stock.write("product_A", 1).unwrap();
         let order = Order {
             product: "product_A".into(),
@@ -248,15 +367,7 @@ mod tests {
             wait: Duration::ZERO,
             delay: Duration::ZERO,
         };
-        let first = read_work_write(&mut stock, &order).unwrap();
-        assert_eq!(
-            (first.outcome, first.before, first.after),
-            (Outcome::Sold, Some(1), Some(0))
-        );
-        let second = read_work_write(&mut stock, &order).unwrap();
-        assert_eq!(
-            (second.outcome, second.before, second.after),
-            (Outcome::NoStock, Some(0), None)
-        );
+        assert_eq!(read_work_write(&mut *stock, &order).unwrap(), sold(1, 0));
+        assert_eq!(read_work_write(&mut *stock, &order).unwrap(), no_stock(0));
     }
 }

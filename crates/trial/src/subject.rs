@@ -1,12 +1,13 @@
 //! The subject's side of the protocol: a process that buys, or holds locks, with one of our own strategies.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::protocol::{Reply, Request, Resource};
+use crate::ground::Ground;
+use crate::protocol::{Reply, Request, Resource, Retry};
+use crate::retry;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
 mod holder;
@@ -100,6 +101,7 @@ impl Subject<'_> {
                 quantity,
                 wait_ms,
                 delay_us,
+                retry,
             } => {
                 let (wait, delay) = (
                     Duration::from_millis(wait_ms),
@@ -113,6 +115,7 @@ impl Subject<'_> {
                         wait,
                         delay,
                     },
+                    retry,
                 )
             }
             Request::Acquire { op, .. }
@@ -135,13 +138,8 @@ impl Subject<'_> {
         endpoints: &[String],
         resource: Resource,
     ) -> Result<(), Failure> {
-        let file = endpoints
-            .iter()
-            .find_map(|endpoint| endpoint.strip_prefix("sqlite:"));
-        let file =
-            file.ok_or_else(|| Failure::definite(format!("no sqlite store among {endpoints:?}")))?;
         let setup = Setup {
-            file: PathBuf::from(file),
+            ground: Ground::among(endpoints)?,
             ttl: Duration::from_millis(ttl_ms),
         };
         match (resource, self.strategy.lock) {
@@ -159,11 +157,17 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn purchase(&mut self, op: u64, order: &Order) -> Reply {
+    fn purchase(&mut self, op: u64, order: &Order, retry: Option<Retry>) -> Reply {
         let Some(buyer) = &mut self.buyer else {
             return refuse(Some(op), Failure::definite("asked to buy before init"));
         };
-        match self.runtime.block_on(buyer.purchase(order)) {
+        let bought = match retry {
+            None => self.runtime.block_on(buyer.purchase(order)),
+            Some(retry) => self
+                .runtime
+                .block_on(retry::buyer::buy(buyer.as_mut(), order, retry)),
+        };
+        match bought {
             Ok(purchase) => Reply::Purchased { op, purchase },
             Err(failure) => refuse(Some(op), failure),
         }
@@ -182,7 +186,6 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 mod tests {
     use super::*;
     use crate::exhibit::none;
-    use crate::stock::Stock;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
         let mut output = Vec::new();
@@ -198,7 +201,9 @@ mod tests {
     fn a_subject_buys_until_it_is_told_to_stop() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("stock.db");
-        Stock::create(&file).unwrap().write("product_A", 1).unwrap();
+        let ground = Ground::Sqlite(file.clone());
+        ground.prepare().unwrap();
+        ground.stock().unwrap().write("product_A", 1).unwrap();
         let init = format!(
             r#"{{"type":"init","id":"proc_0","keys":["product_A"],"ttl_ms":1000,"endpoints":["sqlite:{}"]}}"#,
             file.display()
@@ -220,10 +225,9 @@ mod tests {
     #[test]
     fn nonsense_and_disorder_are_refused_for_certain() {
         let buy = r#"{"type":"purchase","op":9,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
-        let init =
-            r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["redis://x"]}"#;
+        let init = r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["etcd://x"]}"#;
         let replies = converse(&format!("hello\n{buy}\n{init}\n"));
-        for (reply, part) in replies.iter().zip(["hello", "before init", "redis://x"]) {
+        for (reply, part) in replies.iter().zip(["hello", "before init", "etcd://x"]) {
             assert_eq!(
                 (&reply["type"], &reply["definite"]),
                 (&"error".into(), &true.into())

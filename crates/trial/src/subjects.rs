@@ -92,11 +92,6 @@ impl Subjects {
         Ok(())
     }
 
-    /// What the lab calls this one.
-    pub(crate) fn name(&self, index: usize) -> &str {
-        &self.names[index]
-    }
-
     /// How many were started.
     pub(crate) fn len(&self) -> usize {
         self.children.len()

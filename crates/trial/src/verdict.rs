@@ -116,6 +116,8 @@ pub struct Verdict {
     pub damage: Axis,
     /// What each check found.
     pub checks: Vec<Checked>,
+    /// What the figures of this run support.
+    pub found: Vec<String>,
     /// What led to it, in a sentence.
     pub why: Option<String>,
     /// For `HELD`: what this run does not show.
@@ -139,6 +141,7 @@ impl Verdict {
             belief: Axis::bare("n/a"),
             damage: Axis::bare("none"),
             checks: Vec::new(),
+            found: Vec::new(),
             why: None,
             limits: None,
             notes: Vec::new(),
@@ -163,7 +166,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         }
     } else {
         Verdict {
-            witness: vec![witness(facts)],
+            witness: vec![witness(header.claim, facts)],
             ..Verdict::bare(Outcome::Held, acquittal(header, facts))
         }
     };
@@ -254,7 +257,18 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
                 ),
             ))
         }
-        Claim::Exclusion => None,
+        Claim::Exactness if facts.contended() == 0 => {
+            let because =
+                "Nothing broke, and nothing was tested: no buyer met another at work.".into();
+            Some((
+                because,
+                missing(
+                    "contention",
+                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Claim::Exclusion | Claim::Exactness => None,
     }
 }
 
@@ -304,12 +318,15 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
     text
 }
 
-fn witness(facts: &Facts) -> String {
-    let met = format!(
-        "{} of {} met the lock",
-        count(facts.contended() as i64),
-        count(facts.attempts.len() as i64)
-    );
+fn witness(claim: Claim, facts: &Facts) -> String {
+    let contended = count(facts.contended() as i64);
+    let attempts = count(facts.attempts.len() as i64);
+    if claim == Claim::Exactness {
+        return format!(
+            "{contended} of {attempts} met another buyer at work: the race did take place"
+        );
+    }
+    let met = format!("{contended} of {attempts} met the lock");
     let mut holders = facts.attempts.iter().filter(|attempt| {
         attempt
             .purchase()
@@ -424,6 +441,24 @@ mod tests {
             ["1 of 2 met the lock taken: the race did take place"]
         );
         let alone = judged(Story::with_stock(1, 1).sold(0, 1).left(0), Claim::Exclusion);
+        assert_eq!(alone.outcome, Outcome::Inconclusive);
+        assert_eq!(alone.missing.unwrap().what, "contention");
+    }
+
+    #[test]
+    fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
+        let held = judged(
+            Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+            Claim::Exactness,
+        );
+        assert_eq!(
+            (held.outcome, held.witness),
+            (
+                Outcome::Held,
+                vec!["1 of 2 met another buyer at work: the race did take place".to_owned()]
+            )
+        );
+        let alone = judged(Story::with_stock(1, 1).sold(0, 1).left(0), Claim::Exactness);
         assert_eq!(alone.outcome, Outcome::Inconclusive);
         assert_eq!(alone.missing.unwrap().what, "contention");
     }

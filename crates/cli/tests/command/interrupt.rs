@@ -11,7 +11,7 @@ use crate::{Ran, fencepost, finish};
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < LONG, "waited in vain: {what}");
@@ -19,17 +19,20 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The processes whose environment names this folder: the program, and every process it started.
-fn processes(folder: &Path) -> Vec<i32> {
+/// The processes whose environment names this folder, or who work in it: the program, and every process it started. (A
+/// Redis server writes its title over its environment.)
+pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     let mark = format!("TMPDIR={}", folder.display());
     let pids = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
+        let marked = environment
             .split(|byte| *byte == 0)
-            .any(|variable| variable == mark.as_bytes())
+            .any(|variable| variable == mark.as_bytes());
+        let place = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        marked || place.is_ok_and(|place| place.starts_with(folder))
     })
     .collect()
 }
@@ -57,7 +60,7 @@ fn race(folder: &Path, arguments: &str) -> Child {
     child
 }
 
-fn send(child: &Child, signal: Signal) {
+pub(crate) fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
 }
 

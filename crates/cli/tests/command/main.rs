@@ -7,6 +7,8 @@ mod errors;
 mod interrupt;
 mod json;
 mod races;
+mod retry;
+mod stores;
 
 use std::process::{Command, Output, Stdio};
 

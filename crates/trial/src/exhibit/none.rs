@@ -6,11 +6,14 @@
 
 use fencepost::BoxFuture;
 
-use crate::protocol::{Claims, Purchase};
+use super::same_reading;
+use crate::protocol::Purchase;
+use crate::report::numbers::word;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, Setup, Strategy, open_stock, read_work_write,
+    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, read_work_write,
 };
+use crate::verdict::Outcome;
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -22,24 +25,31 @@ pub static STRATEGY: Strategy = Strategy {
         "none reads the stock, works, writes it back; nothing keeps the others out meanwhile.",
     ),
     claim: Claim::Nothing,
-    claims: Claims {
-        fencing: false,
-        keep_alive: false,
-        fair: false,
-        recovery_ms: None,
+    claims: PLAIN,
+    grounds: Grounds::Any,
+    remark: |facts, outcome| match (outcome, same_reading(facts)) {
+        (Outcome::Broken, same) if same > 1 => {
+            let all = if same == facts.attempts.len() {
+                "all "
+            } else {
+                ""
+            };
+            format!("{all}{} read the same unit", word(same as i64))
+        }
+        _ => String::new(),
     },
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };
 
-struct Unprotected(Stock);
+struct Unprotected(Box<dyn Stock>);
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Unprotected(open_stock(&setup.file)?)))
+    Ok(Box::new(Unprotected(setup.ground.stock()?)))
 }
 
 impl Buyer for Unprotected {
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { read_work_write(&mut self.0, order) })
+        Box::pin(async { read_work_write(&mut *self.0, order) })
     }
 }

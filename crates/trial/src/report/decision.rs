@@ -54,6 +54,12 @@ impl Decision {
     }
 }
 
+/// The verdict object as it stands in a document.
+pub(crate) fn verdict(verdict: &Verdict, expected: Option<Outcome>, reproduce: String) -> Value {
+    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    serde_json::to_value(Decision::of(verdict, expected, reproduce)).unwrap_or_default()
+}
+
 impl Proof {
     fn of(evidence: &Evidence) -> Self {
         let op = match evidence.place {

@@ -24,6 +24,7 @@ pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     );
     lines("belief", &one(&verdict.belief.text));
     lines("damage", &one(&verdict.damage.text));
+    lines("found", &verdict.found);
     if !quiet {
         lines("why", &one(&verdict.why));
     }
@@ -94,6 +95,15 @@ fn place(evidence: &Evidence) -> String {
 fn next(commands: &[Next], ink: Ink) -> Vec<String> {
     let width = commands.iter().map(|next| next.command.len());
     let width = width.max().unwrap_or(0);
+    if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
+        let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
+        if 12 + one_line.join(" · ").chars().count() <= ink.columns {
+            let painted = one_line
+                .iter()
+                .map(|command| ink.paint(Role::Command, command));
+            return vec![painted.collect::<Vec<_>>().join(" · ")];
+        }
+    }
     let line = |Next { command, remark }: &Next| {
         let fits = 12 + width + 3 + remark.len() <= ink.columns;
         let painted = ink.paint(Role::Command, command);

@@ -78,6 +78,8 @@ impl Ink {
                 '━' => "=",
                 'µ' => "u",
                 '·' => "|",
+                'σ' => "sd",
+                'ⁿ' => "^n",
                 '\0'..='\x7f' => {
                     plain.push(glyph);
                     continue;

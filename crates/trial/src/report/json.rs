@@ -25,6 +25,11 @@ pub fn reports(runs: &[Judged]) -> Value {
     })
 }
 
+/// An attempt as it stands in a report.
+pub(crate) fn entry(attempt: &Attempt) -> Value {
+    serde_json::to_value(Entry::of(attempt)).unwrap_or_default()
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     scenario: &'a str,
@@ -151,6 +156,6 @@ impl<'a> Entry<'a> {
 }
 
 /// Milliseconds with three decimals.
-pub(super) fn ms(ns: u64) -> f64 {
+pub(crate) fn ms(ns: u64) -> f64 {
     (ns as f64 / 1e3).round() / 1e3
 }

@@ -6,7 +6,6 @@ use super::numbers::{amount, count, decimal, duration, ms, plural};
 use crate::facts::{Answer, Attempt};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy::Claim;
 
 /// Below this width the figures stand in one column.
 const NARROW: usize = 80;
@@ -18,7 +17,7 @@ pub fn title(sale: &Sale) -> String {
     if !strategy.gloss.is_empty() {
         set.push_str(&format!(" ({})", strategy.gloss));
     }
-    if strategy.claim == Claim::Exclusion {
+    if strategy.lock.is_some() {
         match sale.wait_ms {
             0 => set.push_str("   one attempt each"),
             wait_ms => set.push_str(&format!("   waits up to {} ms", count(wait_ms as i64))),
@@ -26,9 +25,10 @@ pub fn title(sale: &Sale) -> String {
     }
     let who = plural(sale.concurrency, "process tries", "processes try");
     format!(
-        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store sqlite (one machine)   seed {}\n",
+        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store {}   seed {}\n",
         count(sale.stock.into()),
         count(sale.delay_us as i64),
+        sale.place.title(),
         sale.seed
     )
 }

@@ -4,31 +4,30 @@ use super::Judged;
 use super::grounds::role;
 use super::ink::{Ink, Role};
 use super::numbers::{amount, count, decimal, duration, ms, plural};
+use crate::ground::Place;
 use crate::matrix::{COLUMNS, Cell};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy::{self, Claim};
+use crate::strategy::{self, Strategy};
 use crate::verdict::Outcome;
 
 /// The title of `--all`.
-pub fn all_title(sale: &Sale) -> String {
+pub fn all_title(sale: &Sale, races: usize) -> String {
     format!(
-        "oversell --all   {}: {}, stock {}, delay {} µs   sqlite (one machine)   seed {}\n",
-        plural(strategy::ALL.len(), "race", "races"),
+        "oversell --all   {}: {}, stock {}, delay {} µs   {}   seed {}\n",
+        plural(races, "race", "races"),
         plural(sale.concurrency, "process", "processes"),
         count(sale.stock.into()),
         count(sale.delay_us as i64),
+        sale.place.title(),
         sale.seed
     )
 }
 
 /// Every strategy in the same race.
 pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
-    let heading = format!(
-        "  {:<15}  {:<14}  {:>5}  {:>5}  {:>8}  {:>5}  {:>7}  what happened",
-        "strategy", "verdict", "sold", "final", "no stock", "busy", "ms"
-    );
-    let mut text = format!("{}\n", ink.paint(Role::Label, heading));
+    let columns = AllColumns::of(runs);
+    let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));
     let mut group = None;
     for run in runs {
         let strategy = run.sale.strategy;
@@ -38,7 +37,7 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
                 ink.paint(Role::Label, strategy.group.heading())
             ));
         }
-        text.push_str(&all_row(run, ink));
+        text.push_str(&columns.row(run, ink));
     }
     text.push('\n');
     text.push_str(&summary(runs, "", ink));
@@ -50,44 +49,93 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
     text
 }
 
-fn all_row(run: &Judged, ink: Ink) -> String {
+/// The strategies that do not exist at the place of these races.
+pub fn not_here(strategies: &[&Strategy], ink: Ink) -> String {
+    if strategies.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = strategies.iter().map(|strategy| strategy.name).collect();
+    let names = names.join(", ");
+    ink.labelled("skipped", &format!("{names}: not available on redis yet"))
+}
+
+/// The columns of `--all`: as wide as what stands in them.
+struct AllColumns {
+    verdict: usize,
+    figures: [usize; 5],
+}
+
+const FIGURES: [&str; 5] = ["sold", "final", "no stock", "busy", "ms"];
+
+impl AllColumns {
+    fn of(runs: &[Judged]) -> Self {
+        let widest = |column: usize| {
+            let cells = runs.iter().map(|run| figures(run)[column].chars().count());
+            cells.max().unwrap_or(0).max(FIGURES[column].len())
+        };
+        let verdicts = runs
+            .iter()
+            .map(|run| run.verdict.outcome.to_string().len() + 2);
+        Self {
+            verdict: verdicts.max().unwrap_or(0).max("verdict".len()),
+            figures: std::array::from_fn(widest),
+        }
+    }
+
+    fn heading(&self) -> String {
+        let width = self.verdict;
+        let figures = self.aligned(FIGURES.map(str::to_owned));
+        format!(
+            "  {:<15}  {:<width$}{figures}  what happened",
+            "strategy", "verdict"
+        )
+    }
+
+    fn row(&self, run: &Judged, ink: Ink) -> String {
+        let row = format!(
+            "  {:<15}  {}{}  {}",
+            run.sale.strategy.name,
+            cell(run.verdict.outcome, self.verdict, ink),
+            self.aligned(figures(run)),
+            what_happened(run, ink)
+        );
+        format!("{}\n", row.trim_end())
+    }
+
+    fn aligned(&self, cells: [String; 5]) -> String {
+        let cells = cells.iter().zip(self.figures);
+        cells
+            .map(|(text, width)| format!("  {text:>width$}"))
+            .collect()
+    }
+}
+
+fn figures(run: &Judged) -> [String; 5] {
     let facts = &run.facts;
     let left = facts
         .final_reading
         .map_or_else(|| "?".to_owned(), |reading| count(reading.units));
-    let (no_stock, busy) = (facts.count(Answered::NoStock), facts.count(Answered::Busy));
-    let row = format!(
-        "  {:<15}  {}  {:>5}  {left:>5}  {:>8}  {:>5}  {:>7}  {}",
-        run.sale.strategy.name,
-        cell(run.verdict.outcome, 14, ink),
+    [
         amount(facts.sold()),
-        count(no_stock as i64),
-        count(busy as i64),
+        left,
+        count(facts.count(Answered::NoStock) as i64),
+        count(facts.count(Answered::Busy) as i64),
         ms(run.duration_ns()),
-        what_happened(run, ink)
-    );
-    format!("{}\n", row.trim_end())
+    ]
 }
 
-/// What this run's figures say, in a few words.
+/// What is worth saying of this strategy in this run, in a few words.
 fn what_happened(run: &Judged, ink: Ink) -> String {
     let facts = &run.facts;
     let mut words = Vec::new();
-    let beyond = facts.sold_beyond();
-    if beyond.least > 0 {
-        words.push(format!("{} sold too many", amount(beyond)));
-    }
-    if facts.lost_updates() > 0 {
-        words.push(format!(
-            "{} lost",
-            plural(facts.lost_updates() as usize, "update", "updates")
-        ));
-    }
-    if facts.unsold() > 0 {
-        words.push(format!("{} unsold: nobody waited", count(facts.unsold())));
-    }
     if let Some(missing) = &run.verdict.missing {
         words.push(format!("no {}", missing.what.replace('_', " ")));
+    } else {
+        let remark = (run.sale.strategy.remark)(facts, run.verdict.outcome);
+        words.extend(Some(remark).filter(|remark| !remark.is_empty()));
+    }
+    if facts.unsold() > 0 {
+        words.push(format!("{} unsold", count(facts.unsold())));
     }
     if let Some(expected) = run.expected().filter(|_| !run.as_expected()) {
         words.push(ink.paint(Role::Unsure, format_args!("expected {expected}")));
@@ -140,11 +188,12 @@ fn summary(runs: &[Judged], took: &str, ink: Ink) -> String {
 }
 
 /// The title of `run-all`.
-pub fn matrix_title(seed: u64) -> String {
+pub fn matrix_title(place: &Place, seed: u64) -> String {
     format!(
-        "run-all   {}, {}   sqlite (one machine)   seed {seed}\n",
+        "run-all   {}, {}   {}   seed {seed}\n",
         plural(strategy::ALL.len(), "strategy", "strategies"),
         plural(COLUMNS.len(), "scenario", "scenarios"),
+        place.title(),
     )
 }
 
@@ -189,14 +238,7 @@ fn legend(ink: Ink) -> String {
         .enumerate()
         .map(|(index, column)| format!("{} {}", index + 1, column.command));
     let columns = columns.collect::<Vec<_>>().join("   ");
-    let idle = strategy::ALL
-        .iter()
-        .any(|strategy| strategy.claim == Claim::Nothing);
-    let dash = if idle {
-        "  – does not apply: without a lock there is nothing to wait for\n"
-    } else {
-        ""
-    };
+    let dash = "  – does not apply: only locks without a known flaw are queued for\n";
     format!(
         "\n{}",
         ink.paint(Role::Label, format_args!("{dash}  {columns}")) + "\n"

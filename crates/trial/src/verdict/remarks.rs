@@ -16,9 +16,11 @@ pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
         verdict.why = strategy.and_then(|strategy| strategy.flaw).map(Into::into);
     }
     if verdict.outcome == Outcome::Held {
-        let limits =
-            "one run, no fault: says nothing about a kill, a pause or work beyond the lease";
-        verdict.limits = Some(limits.into());
+        let lease = match header.claim {
+            Claim::Exactness => "a kill or a pause",
+            Claim::Nothing | Claim::Exclusion => "a kill, a pause or work beyond the lease",
+        };
+        verdict.limits = Some(format!("one run, no fault: says nothing about {lease}"));
     }
     verdict.notes = notes(header, facts);
     if let Some(sale) = Sale::of(header) {
@@ -65,6 +67,14 @@ fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
             next(command(sale, "safe"), "the same race with a lock"),
             next(all, "every strategy, one table"),
         ],
+        (_, Outcome::Broken) => vec![
+            next(
+                command(sale, "safe"),
+                "the same race with a lock that holds",
+            ),
+            next(all, "every strategy, one table"),
+        ],
+        (Claim::Exactness, _) => vec![next(all, "every strategy, one table")],
         (Claim::Exclusion, _) if sale.wait_ms == 0 => {
             let patient = Sale {
                 wait_ms: 20_000,

@@ -1,0 +1,56 @@
+//! `fencepost check`: judges a saved history again, offline.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::process::ExitCode;
+
+use fencepost_trial::history::{NotAHistory, Saved};
+use fencepost_trial::report::checks::Rejudged;
+
+use crate::arguments::Check;
+use crate::exit;
+use crate::fault::{Fault, system_words};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
+    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let name = arguments.file.display().to_string();
+    let saved = File::open(&arguments.file)
+        .map_err(NotAHistory::Unreadable)
+        .and_then(|file| Saved::read(BufReader::new(file)))
+        .map_err(|error| refuse(&name, &error))?;
+    let judged = Rejudged::of(saved);
+    if let Some((line, last)) = judged.cut() {
+        // Nobody is left to be told when standard error is closed.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: line {line} is cut off; judged up to #{last}"
+        );
+    }
+    let mut screen = arguments.common.screen();
+    if json {
+        screen.print_json(&judged.json(&name));
+    } else {
+        let ink = screen.ink;
+        screen.print(&format!(
+            "{}\n{}\n{}",
+            judged.title(&name),
+            judged.table(quiet, ink),
+            judged.conclusion(ink)
+        ));
+    }
+    Ok(screen.end(judged.verdict.outcome.exit_code()))
+}
+
+fn refuse(name: &str, error: &NotAHistory) -> Fault {
+    match error {
+        NotAHistory::Unreadable(error) => {
+            let what = "cannot read the history";
+            Fault::new(exit::NOT_A_HISTORY, what)
+                .at(format_args!("{name}: {}", system_words(error)))
+        }
+        NotAHistory::Line { .. } => Fault::new(exit::NOT_A_HISTORY, "this is not a history")
+            .at(format_args!("{name}, {error}"))
+            .try_this("a file that --history wrote: one JSON object on each line"),
+    }
+}

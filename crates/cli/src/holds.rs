@@ -1,0 +1,138 @@
+//! `fencepost crash`, `deadlock` and `trial NAME`: a lock, two or three processes, and what goes wrong.
+
+use std::process::ExitCode;
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::history::{Event, Header};
+use fencepost_trial::holds::{self, Scenario, Trial, Watch};
+use fencepost_trial::report::holds::{Tried, report};
+use fencepost_trial::report::lanes::{Lanes, title};
+use fencepost_trial::report::{grounds, html, numbers};
+use fencepost_trial::stopped::Stopped;
+
+use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
+use crate::fault::Fault;
+use crate::help;
+use crate::oversell::{explain, subject};
+use crate::results::Files;
+use crate::screen::Screen;
+
+/// Two locks, in opposite or in the same order.
+pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let scenario = match arguments.mitigate {
+        true => Scenario::Sorted,
+        false => Scenario::Deadlock,
+    };
+    run(scenario, Trial::WORK_MS, &arguments.holds, interrupt)
+}
+
+/// The holder is killed, or works longer than its lease.
+pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    let scenario = match arguments.ttl_edge {
+        true => Scenario::TtlEdge,
+        false => Scenario::Crash,
+    };
+    run(scenario, arguments.work, &arguments.holds, interrupt)
+}
+
+/// A scenario without a command of its own.
+pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+    run(arguments.name, Trial::WORK_MS, &arguments.holds, interrupt)
+}
+
+fn run(
+    scenario: Scenario,
+    work_ms: u64,
+    arguments: &Holds,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
+    let Lock::Strategy(strategy) = arguments.lock else {
+        return Ok(arguments.common.screen().finish(&help::strategies()));
+    };
+    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let site = arguments.common.store.open()?;
+    site.check(strategy)?;
+    let trial = Trial {
+        scenario,
+        strategy,
+        ttl_ms: arguments.ttl.unwrap_or(scenario.ttl_ms()),
+        work_ms,
+        place: site.place.clone(),
+        seed: arguments.seed.unwrap_or_else(random_seed),
+    };
+    let files = Files::open(
+        arguments.output.as_deref(),
+        arguments.history.as_deref(),
+        &arguments.drawings,
+    )?;
+    let file = files.history()?;
+    let mut screen = arguments.common.screen();
+    let ink = screen.ink;
+    if !json {
+        screen.print(&format!("{}\n", title(&trial)));
+    }
+    let mut viewer = Viewer {
+        screen: &mut screen,
+        lanes: (!json && !quiet).then(|| Lanes::new(ink)),
+    };
+    let tried = subject(strategy)
+        .and_then(|subject| holds::run(&trial, &subject, file, &mut viewer, interrupt))
+        .map(|history| Tried::of(&trial, history))
+        .map_err(|stopped| explain(&stopped, files.history_path()))?;
+    viewer.finish(&tried);
+    if json {
+        screen.print_json(&report(&tried));
+    } else {
+        screen.print(&grounds::text(&tried.verdict, quiet, ink));
+    }
+    files.fill(
+        &report(&tried),
+        &tried.verdict,
+        tried.events.len(),
+        &html::page_of_trial(&tried),
+    )?;
+    Ok(screen.end(tried.verdict.outcome.exit_code()))
+}
+
+/// Runs a lock trial with processes of this program, and judges it, without showing anything.
+#[allow(dead_code, reason = "for the matrix of all trials")]
+pub(crate) fn quietly(trial: &Trial, interrupt: Interrupt) -> Result<Tried, Stopped> {
+    let subject = subject(trial.strategy)?;
+    let history = holds::run(trial, &subject, None, &mut (), interrupt)?;
+    Ok(Tried::of(trial, history))
+}
+
+/// Shows a lock trial while it runs.
+struct Viewer<'a> {
+    screen: &'a mut Screen,
+    lanes: Option<Lanes>,
+}
+
+impl Viewer<'_> {
+    fn finish(&mut self, tried: &Tried) {
+        if let Some(lanes) = &mut self.lanes {
+            let rest = lanes.finish(&tried.header, &tried.events);
+            self.screen.print(&format!("{rest}\n"));
+        }
+    }
+}
+
+impl Watch for Viewer<'_> {
+    fn starting(&mut self, ready: usize, of: usize) {
+        self.screen
+            .suspense(&format!("  {ready} of {of} processes are ready"));
+    }
+
+    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
+        if let Some(lanes) = &mut self.lanes {
+            let lines = lanes.settled(header, events, now_ns);
+            if !lines.is_empty() {
+                self.screen.print(&lines);
+            }
+        }
+        let seconds = numbers::decimal(now_ns as f64 / 1e9);
+        let ttl = numbers::count(header.ttl_ms as i64);
+        self.screen
+            .suspense(&format!("  {seconds} s; the TTL is {ttl} ms"));
+    }
+}

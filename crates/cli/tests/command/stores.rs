@@ -1,0 +1,156 @@
+//! Where a trial takes place: private servers that come and go, the user's own, and those that are not there.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+
+use crate::interrupt::{processes, send, until};
+use crate::{fencepost, finish, run};
+
+#[test]
+fn a_private_server_serves_one_run_and_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments =
+        "oversell --store redis --lock=safe --stock=2 --concurrency=6 --wait 20000 --delay=20000";
+    let output = fencepost(arguments).env("TMPDIR", folder.path()).output();
+    let ran = finish(output.unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("store redis (a private server)"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("HELD   2 orders for a stock of 2, and 0 left")
+    );
+    nothing_is_left(folder.path());
+}
+
+fn nothing_is_left(folder: &Path) {
+    assert_eq!(processes(folder), [] as [i32; 0]);
+    let files = std::fs::read_dir(folder).unwrap();
+    assert_eq!(files.count(), 0, "no temporary file stays");
+}
+
+/// A race on a private server, once everybody was asked to buy.
+fn race(folder: &Path, history: &Path) -> std::process::Child {
+    let child = fencepost("oversell --store redis --concurrency=4 --delay 10000000 --history")
+        .arg(history)
+        .env("TMPDIR", folder)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("everybody is asked", || {
+        let text = std::fs::read_to_string(history).unwrap_or_default();
+        text.matches(r#""event":"purchase","#).count() == 4
+    });
+    assert_eq!(
+        processes(folder).len(),
+        6,
+        "the lab, the server and four processes"
+    );
+    child
+}
+
+#[test]
+fn ctrl_c_stops_the_private_server_too() {
+    let (folder, results) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let child = race(folder.path(), &results.path().join("run.jsonl"));
+    send(&child, Signal::SIGINT);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    nothing_is_left(folder.path());
+}
+
+#[test]
+fn a_private_server_dies_with_the_lab_even_when_it_is_killed() {
+    let (folder, results) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut child = race(folder.path(), &results.path().join("run.jsonl"));
+    send(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    until("the server is gone", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn the_users_server_is_used_and_left_as_it_was() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let patience = std::time::Duration::from_secs(20);
+    let mut connection = fencepost_rig::resp::Connection::open(server.address(), patience).unwrap();
+    connection.ask(&["SET", "product_A", "mine"]).unwrap();
+    let ran = run(&format!(
+        "retry --store {} --concurrency=4 --stock=2 --delay=30000",
+        server.url()
+    ));
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(&format!("store {}", server.url())));
+    assert!(
+        ran.stdout
+            .contains("  – the waiting line is not available on redis yet\n")
+    );
+    use fencepost_rig::resp::Value;
+    assert_eq!(connection.ask(&["DBSIZE"]).unwrap(), Value::Number(1));
+    assert_eq!(
+        connection.ask(&["GET", "product_A"]).unwrap(),
+        Value::Text("mine".into())
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_before_anything_starts() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .unwrap()
+        .port();
+    let ran = run(&format!(
+        "retry --store redis://shop:hunter2@127.0.0.1:{port}"
+    ));
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
+    assert_eq!(
+        ran.stderr,
+        format!(
+            "error: cannot reach the store\n  \
+             where     redis://shop:***@127.0.0.1:{port}: connection refused, tried for 2.0 s\n  \
+             effect    none: no process was started\n  \
+             try       start Redis there · --store redis for a private one · no --store for sqlite\n"
+        )
+    );
+}
+
+#[test]
+fn where_no_server_is_installed_the_way_to_one_is_told() {
+    let mut command = fencepost("oversell");
+    command
+        .env("PATH", "/nowhere")
+        .env("FENCEPOST_STORE", "redis");
+    let ran = finish(command.output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
+    assert_eq!(
+        ran.stderr,
+        "error: --store redis starts a private redis-server, and none is installed\n  \
+         where     no redis-server or valkey-server in PATH\n  \
+         try       apt-get install redis-server · brew install redis · --store redis://HOST for your own\n"
+    );
+}
+
+#[test]
+fn what_does_not_exist_there_says_so() {
+    let ran = run("oversell --store redis --lock=watchdog");
+    assert_eq!(ran.code, 64);
+    assert!(
+        ran.stderr
+            .starts_with("error: watchdog is not available on redis yet\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = run("retry --store redis://cache:port");
+    assert_eq!(ran.code, 64);
+    assert!(
+        ran.stderr
+            .starts_with("error: 'redis://cache:port' is not the address of a server\n"),
+        "{}",
+        ran.stderr
+    );
+}

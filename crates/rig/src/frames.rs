@@ -1,0 +1,123 @@
+//! Where one message of RESP ends and the next begins, in a stream that comes in pieces.
+
+/// How much of a line is looked at: enough for its kind and a length.
+const HEAD_BYTES: usize = 24;
+
+/// Follows one direction of a connection and counts its top-level messages.
+///
+/// Commands and answers, RESP2 and RESP3, and commands typed as plain lines. What is no RESP at all counts by the line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Frames {
+    /// The start of the line that is being read.
+    head: Vec<u8>,
+    /// Bytes of a text that are still to come, its line end included.
+    body_left: u64,
+    /// Parts that are still to come, per level of nesting.
+    parts_left: Vec<u64>,
+}
+
+impl Frames {
+    /// Follows `bytes`, but no further than to the end of `most` messages. Returns how many bytes that are, and how many
+    /// messages have ended in them.
+    pub(crate) fn follow(&mut self, bytes: &[u8], most: u64) -> (usize, u64) {
+        let (mut at, mut ended) = (0, 0);
+        while at < bytes.len() && ended < most {
+            if self.body_left > 0 {
+                let step = self.body_left.min((bytes.len() - at) as u64);
+                self.body_left -= step;
+                at += step as usize;
+                if self.body_left == 0 {
+                    ended += u64::from(self.part_ends());
+                }
+                continue;
+            }
+            let byte = bytes[at];
+            at += 1;
+            if byte == b'\n' {
+                ended += u64::from(self.line_ends());
+            } else if self.head.len() < HEAD_BYTES {
+                self.head.push(byte);
+            }
+        }
+        (at, ended)
+    }
+
+    /// A line is complete: whether a message ends with it.
+    fn line_ends(&mut self) -> bool {
+        let head = std::mem::take(&mut self.head);
+        let text = std::str::from_utf8(&head).unwrap_or_default().trim_end();
+        let number = text.get(1..).and_then(|digits| digits.parse::<u64>().ok());
+        match (text.chars().next(), number) {
+            (Some('$' | '!' | '='), Some(length)) => {
+                self.body_left = length.saturating_add(2);
+                false
+            }
+            (Some('*' | '~' | '>'), Some(parts @ 1..)) => self.level(parts),
+            (Some('%'), Some(pairs @ 1..)) => self.level(pairs.saturating_mul(2)),
+            // Remarks about the message that follows: it ends when that does.
+            (Some('|'), Some(pairs)) => self.level(pairs.saturating_mul(2).saturating_add(1)),
+            // An empty line between messages is none.
+            (None, _) if self.parts_left.is_empty() => false,
+            _ => self.part_ends(),
+        }
+    }
+
+    fn level(&mut self, parts: u64) -> bool {
+        self.parts_left.push(parts);
+        false
+    }
+
+    /// One part is complete: whether it was the last of a top-level message.
+    fn part_ends(&mut self) -> bool {
+        while let Some(left) = self.parts_left.last_mut() {
+            *left -= 1;
+            if *left > 0 {
+                return false;
+            }
+            self.parts_left.pop();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &[u8] =
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\n*1\r\n$\r\nPING\r\n*0\r\n+OK\r\n$-1\r\n\
+        %1\r\n+a\r\n*2\r\n:1\r\n$0\r\n\r\n|1\r\n+ttl\r\n:9\r\n$2\r\nhi\r\n>2\r\n$3\r\nmsg\r\n_\r\n";
+    const MESSAGES: u64 = 8;
+
+    #[test]
+    fn messages_are_counted_however_the_stream_is_cut() {
+        for size in [1, 2, 3, 7, STREAM.len()] {
+            let mut frames = Frames::default();
+            let pieces = STREAM.chunks(size);
+            let ended: u64 = pieces
+                .map(|piece| {
+                    let (followed, ended) = frames.follow(piece, u64::MAX);
+                    assert_eq!(followed, piece.len());
+                    ended
+                })
+                .sum();
+            assert_eq!(ended, MESSAGES, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn following_stops_where_the_last_wanted_message_ends() {
+        let mut frames = Frames::default();
+        let first = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\n*1\r\n$\r\n";
+        assert_eq!(frames.follow(STREAM, 1), (first.len(), 1));
+        assert_eq!(frames.follow(&STREAM[first.len()..], 1), (6, 1));
+        assert_eq!(frames.follow(STREAM, 0), (0, 0));
+    }
+
+    #[test]
+    fn lines_of_something_else_count_one_each() {
+        let mut frames = Frames::default();
+        let text = format!("hello\n\n{}\nlast", "x".repeat(1000));
+        assert_eq!(frames.follow(text.as_bytes(), u64::MAX), (text.len(), 2));
+    }
+}

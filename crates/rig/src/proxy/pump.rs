@@ -1,0 +1,183 @@
+//! One direction of one connection.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{Amount, Direction, Faults, Shared};
+use crate::frames::Frames;
+
+const READ_BYTES: usize = 64 * 1024;
+/// How much waits here before no more is read: then the sender's socket fills, as it would on a slow road.
+const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The connection is to be closed.
+pub(super) struct Cut;
+
+/// Hands on what comes from `source` until it ends.
+pub(super) async fn pump(
+    shared: &Shared,
+    direction: Direction,
+    cuts: u64,
+    mut source: OwnedReadHalf,
+    sink: OwnedWriteHalf,
+) -> Result<(), Cut> {
+    let mut faults = shared.faults.subscribe();
+    let mut road = Road {
+        shared,
+        direction,
+        sink: Some(sink),
+        frames: Frames::default(),
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
+        heals: faults.borrow().heals,
+    };
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut reading, mut untold) = (true, false);
+    // An end that was swallowed is never told: the connection to the receiver stays open.
+    while reading || untold || !road.waiting.is_empty() {
+        tokio::select! {
+            biased;
+            _ = faults.changed() => road.notice(&mut faults),
+            () = until(road.due()), if !road.waiting.is_empty() => road.hand_on_next().await?,
+            read = source.read(&mut buffer), if reading && road.waiting_bytes < WAITING_BYTES_MAX => {
+                // One who died closes its connection, too; how exactly makes no difference here.
+                let length = read.unwrap_or(0);
+                reading = length > 0;
+                let now = faults.borrow().clone();
+                if now.cuts != cuts {
+                    return Err(Cut);
+                }
+                untold = !reading && now.swallow[direction as usize];
+                road.take(&buffer[..length], &now);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is on its way. An empty piece is the end of the stream.
+struct Piece {
+    /// `None`: not before the road is healed.
+    due: Option<Instant>,
+    bytes: Vec<u8>,
+}
+
+struct Road<'a> {
+    shared: &'a Shared,
+    direction: Direction,
+    /// `None` when the receiver is gone: then everything is read and goes nowhere.
+    sink: Option<OwnedWriteHalf>,
+    frames: Frames,
+    waiting: VecDeque<Piece>,
+    waiting_bytes: usize,
+    heals: u64,
+}
+
+impl Road<'_> {
+    fn due(&self) -> Option<Instant> {
+        self.waiting.front().and_then(|piece| piece.due)
+    }
+
+    fn notice(&mut self, faults: &mut watch::Receiver<Faults>) {
+        let heals = faults.borrow_and_update().heals;
+        if std::mem::replace(&mut self.heals, heals) != heals {
+            let now = Some(Instant::now());
+            self.waiting.iter_mut().for_each(|piece| piece.due = now);
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], faults: &Faults) {
+        if faults.swallow[self.direction as usize] {
+            let tally = &self.shared.tallies[self.direction as usize];
+            tally
+                .swallowed
+                .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            return;
+        }
+        let delay = faults.delay[self.direction as usize];
+        let due = match delay {
+            Duration::ZERO => Some(Instant::now()),
+            delay => Instant::now().checked_add(delay),
+        };
+        // Healed in between: what is due later must not be overtaken, nor overtake.
+        let earlier = self.waiting.back().map(|piece| piece.due);
+        let due = match earlier {
+            Some(None) => None,
+            Some(Some(earlier)) => due.map(|due| due.max(earlier)),
+            None => due,
+        };
+        self.waiting_bytes += bytes.len();
+        self.waiting.push_back(Piece {
+            due,
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    async fn hand_on_next(&mut self) -> Result<(), Cut> {
+        let Some(Piece { bytes, .. }) = self.waiting.pop_front() else {
+            return Ok(());
+        };
+        self.waiting_bytes -= bytes.len();
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
+        if bytes.is_empty() {
+            let _ = sink.shutdown().await;
+            return Ok(());
+        }
+        let (passing, messages, cut) = pass(self.shared, self.direction, &mut self.frames, &bytes);
+        let tally = &self.shared.tallies[self.direction as usize];
+        // Counted before it is written: whoever has received something finds it in the counts.
+        tally.bytes.fetch_add(passing as u64, Ordering::Relaxed);
+        tally.messages.fetch_add(messages, Ordering::Relaxed);
+        if sink.write_all(&bytes[..passing]).await.is_err() {
+            tally.bytes.fetch_sub(passing as u64, Ordering::Relaxed);
+            tally.messages.fetch_sub(messages, Ordering::Relaxed);
+            // The receiver is gone. That news travels the other way, in the other half of this connection.
+            self.sink = None;
+        }
+        if cut { Err(Cut) } else { Ok(()) }
+    }
+}
+
+/// How many of these bytes pass, how many messages end in them, and whether that was the last.
+fn pass(
+    shared: &Shared,
+    direction: Direction,
+    frames: &mut Frames,
+    bytes: &[u8],
+) -> (usize, u64, bool) {
+    let mut allowance = shared.allowance(direction);
+    let (passing, messages, left) = match *allowance {
+        None => {
+            let (passing, messages) = frames.follow(bytes, u64::MAX);
+            return (passing, messages, false);
+        }
+        Some(Amount::Bytes(left)) => {
+            let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let (passing, messages) = frames.follow(&bytes[..most], u64::MAX);
+            let left = left - passing as u64;
+            (passing, messages, Amount::Bytes(left))
+        }
+        Some(Amount::Messages(left)) => {
+            let (passing, messages) = frames.follow(bytes, left);
+            (passing, messages, Amount::Messages(left - messages))
+        }
+    };
+    let used_up = matches!(left, Amount::Bytes(0) | Amount::Messages(0));
+    *allowance = (!used_up).then_some(left);
+    (passing, messages, used_up)
+}

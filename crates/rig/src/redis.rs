@@ -1,0 +1,457 @@
+//! A private Redis server: started for one run, gone with it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpgid};
+use tempfile::TempDir;
+
+use crate::child::Child;
+use crate::feed::{Feed, Said, feed};
+use crate::folder::folder;
+use crate::resp::{Connection, Value};
+
+/// The programs that will do, the first one found.
+const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
+/// How long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one of its answers may take until it is looked at again whether it runs at all.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How often another port is tried when somebody else was faster.
+const PORTS: u32 = 10;
+/// How many of its words are kept for the one who asks why it does not run.
+const WORDS_MAX: usize = 10;
+
+/// A Redis server of our own, on a free port of this machine.
+///
+/// It listens on the loopback address only, writes nothing to disk, and lives in a session of its own. Dropping it kills it
+/// and removes its folder; it also dies with the *thread* that started it (see [`Child::spawn`]).
+#[derive(Debug)]
+pub struct Redis {
+    child: Child,
+    address: SocketAddr,
+    version: String,
+    // After the child: removed when nobody works in it any more.
+    _folder: TempDir,
+}
+
+/// Why there is no private server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RedisError {
+    /// No program for it was found.
+    NotInstalled,
+    /// It ended, or did not answer in time.
+    NotRunning {
+        /// Which program.
+        program: PathBuf,
+        /// What happened.
+        what: String,
+        /// The last lines it wrote.
+        last_words: Vec<String>,
+    },
+    /// It answers, but not as Redis does.
+    NotRedis {
+        /// Which program.
+        program: PathBuf,
+        /// What it answered.
+        what: String,
+    },
+    /// The system's fault: no folder, no port.
+    System(io::Error),
+}
+
+impl RedisError {
+    /// How to get a server, for people.
+    pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
+}
+
+impl std::fmt::Display for RedisError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotInstalled => write!(f, "no {} in PATH", PROGRAMS.join(" or ")),
+            Self::NotRunning { program, what, .. } | Self::NotRedis { program, what } => {
+                write!(f, "{}: {what}", program.display())
+            }
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RedisError {}
+
+impl From<io::Error> for RedisError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// One attempt on one port.
+enum Attempt {
+    Failed(RedisError),
+    PortTaken(RedisError),
+}
+
+impl Redis {
+    /// Starts a server and waits until it answers.
+    ///
+    /// Call it from a thread that lives as long as the server is wanted.
+    ///
+    /// # Errors
+    /// [`RedisError`] says why there is none; then nothing is left behind.
+    pub fn start() -> Result<Self, RedisError> {
+        Self::start_program(&find().ok_or(RedisError::NotInstalled)?)
+    }
+
+    /// As [`start`](Self::start), with this program.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_program(program: &Path) -> Result<Self, RedisError> {
+        let mut left = PORTS;
+        loop {
+            left -= 1;
+            // The port is free now; whether it still is when the server gets there, only the server can tell.
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+                .local_addr()?
+                .port();
+            match Self::start_on(program, port) {
+                Ok(server) => return Ok(server),
+                Err(Attempt::PortTaken(_)) if left > 0 => {}
+                Err(Attempt::PortTaken(error) | Attempt::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn start_on(program: &Path, port: u16) -> Result<Self, Attempt> {
+        let system = |error: io::Error| Attempt::Failed(error.into());
+        let folder = folder().map_err(system)?;
+        let mut command = Command::new(program);
+        command
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--protected-mode", "yes", "--save", "", "--appendonly"])
+            .args(["no", "--daemonize", "no", "--loglevel", "warning", "--dir"])
+            .arg(folder.path())
+            .current_dir(folder.path());
+        let (said, ears) = feed();
+        let child = Child::spawn(command, 0, &ears).map_err(system)?;
+        let mut server = Self {
+            child,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+            version: String::new(),
+            _folder: folder,
+        };
+        server.version = server.wait_until_ready(program, &said)?;
+        Ok(server)
+    }
+
+    /// Waits until the server answers; returns its version.
+    fn wait_until_ready(&mut self, program: &Path, said: &Feed) -> Result<String, Attempt> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.child.status();
+            // First the end, then the questions: an answer after our server's end would be somebody else's.
+            if let Some(status) = status {
+                return Err(self.not_running(program, &format!("ended with {status}"), said));
+            }
+            match self.introduce() {
+                Ok(version) => return Ok(version),
+                Err(Introduction::NotYet(_)) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(Introduction::NotYet(error)) => {
+                    let what = format!("no answer within {} s: {error}", PATIENCE.as_secs());
+                    return Err(self.not_running(program, &what, said));
+                }
+                Err(Introduction::Stranger(what)) => {
+                    let program = program.to_owned();
+                    return Err(Attempt::Failed(RedisError::NotRedis { program, what }));
+                }
+                Err(Introduction::OfSomebodyElse(what)) => {
+                    let program = program.to_owned();
+                    return Err(Attempt::PortTaken(RedisError::NotRedis { program, what }));
+                }
+            }
+        }
+    }
+
+    /// Asks who answers on the port: it must be our process, and it must run scripts as Redis does.
+    fn introduce(&self) -> Result<String, Introduction> {
+        let mut connection =
+            Connection::open(self.address, ANSWER).map_err(Introduction::NotYet)?;
+        let mut ask = |words: &[&str]| match connection.ask(words) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(Introduction::Stranger(error.to_string()))
+            }
+            Err(error) => Err(Introduction::NotYet(error)),
+            Ok(Value::Error(message)) if message.starts_with("LOADING") => {
+                Err(Introduction::NotYet(io::Error::other(message)))
+            }
+            Ok(value) => Ok(value),
+        };
+        let stranger = |command, answer: &Value| {
+            Err(Introduction::Stranger(format!(
+                "answers {command} with {answer:?}"
+            )))
+        };
+        let info = match ask(&["INFO", "server"])? {
+            Value::Text(info) => info,
+            other => return stranger("INFO", &other),
+        };
+        let field = |name: &str| {
+            let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+            lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let (Some(pid), Some(version)) = (
+            field("process_id").and_then(|pid| pid.parse().ok()),
+            field("redis_version"),
+        ) else {
+            return stranger("INFO", &Value::Text(info.lines().take(3).collect()));
+        };
+        // It may have been started by a script of that name: then the group is the same.
+        if getpgid(Some(Pid::from_raw(pid))) != Ok(Pid::from_raw(self.child.pid())) {
+            let what = format!("process {pid} answers on {}", self.address);
+            return Err(Introduction::OfSomebodyElse(what));
+        }
+        match ask(&["EVAL", "return 6 * 7", "0"])? {
+            Value::Number(42) => Ok(version.to_owned()),
+            other => stranger("EVAL", &other),
+        }
+    }
+
+    fn not_running(&self, program: &Path, what: &str, said: &Feed) -> Attempt {
+        let mut last_words = heard(said);
+        last_words.extend(self.child.last_words());
+        last_words.drain(..last_words.len().saturating_sub(WORDS_MAX));
+        let taken = last_words
+            .iter()
+            .any(|line| line.contains("Address already in use"));
+        let error = RedisError::NotRunning {
+            program: program.to_owned(),
+            what: what.to_owned(),
+            last_words,
+        };
+        if taken {
+            Attempt::PortTaken(error)
+        } else {
+            Attempt::Failed(error)
+        }
+    }
+
+    /// How clients name it: `redis://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The version it says it is compatible with, such as `7.0.15`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Sends it a signal: SIGSTOP to stall it, SIGKILL to crash it.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has ended.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        self.child.signal(signal)
+    }
+
+    /// Waits until it is really stopped; `false`: it was not within that time.
+    pub fn wait_stopped(&self, within: Duration) -> bool {
+        self.child.wait_stopped(within)
+    }
+}
+
+/// What came of asking who is there.
+enum Introduction {
+    NotYet(io::Error),
+    Stranger(String),
+    OfSomebodyElse(String),
+}
+
+/// The first of the programs on the search path.
+fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    PROGRAMS
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|file| is_executable(file))
+}
+
+/// What was said so far. An ended program's output closes soon after it.
+fn heard(said: &Feed) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Ok(heard) = said.next(Duration::from_millis(500)) {
+        match heard.said {
+            Said::Line(line) => lines.push(line),
+            Said::Closed => break,
+        }
+    }
+    lines
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn program(script: &str) -> (TempDir, PathBuf) {
+        let folder = folder().unwrap();
+        let file = folder.path().join("redis-server");
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, file)
+    }
+
+    fn gone(pid: i32) -> bool {
+        !Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_private_server_answers_and_leaves_nothing_behind() {
+        let server = Redis::start().unwrap();
+        let mut connection = Connection::open(server.address(), ANSWER).unwrap();
+        assert_eq!(
+            connection
+                .ask(&["SET", "k", "v", "NX", "PX", "5000"])
+                .unwrap(),
+            Value::Word("OK".into())
+        );
+        assert_eq!(
+            connection.ask(&["GET", "k"]).unwrap(),
+            Value::Text("v".into())
+        );
+        let Value::List(save) = connection.ask(&["CONFIG", "GET", "save"]).unwrap() else {
+            panic!("no list")
+        };
+        assert_eq!(save[1], Value::Text(String::new()), "no persistence");
+        assert!(server.url().starts_with("redis://127.0.0.1:"));
+        assert!(
+            server.version().split('.').count() >= 2,
+            "{}",
+            server.version()
+        );
+        let (pid, folder) = (server.pid(), server._folder.path().to_owned());
+        assert!(folder.exists());
+        drop(server);
+        assert!(gone(pid) && !folder.exists());
+    }
+
+    #[test]
+    fn behind_a_proxy_commands_are_counted_as_they_were_sent() {
+        let server = Redis::start().unwrap();
+        let proxy = crate::Proxy::start(server.address()).unwrap();
+        let mut connection = Connection::open(proxy.address(), PATIENCE).unwrap();
+        let script = "redis.call('SET', 'k', 'v'); return redis.call('GET', 'k')";
+        let said = connection.ask(&["EVAL", script, "0"]).unwrap();
+        assert_eq!(said, Value::Text("v".into()));
+        connection.ask(&["CONFIG", "GET", "*"]).unwrap();
+        let counts = proxy.counts();
+        assert_eq!(
+            (counts.to_server.messages, counts.to_client.messages),
+            (2, 2)
+        );
+
+        proxy.cut_after(crate::Direction::ToServer, crate::Amount::Messages(1));
+        assert!(
+            connection.ask(&["SET", "k", "w"]).is_err(),
+            "the answer is lost"
+        );
+        let mut direct = Connection::open(server.address(), PATIENCE).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while direct.ask(&["GET", "k"]).unwrap() != Value::Text("w".into()) {
+            assert!(Instant::now() < deadline, "the command did arrive");
+        }
+    }
+
+    #[test]
+    fn two_servers_do_not_meet() {
+        let (one, other) = (Redis::start().unwrap(), Redis::start().unwrap());
+        assert_ne!(one.address(), other.address());
+        let mut connection = Connection::open(one.address(), ANSWER).unwrap();
+        connection.ask(&["SET", "k", "v"]).unwrap();
+        let mut connection = Connection::open(other.address(), ANSWER).unwrap();
+        assert_eq!(connection.ask(&["GET", "k"]).unwrap(), Value::Nil);
+    }
+
+    #[test]
+    fn a_taken_port_is_noticed_whoever_has_it() {
+        let other = Redis::start().unwrap();
+        let program = find().unwrap();
+        let on = |port| Redis::start_on(&program, port);
+        assert!(
+            matches!(on(other.address().port()), Err(Attempt::PortTaken(_))),
+            "another Redis answers there"
+        );
+        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert!(matches!(
+            on(silent.local_addr().unwrap().port()),
+            Err(Attempt::PortTaken(_))
+        ));
+    }
+
+    #[test]
+    fn a_program_that_only_has_the_name_is_found_out() {
+        let (_folder, file) = program("echo 'bad config' >&2; exit 3");
+        let Err(RedisError::NotRunning {
+            what, last_words, ..
+        }) = Redis::start_program(&file)
+        else {
+            panic!("started")
+        };
+        assert!(what.contains("exit status: 3"), "{what}");
+        assert_eq!(last_words, ["bad config"]);
+
+        let http = "exec python3 -c 'import http.server, sys; http.server.test(port=int(sys.argv[2]), bind=\"127.0.0.1\")' \"$@\"";
+        let (_folder, file) = program(http);
+        let Err(RedisError::NotRedis { what, .. }) = Redis::start_program(&file) else {
+            panic!("started")
+        };
+        assert!(what.contains("not the answer of a Redis server"), "{what}");
+    }
+
+    #[test]
+    fn a_script_that_starts_the_server_will_do() {
+        let (_folder, file) = program(&format!("{} \"$@\"; exit $?", find().unwrap().display()));
+        let server = Redis::start_program(&file).unwrap();
+        let mut connection = Connection::open(server.address(), ANSWER).unwrap();
+        let Value::Text(info) = connection.ask(&["INFO", "server"]).unwrap() else {
+            panic!("no text")
+        };
+        let pid = info
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:"));
+        let pid: i32 = pid.unwrap().parse().unwrap();
+        assert_ne!(pid, server.pid());
+        drop(server);
+        let deadline = Instant::now() + PATIENCE;
+        while !gone(pid) {
+            assert!(Instant::now() < deadline, "{pid} is left behind");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

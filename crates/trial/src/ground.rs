@@ -1,0 +1,261 @@
+//! What the strategies stand on: one store that holds the stock and the records of hand-made locks.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fencepost::random::{Random, SystemRandom};
+
+use crate::latch::{self, Latches};
+use crate::stock::{self, Stock};
+use crate::strategy::Failure;
+
+pub mod reach;
+pub(crate) mod redis;
+
+/// Where a trial takes place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// A file, shared by the processes of this machine.
+    Sqlite(PathBuf),
+    /// A Redis server, by its address. After a `#`, the space in which the keys of this trial are.
+    Redis(String),
+}
+
+impl Ground {
+    /// The ground that an endpoint names: `sqlite:PATH` or `redis://…`.
+    pub fn parse(endpoint: &str) -> Option<Self> {
+        if endpoint.starts_with("redis://") {
+            return Some(Self::Redis(endpoint.to_owned()));
+        }
+        let path = endpoint.strip_prefix("sqlite:")?;
+        Some(Self::Sqlite(PathBuf::from(path)))
+    }
+
+    /// The first ground among a subject's endpoints.
+    ///
+    /// # Errors
+    /// None of them is one.
+    pub fn among(endpoints: &[String]) -> Result<Self, Failure> {
+        let ground = endpoints.iter().find_map(|endpoint| Self::parse(endpoint));
+        ground.ok_or_else(|| Failure::definite(format!("no store among {endpoints:?}")))
+    }
+
+    /// Makes it ready for a trial. Called once, before the first process connects.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn prepare(&self) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(path) => {
+                stock::sqlite::create(path)?;
+                latch::sqlite::create(path)
+            }
+            Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+        }
+    }
+
+    /// Removes what the trial has left there. A file goes with its folder.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn clear(&self) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+        }
+    }
+
+    /// Connects to the stock.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn stock(&self) -> Result<Box<dyn Stock>, Failure> {
+        Ok(match self {
+            Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
+            Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
+        })
+    }
+
+    /// Connects to the records of hand-made locks.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn latches(&self) -> Result<Box<dyn Latches>, Failure> {
+        Ok(match self {
+            Self::Sqlite(path) => Box::new(latch::sqlite::SqliteLatches::open(path)?),
+            Self::Redis(endpoint) => Box::new(latch::redis::RedisLatches::open(endpoint)?),
+        })
+    }
+
+    /// Looks at a lock with the lab's own eyes: hand-made ones and the library's alike.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn look(&self, key: &str) -> Result<Look, Failure> {
+        self.latches()?.look(key)
+    }
+}
+
+/// A ground that is left as it was found, also on the way out of trouble.
+pub(crate) struct Swept(pub(crate) Ground);
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        // A server that is gone cannot be tidied up.
+        let _ = self.0.clear();
+    }
+}
+
+/// As an endpoint.
+impl fmt::Display for Ground {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Redis(endpoint) => f.write_str(endpoint),
+        }
+    }
+}
+
+/// Where somebody wants trials to take place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Place {
+    /// In a file of their own.
+    #[default]
+    Sqlite,
+    /// On a Redis server.
+    Redis {
+        /// Its address.
+        url: String,
+        /// What people call it: `redis` for a private one, else the address without a password.
+        name: String,
+    },
+}
+
+impl Place {
+    /// The place that a history names. A trial cannot be held there again without the server's address.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "sqlite" => Self::Sqlite,
+            name => Self::Redis {
+                url: name.to_owned(),
+                name: name.to_owned(),
+            },
+        }
+    }
+
+    /// What people call it, as in `--store`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Redis { name, .. } => name,
+        }
+    }
+
+    /// The same with a gloss, for titles.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Sqlite => "sqlite (one machine)".into(),
+            Self::Redis { name, .. } if name == "redis" => "redis (a private server)".into(),
+            Self::Redis { name, .. } => name.clone(),
+        }
+    }
+
+    /// A ground of one trial's own: a file in `folder`, or a space of its own on the server.
+    pub fn ground(&self, folder: &Path) -> Ground {
+        match self {
+            Self::Sqlite => Ground::Sqlite(folder.join("run.db")),
+            Self::Redis { url, .. } => {
+                let space = SystemRandom.next_u64();
+                Ground::Redis(format!("{url}#fencepost-lab-{space:016x}"))
+            }
+        }
+    }
+}
+
+/// What the store says about a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Somebody's key is there, and has not expired.
+    pub taken: bool,
+    /// How long until it expires. `None` on a key that is taken: never.
+    pub ttl_left: Option<Duration>,
+}
+
+impl Look {
+    /// Nobody's.
+    pub const FREE: Self = Self {
+        taken: false,
+        ttl_left: None,
+    };
+
+    /// Somebody's, and no time will free it.
+    pub fn is_for_ever(self) -> bool {
+        self.taken && self.ttl_left.is_none()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fencepost_rig::{Redis, RedisError};
+
+    /// A private server; `None`, said aloud, where none is installed.
+    pub(crate) fn redis() -> Option<Redis> {
+        match Redis::start() {
+            Ok(server) => Some(server),
+            Err(RedisError::NotInstalled) => {
+                println!("skipped: no redis-server ({})", RedisError::INSTALL);
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Every ground there is here, each in a state as new, as long as the keeper lives.
+    pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
+        let folder = tempfile::tempdir().unwrap();
+        let server = redis();
+        let mut grounds = vec![Place::Sqlite.ground(folder.path())];
+        if let Some(server) = &server {
+            let (url, name) = (server.url(), "redis".to_owned());
+            grounds.push(Place::Redis { url, name }.ground(folder.path()));
+        }
+        for ground in &grounds {
+            ground.prepare().unwrap();
+        }
+        ((folder, server), grounds)
+    }
+
+    #[test]
+    fn an_endpoint_names_its_ground() {
+        for endpoint in ["sqlite:/tmp/run.db", "redis://127.0.0.1:6379#a"] {
+            assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
+        }
+        assert_eq!(Ground::parse("etcd://x"), None);
+    }
+
+    #[test]
+    fn each_trial_has_a_ground_of_its_own_and_leaves_nothing() {
+        let Some(server) = redis() else { return };
+        let place = Place::Redis {
+            url: server.url(),
+            name: "redis".into(),
+        };
+        let [one, two] = [(); 2].map(|()| place.ground(Path::new("")));
+        one.stock().unwrap().write("product_A", 1).unwrap();
+        two.stock().unwrap().write("product_A", 2).unwrap();
+        assert_eq!(one.stock().unwrap().read("product_A").unwrap(), 1);
+        one.clear().unwrap();
+        assert!(one.stock().unwrap().read("product_A").is_err());
+        assert_eq!(two.stock().unwrap().read("product_A").unwrap(), 2);
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_a_certain_failure() {
+        let ground = Ground::Redis("redis://127.0.0.1:1".into());
+        let failure = ground.prepare().unwrap_err();
+        assert!(failure.definite, "{failure}");
+        assert!(failure.message.contains("no connection"), "{failure}");
+    }
+}

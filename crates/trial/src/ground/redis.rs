@@ -1,0 +1,157 @@
+//! A plain connection to a Redis server, for the stock and for hand-made locks.
+
+use std::time::Duration;
+
+use redis::{Client, Cmd, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
+
+use crate::strategy::Failure;
+
+/// Where keys live when an endpoint names no space of its own.
+const SPACE: &str = "fencepost-lab";
+/// How long the server may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long it may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// A connection that is made anew after it broke, and the space in which its keys are.
+pub(crate) struct Link {
+    client: Client,
+    connection: Option<Connection>,
+    lost: i64,
+    space: String,
+}
+
+/// What went wrong on the way to the server or there.
+pub(crate) struct Trouble {
+    error: RedisError,
+    /// Whether the request had been sent.
+    sent: bool,
+}
+
+impl Trouble {
+    /// A command that changes something: its answer may be all that was lost.
+    pub(crate) fn unwritten(self) -> Failure {
+        let answered = !self.error.is_io_error() && !self.error.is_unrecoverable_error();
+        if answered || !self.sent {
+            Failure::definite(self.message())
+        } else {
+            Failure::indefinite(self.message())
+        }
+    }
+
+    /// A command that changes nothing.
+    pub(crate) fn unread(self) -> Failure {
+        Failure::definite(self.message())
+    }
+
+    /// The word with which the server refused.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.error.code()
+    }
+
+    fn message(&self) -> String {
+        let what = if self.sent { "" } else { "no connection: " };
+        format!("redis: {what}{}", self.error)
+    }
+}
+
+impl Link {
+    /// Connects to `redis://…`, or `redis://…#SPACE` for keys apart from others'.
+    pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
+        let (url, space) = endpoint.split_once('#').unwrap_or((endpoint, SPACE));
+        let client = Client::open(url);
+        let client = client.map_err(|error| Failure::definite(format!("redis: {error}")))?;
+        let mut link = Self {
+            client,
+            connection: None,
+            lost: 0,
+            space: space.to_owned(),
+        };
+        link.with(|_| Ok(())).map_err(Trouble::unread)?;
+        Ok(link)
+    }
+
+    /// The name of a key in this space.
+    pub(crate) fn key(&self, kind: &str, name: &str) -> String {
+        format!("{}:{kind}:{name}", self.space)
+    }
+
+    /// Which connection this is: what the server remembers of one is forgotten by the next.
+    pub(crate) fn generation(&self) -> i64 {
+        self.lost
+    }
+
+    /// Sends a command.
+    pub(crate) fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Trouble> {
+        self.with(|connection| command.query(connection))
+    }
+
+    /// Sends several commands that are carried out together.
+    pub(crate) fn ask_all<T: FromRedisValue>(&mut self, commands: &Pipeline) -> Result<T, Trouble> {
+        self.with(|connection| commands.query(connection))
+    }
+
+    /// Runs a script on one key.
+    pub(crate) fn run<T: FromRedisValue>(
+        &mut self,
+        script: &str,
+        key: &str,
+        argument: &str,
+    ) -> Result<T, Trouble> {
+        let script = Script::new(script);
+        self.with(|connection| script.key(key).arg(argument).invoke(connection))
+    }
+
+    /// Deletes every key of this space.
+    pub(crate) fn clear(&mut self) -> Result<(), Failure> {
+        let pattern = format!("{}:*", self.space);
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(&pattern);
+            let (next, keys): (String, Vec<String>) = self
+                .ask(scan.arg("COUNT").arg(1_000))
+                .map_err(Trouble::unread)?;
+            if !keys.is_empty() {
+                let _: i64 = self
+                    .ask(redis::cmd("DEL").arg(keys))
+                    .map_err(Trouble::unwritten)?;
+            }
+            if next == "0" {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> RedisResult<T>,
+    ) -> Result<T, Trouble> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self
+                .connect()
+                .map_err(|error| Trouble { error, sent: false })?,
+        };
+        let done = work(&mut connection);
+        // After a failure on the way, answers and questions may no longer match.
+        if done.as_ref().is_err_and(broke) {
+            self.lost += 1;
+        } else {
+            self.connection = Some(connection);
+        }
+        done.map_err(|error| Trouble { error, sent: true })
+    }
+
+    fn connect(&mut self) -> RedisResult<Connection> {
+        let connection = self.client.get_connection_with_timeout(CONNECT)?;
+        connection.set_read_timeout(Some(ANSWER))?;
+        connection.set_write_timeout(Some(ANSWER))?;
+        Ok(connection)
+    }
+}
+
+fn broke(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_unrecoverable_error()
+}

@@ -1,0 +1,376 @@
+//! The properties of a lock, judged. Pure functions of the facts and of what the lock promises.
+//!
+//! A check counts as violated only where the history contradicts it for certain.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::facts::{Cycle, Facts, Hold, Mark, Op};
+use super::register::compare;
+use crate::check::{Checked, Finding};
+use crate::history::{Fault, Header};
+use crate::protocol::{Claims, Outcome};
+use crate::report::numbers::{count, ms};
+
+/// Slower than promised by no more than this counts as kept: the lab's own machine is not idle.
+const SLACK_NS: u64 = 1_000_000_000;
+
+/// Two who certainly believed at once that they held the same lock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Overlap<'a> {
+    /// Who had it first.
+    pub first: &'a Hold,
+    /// Who was granted it meanwhile.
+    pub second: &'a Hold,
+    /// Since when.
+    pub from_ns: u64,
+    /// Until when.
+    pub until_ns: u64,
+}
+
+impl Overlap<'_> {
+    /// How long at least.
+    pub fn lasted_ns(&self) -> u64 {
+        self.until_ns - self.from_ns
+    }
+
+    /// Whether the lease of the first was over by then: it had the lock no more, and did not know.
+    pub fn is_after_lease(&self) -> bool {
+        self.first.was_over_at(self.until_ns)
+    }
+}
+
+/// How a lock stayed taken although nobody has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stuck {
+    /// Since when nobody had it, or everybody waited in the cycle.
+    pub since: Mark,
+    /// Who was refused in the end, and when.
+    pub refused: Vec<(String, Mark)>,
+    /// How long it lasted for certain.
+    pub lasted_ns: u64,
+    /// The cycle, if that is the reason.
+    pub cycle: Option<Cycle>,
+}
+
+/// The findings of a lock trial.
+#[derive(Debug)]
+pub struct Findings<'a> {
+    facts: &'a Facts,
+    claims: Claims,
+    ttl_ns: u64,
+}
+
+impl<'a> Findings<'a> {
+    /// Of these facts, for a lock with these promises.
+    pub fn of(header: &Header, facts: &'a Facts) -> Self {
+        Self {
+            facts,
+            claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
+            ttl_ns: header.ttl_ms * 1_000_000,
+        }
+    }
+
+    /// Every pair of holds of one lock whose certain beliefs overlap, by a sweep in the order of the grants. Ties do not count.
+    pub fn overlaps(&self) -> Vec<Overlap<'a>> {
+        let mut holds: Vec<&Hold> = self.facts.holds.iter().collect();
+        holds.sort_by_key(|held| held.granted.at_ns);
+        let mut active: Vec<&Hold> = Vec::new();
+        let mut overlaps = Vec::new();
+        for held in holds {
+            let from_ns = held.granted.at_ns;
+            active.retain(|other| other.believed_until_ns > from_ns);
+            for first in active.iter().filter(|other| other.key == held.key) {
+                let until_ns = first.believed_until_ns.min(held.believed_until_ns);
+                if from_ns < until_ns {
+                    overlaps.push(Overlap {
+                        first,
+                        second: held,
+                        from_ns,
+                        until_ns,
+                    });
+                }
+            }
+            active.push(held);
+        }
+        overlaps
+    }
+
+    /// Two holds whose accepted operations interleave in the serial log: no clock is needed to see it.
+    pub fn interleaved(&self) -> Option<(&'a Op, &'a Op)> {
+        let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
+        let mut last_of = HashMap::new();
+        accepted.iter().enumerate().find_map(|(index, op)| {
+            let before = last_of.insert((&op.who, op.hold), index)?;
+            (before + 1 < index).then(|| (accepted[before + 1], *op))
+        })
+    }
+
+    /// Additions that were acknowledged and are not in the number.
+    pub fn lost_updates(&self) -> i64 {
+        (self.facts.additions() - self.facts.number()).max(0)
+    }
+
+    /// Two grants of one lock whose fences do not grow: the earlier and the later.
+    pub fn fence_regression(&self) -> Option<(&'a Hold, &'a Hold)> {
+        let holds = &self.facts.holds;
+        holds.iter().enumerate().find_map(|(index, later)| {
+            let earlier = holds[..index].iter().find(|earlier| {
+                let (Some(old), Some(new)) = (&earlier.fence, &later.fence) else {
+                    return false;
+                };
+                // Granted before the other asked: the order is certain. Otherwise only the same fence twice is.
+                let certain = earlier.granted.at_ns < later.asked.at_ns;
+                let order = compare(new, old);
+                let wrong = match order {
+                    Some(Ordering::Greater) => false,
+                    Some(Ordering::Equal) => true,
+                    Some(Ordering::Less) => certain,
+                    None => new == old,
+                };
+                earlier.key == later.key && wrong
+            })?;
+            Some((earlier, later))
+        })
+    }
+
+    /// An operation that was accepted under a fence lower than one seen before.
+    pub fn unfenced(&self) -> Option<&'a Op> {
+        let lower = |op: &&Op| match (&op.fence, &op.highest) {
+            (Some(fence), Some(highest)) => compare(fence, highest) == Some(Ordering::Less),
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        self.facts.ops.iter().find(|op| !op.refused && lower(op))
+    }
+
+    /// The first grant after a kill: when the holder died, when somebody else was granted its lock.
+    pub fn recovery(&self) -> Option<(Mark, &'a Hold)> {
+        let killed = self.facts.faults.iter();
+        let (died, who, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
+        let next = |held: &&Hold| held.granted.at_ns > died.at_ns && held.who != *who;
+        Some((*died, self.facts.holds.iter().find(next)?))
+    }
+
+    /// Whether the number of TTLs that make «for ever» have passed.
+    fn is_for_ever(&self, lasted_ns: u64) -> bool {
+        lasted_ns >= 3 * self.ttl_ns
+    }
+
+    /// Nobody could have the lock for three TTLs although its holder is dead, waits in the cycle, or never had it.
+    pub fn stuck(&self) -> Option<Stuck> {
+        self.stuck_after_death()
+            .or_else(|| self.stuck_in_cycle())
+            .or_else(|| self.stuck_after_sale())
+    }
+
+    fn stuck_after_death(&self) -> Option<Stuck> {
+        let killed = self.facts.faults.iter();
+        let (since, dead, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
+        let mut alive = self.facts.waits.iter().filter(|wait| wait.who != *dead);
+        let nobody_got_it = !alive.any(|wait| wait.granted().is_some());
+        let last = self
+            .facts
+            .waits
+            .iter()
+            .rev()
+            .find(|wait| wait.who != *dead)?;
+        let refused = last.refused()?;
+        let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
+        (nobody_got_it && self.is_for_ever(lasted_ns)).then(|| Stuck {
+            since: *since,
+            refused: vec![(last.who.clone(), refused)],
+            lasted_ns,
+            cycle: None,
+        })
+    }
+
+    fn stuck_in_cycle(&self) -> Option<Stuck> {
+        let cycle = self.facts.cycles().into_iter().next()?;
+        let refused = self.facts.waits.iter().filter(|wait| wait.wait_ms > 0);
+        let refused: Vec<(String, Mark)> = refused
+            .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
+            .collect();
+        let all_refused = refused.len() == cycle.who.len();
+        (all_refused && self.is_for_ever(cycle.lasted_ns)).then(|| Stuck {
+            since: cycle.since,
+            refused,
+            lasted_ns: cycle.lasted_ns,
+            cycle: Some(cycle),
+        })
+    }
+
+    fn stuck_after_sale(&self) -> Option<Stuck> {
+        let mut buys = self.facts.buys.iter();
+        let (since, _) = buys.next()?.answer?;
+        let later: Vec<_> = buys.filter_map(|buy| Some((buy, buy.answer?))).collect();
+        let all_busy = later
+            .iter()
+            .all(|(_, (_, outcome))| *outcome == Outcome::Busy);
+        let (last, (refused, _)) = later.last()?;
+        let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
+        (all_busy && self.is_for_ever(lasted_ns)).then(|| Stuck {
+            since,
+            refused: vec![(last.who.clone(), *refused)],
+            lasted_ns,
+            cycle: None,
+        })
+    }
+}
+
+impl Findings<'_> {
+    /// Every property with its finding.
+    pub fn list(&self) -> Vec<Checked> {
+        vec![
+            self.exclusion_at_resource(),
+            self.exclusion_of_belief(),
+            self.no_lost_update(),
+            self.fence_issued(),
+            self.fence_enforced(),
+            self.recovers(),
+            self.not_stuck(),
+            self.no_cycle(),
+        ]
+    }
+
+    fn exclusion_at_resource(&self) -> Checked {
+        let (name, title) = ("exclusion_at_resource", "exclusion at the resource");
+        if self.facts.ops.is_empty() {
+            return Checked::of(name, title, Finding::NotApplicable)
+                .because("nobody used the number");
+        }
+        match self.interleaved() {
+            None => Checked::of(name, title, Finding::Held),
+            Some((between, op)) => Checked::of(name, title, Finding::Violated)
+                .because(format!(
+                    "op {} of {} lies between two of {}",
+                    between.serial, between.who, op.who
+                ))
+                .at([between.mark.event, op.mark.event]),
+        }
+    }
+
+    fn exclusion_of_belief(&self) -> Checked {
+        let (name, title) = ("exclusion_of_belief", "exclusion of belief");
+        if self.facts.holds.is_empty() {
+            return Checked::of(name, title, Finding::NotApplicable).because("nobody held a lock");
+        }
+        let overlaps = self.overlaps();
+        match overlaps.iter().max_by_key(|overlap| overlap.lasted_ns()) {
+            None => Checked::of(name, title, Finding::Held),
+            Some(overlap) => Checked::of(name, title, Finding::Violated)
+                .because(format!(
+                    "{} and {} for {} ms",
+                    overlap.first.who,
+                    overlap.second.who,
+                    ms(overlap.lasted_ns())
+                ))
+                .at([overlap.first.granted.event, overlap.second.granted.event]),
+        }
+    }
+
+    fn no_lost_update(&self) -> Checked {
+        let (name, title) = ("no_lost_update", "no lost update");
+        let additions = self.facts.additions();
+        if additions == 0 {
+            return Checked::of(name, title, Finding::NotApplicable).because("nobody wrote");
+        }
+        let finding = match self.lost_updates() {
+            0 => Finding::Held,
+            _ => Finding::Violated,
+        };
+        let last = self.facts.ops.last().map(|op| op.mark.event);
+        let number = count(self.facts.number());
+        Checked::of(name, title, finding)
+            .because(format!(
+                "{} additions, the number is {number}",
+                count(additions)
+            ))
+            .at(last)
+    }
+
+    fn fence_issued(&self) -> Checked {
+        let (name, title) = ("fence_issued", "fences grow");
+        let fenced = self.facts.holds.iter().filter(|held| held.fence.is_some());
+        let fenced = fenced.count();
+        match (fenced, self.fence_regression()) {
+            (0, _) if self.claims.fencing && !self.facts.holds.is_empty() => {
+                Checked::of(name, title, Finding::Violated).because("promised, and none was issued")
+            }
+            (0, _) => Checked::of(name, title, Finding::NotApplicable).because("no fence"),
+            (_, Some((earlier, later))) => Checked::of(name, title, Finding::Violated)
+                .because(format!(
+                    "{} after {}",
+                    later.fence.as_deref().unwrap_or_default(),
+                    earlier.fence.as_deref().unwrap_or_default()
+                ))
+                .at([earlier.granted.event, later.granted.event]),
+            (1, None) => Checked::of(name, title, Finding::Undecided).because("one grant only"),
+            (_, None) => Checked::of(name, title, Finding::Held),
+        }
+    }
+
+    fn fence_enforced(&self) -> Checked {
+        let (name, title) = ("fence_enforced", "fence enforced");
+        if !self.claims.fencing {
+            return Checked::of(name, title, Finding::NotApplicable)
+                .because("the lock does not promise it");
+        }
+        match self.unfenced() {
+            None => Checked::of(name, title, Finding::Held),
+            Some(op) => Checked::of(name, title, Finding::Violated)
+                .because(format!("op {} came under a lower fence", op.serial))
+                .at([op.mark.event]),
+        }
+    }
+
+    fn recovers(&self) -> Checked {
+        let (name, title) = ("recovery", "recovery");
+        let killed = |(_, _, fault): &(Mark, String, Fault)| *fault == Fault::Killed;
+        if !self.facts.faults.iter().any(killed) {
+            return Checked::of(name, title, Finding::NotApplicable).because("nobody was killed");
+        }
+        let Some((died, next)) = self.recovery() else {
+            let finding = match self.stuck() {
+                Some(_) => Finding::Violated,
+                None => Finding::Undecided,
+            };
+            return Checked::of(name, title, finding).because("nobody got the lock");
+        };
+        let took_ns = next.granted.at_ns - died.at_ns;
+        let promised_ns = self.claims.recovery_ms.map(|promised| promised * 1_000_000);
+        let late = promised_ns.is_some_and(|promised| took_ns > promised + SLACK_NS);
+        let finding = if late {
+            Finding::Violated
+        } else {
+            Finding::Held
+        };
+        Checked::of(name, title, finding)
+            .because(format!("{} ms after the kill", ms(took_ns)))
+            .at([died.event, next.granted.event])
+    }
+
+    fn not_stuck(&self) -> Checked {
+        let (name, title) = ("not_stuck", "not stuck");
+        match self.stuck() {
+            None => Checked::of(name, title, Finding::Held),
+            Some(stuck) => Checked::of(name, title, Finding::Violated)
+                .because(format!("nobody for {} ms", ms(stuck.lasted_ns)))
+                .at(stuck.refused.iter().map(|(_, mark)| mark.event)),
+        }
+    }
+
+    fn no_cycle(&self) -> Checked {
+        let (name, title) = ("no_wait_cycle", "no wait cycle");
+        match self.facts.cycles().first() {
+            None => Checked::of(name, title, Finding::Held),
+            Some(cycle) => Checked::of(name, title, Finding::Violated)
+                .because(format!(
+                    "{} for {} ms",
+                    cycle.who.join(", "),
+                    ms(cycle.lasted_ns)
+                ))
+                .at([cycle.since.event]),
+        }
+    }
+}

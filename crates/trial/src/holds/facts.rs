@@ -1,0 +1,410 @@
+//! What a history of holds says: who held what, when, who waited, what became of the number. Pure functions, no clock, no store.
+//!
+//! A hold is counted from the stamp of the grant's arrival to the stamp of the release's sending: never longer than it was. What
+//! is not known shortens it further.
+
+use crate::history::{Event, Fault, What};
+use crate::protocol::{Action, Outcome, ReleaseWord};
+
+mod cycle;
+
+pub use cycle::Cycle;
+
+/// An event: its number and its stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// The number in the history.
+    pub event: u64,
+    /// When.
+    pub at_ns: u64,
+}
+
+impl From<&Event> for Mark {
+    fn from(event: &Event) -> Self {
+        Self {
+            event: event.n,
+            at_ns: event.at_ns,
+        }
+    }
+}
+
+/// A hold that was granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hold {
+    /// Whose.
+    pub who: String,
+    /// Of which lock.
+    pub key: String,
+    /// What its process calls it.
+    pub hold: u64,
+    /// Its fence.
+    pub fence: Option<String>,
+    /// When it was asked for.
+    pub asked: Mark,
+    /// When the grant was read.
+    pub granted: Mark,
+    /// When its lease was over, by the lab's reckoning.
+    pub lease_over: Option<Mark>,
+    /// When its release was sent.
+    pub release: Option<Mark>,
+    /// What the lock said about the release.
+    pub released: Option<(Mark, ReleaseWord)>,
+    /// When its process was killed.
+    pub killed: Option<Mark>,
+    /// When its process said that it knew the lock to be lost.
+    pub learnt: Option<Mark>,
+    /// The end of what is certain: until then its process certainly believed to hold the lock.
+    pub believed_until_ns: u64,
+}
+
+impl Hold {
+    /// Whether its process has neither given it back nor died.
+    pub fn is_open(&self) -> bool {
+        self.release.is_none() && self.killed.is_none()
+    }
+
+    /// Whether its lease was over then, by the lab's reckoning.
+    pub fn was_over_at(&self, at_ns: u64) -> bool {
+        self.lease_over.is_some_and(|over| over.at_ns <= at_ns)
+    }
+}
+
+/// One wait for a lock, or one try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// Who waited.
+    pub who: String,
+    /// For which lock.
+    pub key: String,
+    /// The number of the request.
+    pub op: u64,
+    /// How long at most.
+    pub wait_ms: u64,
+    /// Since when.
+    pub asked: Mark,
+    /// What came of it.
+    pub answer: Option<(Mark, WaitEnd)>,
+}
+
+/// What came of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// The lock.
+    Granted,
+    /// Nothing, for certain.
+    Refused,
+    /// Nobody knows, or its process stopped on the way.
+    Unknown,
+}
+
+impl Wait {
+    /// Whether it came to nothing, for certain.
+    pub fn refused(&self) -> Option<Mark> {
+        self.ended(WaitEnd::Refused)
+    }
+
+    /// Whether it was granted.
+    pub fn granted(&self) -> Option<Mark> {
+        self.ended(WaitEnd::Granted)
+    }
+
+    fn ended(&self, end: WaitEnd) -> Option<Mark> {
+        self.answer
+            .filter(|(_, how)| *how == end)
+            .map(|(mark, _)| mark)
+    }
+}
+
+/// One operation on the number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Op {
+    /// Its place in the serial log.
+    pub serial: u64,
+    /// The event.
+    pub mark: Mark,
+    /// By whom.
+    pub who: String,
+    /// Under which of its holds.
+    pub hold: u64,
+    /// Read or write.
+    pub action: Action,
+    /// The value read or written.
+    pub value: i64,
+    /// The fence it came with.
+    pub fence: Option<String>,
+    /// The highest fence the number had seen before.
+    pub highest: Option<String>,
+    /// Refused because of its fence.
+    pub refused: bool,
+}
+
+/// A purchase in a trial of the sale kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buy {
+    /// Whose.
+    pub who: String,
+    /// When it was asked for.
+    pub asked: Mark,
+    /// What came of it.
+    pub answer: Option<(Mark, Outcome)>,
+}
+
+/// What the lab saw in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// When.
+    pub mark: Mark,
+    /// Which lock.
+    pub key: String,
+    /// Whether there is a record of it.
+    pub taken: bool,
+    /// How long the record lasts by itself; none: for ever.
+    pub ttl_left_ms: Option<f64>,
+}
+
+/// The facts of a lock trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Every hold, in the order of the grants.
+    pub holds: Vec<Hold>,
+    /// Every wait and try, in the order in which they were asked.
+    pub waits: Vec<Wait>,
+    /// Every operation on the number, in serial order.
+    pub ops: Vec<Op>,
+    /// Every signal that was seen to work.
+    pub faults: Vec<(Mark, String, Fault)>,
+    /// Where processes stopped themselves: who, after which step, of how many.
+    pub reached: Vec<(Mark, String, u32, u32)>,
+    /// Every purchase.
+    pub buys: Vec<Buy>,
+    /// Every look at the store.
+    pub looks: Vec<Look>,
+    /// When the lab put units in, and how many.
+    pub stocked: Vec<(Mark, i64)>,
+    /// What came to nothing, and why.
+    pub failures: Vec<(Mark, String, String)>,
+    /// Steps that were answered: who, which hold, when they were asked.
+    answered_steps: Vec<(String, u64, u64)>,
+    asked_ops: Vec<(u64, Mark)>,
+    /// The stamp of the last event.
+    pub end_ns: u64,
+}
+
+impl Facts {
+    /// The facts of a whole history.
+    pub fn of(events: &[Event]) -> Self {
+        let mut facts = Self::default();
+        for event in events {
+            facts.learn(event);
+        }
+        facts.end_ns = events.last().map_or(0, |event| event.at_ns);
+        facts.bound_beliefs();
+        facts
+    }
+
+    fn learn(&mut self, event: &Event) {
+        let mark = Mark::from(event);
+        let who = event.who.clone().unwrap_or_default();
+        match &event.what {
+            What::Acquire { op, key, wait_ms } => self.waits.push(Wait {
+                who,
+                key: key.clone(),
+                op: *op,
+                wait_ms: *wait_ms,
+                asked: mark,
+                answer: None,
+            }),
+            What::Acquired {
+                op,
+                key,
+                hold,
+                fence,
+                ..
+            } => {
+                let asked = self
+                    .answer_wait(*op, mark, WaitEnd::Granted)
+                    .unwrap_or(mark);
+                self.holds.push(Hold {
+                    who,
+                    key: key.clone(),
+                    hold: *hold,
+                    fence: fence.clone(),
+                    asked,
+                    granted: mark,
+                    lease_over: None,
+                    release: None,
+                    released: None,
+                    killed: None,
+                    learnt: None,
+                    believed_until_ns: 0,
+                });
+            }
+            What::Refused { op, .. } => drop(self.answer_wait(*op, mark, WaitEnd::Refused)),
+            What::Reached { op, step, of, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.reached.push((mark, who, *step, *of));
+            }
+            What::Failed { op, message, .. } => {
+                self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.failures.push((mark, who, message.clone()));
+            }
+            What::Step { op, .. } => self.asked_ops.push((*op, mark)),
+            What::Register { op, .. } => {
+                self.op(event, mark, who, *op);
+            }
+            What::LeaseOver { hold, .. } => {
+                self.change(&who, *hold, |held| held.lease_over = Some(mark));
+            }
+            What::Declined { hold, .. } | What::Lost { hold } => {
+                self.change(&who, *hold, |held| {
+                    held.learnt.get_or_insert(mark);
+                });
+            }
+            What::Release { hold, .. } => {
+                self.change(&who, *hold, |held| held.release = Some(mark));
+            }
+            What::Released { hold, outcome, .. } => {
+                let outcome = *outcome;
+                self.change(&who, *hold, |held| held.released = Some((mark, outcome)));
+            }
+            What::Fault { fault } => self.fault(mark, who, *fault),
+            What::StoreRead {
+                key,
+                taken,
+                ttl_left_ms,
+            } => self.looks.push(Look {
+                mark,
+                key: key.clone(),
+                taken: *taken,
+                ttl_left_ms: *ttl_left_ms,
+            }),
+            What::StockSet { units } => self.stocked.push((mark, *units)),
+            What::Purchase { op, .. } => {
+                self.asked_ops.push((*op, mark));
+                self.buys.push(Buy {
+                    who,
+                    asked: mark,
+                    answer: None,
+                });
+            }
+            What::Purchased { op, purchase } => {
+                let asked = self.asked(*op);
+                let buy = self.buys.iter_mut().find(|buy| Some(buy.asked) == asked);
+                if let Some(buy) = buy {
+                    buy.answer = Some((mark, purchase.outcome));
+                }
+            }
+            What::Round { .. } | What::StockRead { .. } | What::GaveUp { .. } => {}
+        }
+    }
+
+    fn asked(&self, op: u64) -> Option<Mark> {
+        let asked = self.asked_ops.iter().find(|(of, _)| *of == op);
+        asked.map(|(_, mark)| *mark)
+    }
+
+    /// Returns when it was asked.
+    fn answer_wait(&mut self, op: u64, mark: Mark, end: WaitEnd) -> Option<Mark> {
+        let wait = self.waits.iter_mut().find(|wait| wait.op == op)?;
+        wait.answer = Some((mark, end));
+        Some(wait.asked)
+    }
+
+    fn op(&mut self, event: &Event, mark: Mark, who: String, asked: u64) {
+        let What::Register {
+            hold,
+            serial,
+            action,
+            value,
+            fence,
+            highest,
+            refused,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        if let Some(asked) = self.asked(asked) {
+            self.answered_steps.push((who.clone(), *hold, asked.at_ns));
+        }
+        self.ops.push(Op {
+            serial: *serial,
+            mark,
+            who,
+            hold: *hold,
+            action: *action,
+            value: *value,
+            fence: fence.clone(),
+            highest: highest.clone(),
+            refused: *refused,
+        });
+    }
+
+    /// What a process calls a hold is unique in that process; the latest of the name is meant.
+    fn change(&mut self, who: &str, hold: u64, change: impl FnOnce(&mut Hold)) {
+        let found = |held: &&mut Hold| held.who == who && held.hold == hold;
+        if let Some(held) = self.holds.iter_mut().rev().find(found) {
+            change(held);
+        }
+    }
+
+    fn fault(&mut self, mark: Mark, who: String, fault: Fault) {
+        if fault == Fault::Killed {
+            let open = |held: &&mut Hold| held.who == who && held.is_open();
+            self.holds
+                .iter_mut()
+                .filter(open)
+                .for_each(|held| held.killed = Some(mark));
+        }
+        self.faults.push((mark, who, fault));
+    }
+
+    /// Sets how far each belief is certain.
+    fn bound_beliefs(&mut self) {
+        for held in &mut self.holds {
+            let ends = [held.release, held.killed].into_iter().flatten();
+            let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
+            // Who says that the lock is lost has known it for a while: since its last step at the latest, it seems.
+            held.believed_until_ns = match held.learnt {
+                Some(learnt) if learnt.at_ns <= end => {
+                    let own = |step: &&(String, u64, u64)| {
+                        step.0 == held.who && step.1 == held.hold && step.2 < learnt.at_ns
+                    };
+                    let last = self.answered_steps.iter().rev().find(own);
+                    last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))
+                }
+                _ => end,
+            };
+        }
+    }
+
+    /// The hold that an operation was done under.
+    pub fn hold_of(&self, op: &Op) -> Option<&Hold> {
+        let earlier =
+            |held: &&Hold| held.who == op.who && held.hold == op.hold && held.granted <= op.mark;
+        self.holds.iter().rev().find(earlier)
+    }
+
+    /// The first hold of this process.
+    pub fn first_of(&self, who: &str) -> Option<&Hold> {
+        self.holds.iter().find(|held| held.who == who)
+    }
+
+    /// When this was first done to this process, if it was.
+    pub fn fault_of(&self, who: &str, fault: Fault) -> Option<Mark> {
+        let done = |(_, whom, what): &&(Mark, String, Fault)| whom == who && *what == fault;
+        self.faults.iter().find(done).map(|(mark, ..)| *mark)
+    }
+
+    /// Accepted writes: the additions that somebody believes to have made.
+    pub fn additions(&self) -> i64 {
+        let written = |op: &&Op| op.action == Action::Write && !op.refused;
+        self.ops.iter().filter(written).count() as i64
+    }
+
+    /// What the number is in the end; it starts at zero.
+    pub fn number(&self) -> i64 {
+        let written = |op: &&Op| op.action == Action::Write && !op.refused;
+        self.ops.iter().rev().find(written).map_or(0, |op| op.value)
+    }
+}

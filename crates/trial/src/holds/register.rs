@@ -1,0 +1,173 @@
+//! The number that the locks of a trial protect: kept by the lab, one operation after the other.
+
+use std::collections::HashMap;
+
+use fencepost::Fence;
+
+use crate::history::What;
+use crate::protocol::Action;
+
+/// Who steps, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Use {
+    /// Which process.
+    pub(super) actor: usize,
+    /// The number of the request.
+    pub(super) op: u64,
+    /// Under which of its holds.
+    pub(super) hold: u64,
+    pub(super) action: Action,
+    pub(super) fence: Option<String>,
+}
+
+/// The protected number and its memory.
+#[derive(Debug, Default)]
+pub(super) struct Register {
+    value: i64,
+    serial: u64,
+    read: HashMap<(usize, u64), i64>,
+    highest: Option<(String, usize, u64)>,
+    /// Whether steps under an outdated fence are refused.
+    checks_fences: bool,
+}
+
+impl Register {
+    pub(super) fn new(checks_fences: bool) -> Self {
+        Self {
+            checks_fences,
+            ..Self::default()
+        }
+    }
+
+    /// Carries the step out, or refuses it.
+    pub(super) fn carry_out(&mut self, step: &Use) -> What {
+        self.serial += 1;
+        let holder = (step.actor, step.hold);
+        let before = self.highest.clone();
+        let refused = self.checks_fences && !self.lets_in(step);
+        let value = match step.action {
+            Action::Read => self.value,
+            // Who writes without having read adds to nothing it knows of: it started from zero.
+            Action::Write => self.read.get(&holder).copied().unwrap_or(0) + 1,
+        };
+        if !refused {
+            match step.action {
+                Action::Read => drop(self.read.insert(holder, value)),
+                Action::Write => self.value = value,
+            }
+            if let Some(fence) = &step.fence {
+                self.raise(fence, holder);
+            }
+        }
+        What::Register {
+            op: step.op,
+            hold: step.hold,
+            serial: self.serial,
+            action: step.action,
+            value,
+            fence: step.fence.clone(),
+            highest: before.map(|(fence, ..)| fence),
+            refused,
+        }
+    }
+
+    /// A lower fence is refused, and so is the same one of somebody else; whoever has none has nothing to show.
+    fn lets_in(&self, step: &Use) -> bool {
+        let Some((highest, actor, hold)) = &self.highest else {
+            return true;
+        };
+        let Some(fence) = &step.fence else {
+            return false;
+        };
+        match compare(fence, highest) {
+            Some(std::cmp::Ordering::Greater) => true,
+            Some(std::cmp::Ordering::Equal) => (*actor, *hold) == (step.actor, step.hold),
+            _ => false,
+        }
+    }
+
+    fn raise(&mut self, fence: &str, (actor, hold): (usize, u64)) {
+        let higher = self.highest.as_ref().is_none_or(|(highest, ..)| {
+            compare(fence, highest) == Some(std::cmp::Ordering::Greater)
+        });
+        if higher {
+            self.highest = Some((fence.to_owned(), actor, hold));
+        }
+    }
+}
+
+/// Compares two fences, `epoch.seq` or plain numbers; `None` when one of them is neither.
+pub(crate) fn compare(one: &str, other: &str) -> Option<std::cmp::Ordering> {
+    let number = |text: &str| match text.parse::<Fence>() {
+        Ok(fence) => Some((u128::from(fence.epoch()), fence.seq())),
+        Err(_) => text.parse::<u128>().ok().map(|number| (number, 0)),
+    };
+    Some(number(one)?.cmp(&number(other)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(actor: usize, action: Action, fence: Option<&str>) -> Use {
+        Use {
+            actor,
+            op: 1,
+            hold: 1,
+            action,
+            fence: fence.map(Into::into),
+        }
+    }
+
+    fn outcome(what: &What) -> (u64, i64, bool) {
+        let What::Register {
+            serial,
+            value,
+            refused,
+            ..
+        } = what
+        else {
+            panic!("{what:?}")
+        };
+        (*serial, *value, *refused)
+    }
+
+    #[test]
+    fn an_update_from_an_old_reading_is_lost() {
+        let mut number = Register::new(false);
+        let uses = [
+            (0, Action::Read, (1, 0, false)),
+            (1, Action::Read, (2, 0, false)),
+            (0, Action::Write, (3, 1, false)),
+            (1, Action::Write, (4, 1, false)),
+            (0, Action::Read, (5, 1, false)),
+        ];
+        for (actor, action, expected) in uses {
+            let what = number.carry_out(&step(actor, action, None));
+            assert_eq!(outcome(&what), expected);
+        }
+    }
+
+    #[test]
+    fn a_lower_fence_is_refused_on_writes_and_on_reads() {
+        let mut number = Register::new(true);
+        assert!(!outcome(&number.carry_out(&step(0, Action::Read, Some("9.0")))).2);
+        assert!(!outcome(&number.carry_out(&step(1, Action::Read, Some("10.0")))).2);
+        assert!(outcome(&number.carry_out(&step(0, Action::Write, Some("9.0")))).2);
+        assert!(outcome(&number.carry_out(&step(0, Action::Read, Some("9.7")))).2);
+        assert!(outcome(&number.carry_out(&step(2, Action::Read, Some("10.0")))).2);
+        assert!(outcome(&number.carry_out(&step(2, Action::Read, None))).2);
+        assert!(outcome(&number.carry_out(&step(2, Action::Read, Some("eleven")))).2);
+        let written = number.carry_out(&step(1, Action::Write, Some("10.0")));
+        assert_eq!(outcome(&written), (8, 1, false));
+    }
+
+    #[test]
+    fn fences_are_numbers_not_words() {
+        use std::cmp::Ordering;
+        assert_eq!(compare("9.0", "10.0"), Some(Ordering::Less));
+        assert_eq!(compare("7", "6.3"), Some(Ordering::Greater));
+        assert_eq!(compare("7", "7.0"), Some(Ordering::Equal));
+        assert_eq!(compare("seven", "7.0"), None);
+    }
+}

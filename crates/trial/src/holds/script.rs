@@ -1,0 +1,223 @@
+//! What every process of a lock trial is asked to do, act by act.
+
+use std::time::Duration;
+
+use super::{Scenario, Trial};
+use crate::protocol::Action;
+use crate::strategy::Strategy;
+
+/// The lock of a trial with one lock; the first of two.
+pub const FIRST: &str = "product_A";
+/// The second of two locks.
+pub const SECOND: &str = "product_B";
+/// The processes, by their index.
+pub const NAMES: [&str; 3] = ["A", "B", "C"];
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
+
+/// How long everybody works where the length is not the question.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long the holder works before it is killed, at most.
+const BEFORE_KILL: Duration = Duration::from_millis(300);
+/// Waits end somewhat after three TTLs, so that three TTLs have passed for certain.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// One thing to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Act {
+    /// Take the lock, waiting for it; whoever does not get it is done.
+    Acquire { key: &'static str, wait: Duration },
+    /// The same at once, stopping between the lock's own steps where it has several.
+    AcquireStepwise { key: &'static str },
+    /// Try once. Whoever gets the lock is done with its script; whoever does not goes on.
+    Try { key: &'static str },
+    /// A step on the number, under the hold of this lock.
+    Step { key: &'static str, action: Action },
+    /// Do nothing for a while.
+    Work(Duration),
+    /// Give the lock back.
+    Release { key: &'static str },
+    /// The same, stopping between the lock's own steps.
+    ReleaseStepwise { key: &'static str },
+    /// The lab kills the process.
+    Kill,
+    /// The lab stops the process.
+    Stop,
+    /// The lab continues it, and waits for what it still has to answer.
+    Continue,
+    /// Buy one unit; whoever gets an answer other than «busy» is done.
+    Buy { wait: Duration },
+    /// The lab puts units in.
+    Restock(i64),
+    /// Wait until another process has done so many acts, or all of its own.
+    After(usize, usize),
+    /// The same, but no longer than so.
+    Meet(usize, usize, Duration),
+    /// Wait until another process has done all it was to do.
+    AfterAll(usize),
+}
+
+const fn read(key: &'static str) -> Act {
+    let action = Action::Read;
+    Act::Step { key, action }
+}
+
+const fn write(key: &'static str) -> Act {
+    let action = Action::Write;
+    Act::Step { key, action }
+}
+
+/// The scripts of a trial, one for each process.
+pub(super) fn scripts(trial: &Trial) -> Vec<Vec<Act>> {
+    match trial.scenario {
+        Scenario::Crash => crash(trial),
+        Scenario::TtlEdge => ttl_edge(trial),
+        Scenario::Deadlock => deadlock(trial),
+        Scenario::Sorted => sorted(trial),
+        Scenario::StaleRelease => stale_release(trial),
+        Scenario::ShortStock => short_stock(trial),
+    }
+}
+
+/// After so long without the lock, nobody will ever have it.
+fn for_ever(trial: &Trial) -> Duration {
+    3 * trial.ttl() + MARGIN
+}
+
+fn crash(trial: &Trial) -> Vec<Vec<Act>> {
+    // Well within the lease, or the kill would show nothing.
+    let work = BEFORE_KILL.min(trial.ttl() / 3);
+    let key = FIRST;
+    let wait = for_ever(trial);
+    vec![
+        vec![
+            Act::AcquireStepwise { key },
+            read(key),
+            Act::Work(work),
+            Act::Kill,
+        ],
+        vec![
+            Act::AfterAll(A),
+            Act::Try { key },
+            Act::Acquire { key, wait },
+        ],
+    ]
+}
+
+fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
+    let key = FIRST;
+    let work = Duration::from_millis(trial.work_ms);
+    let wait = work + for_ever(trial);
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    vec![
+        vec![at_once, read, Act::Work(work), write, release],
+        vec![
+            Act::After(A, 2),
+            Act::Acquire { key, wait },
+            read,
+            write,
+            release,
+        ],
+    ]
+}
+
+fn deadlock(trial: &Trial) -> Vec<Vec<Act>> {
+    let way = |mine, other, theirs| {
+        let wait = for_ever(trial);
+        vec![
+            Act::Acquire {
+                key: mine,
+                wait: Duration::ZERO,
+            },
+            Act::After(other, 1),
+            Act::Work(PAUSE),
+            Act::Acquire { key: theirs, wait },
+            // The number asks for the fence of one of the two locks, or it could not compare them.
+            read(FIRST),
+            Act::Work(PAUSE),
+            // Whether both are let in is the question; if so, they meet.
+            Act::Meet(other, 5, trial.ttl() / 2),
+            write(FIRST),
+            Act::Release { key: theirs },
+            Act::Release { key: mine },
+        ]
+    };
+    vec![way(FIRST, B, SECOND), way(SECOND, A, FIRST)]
+}
+
+fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
+    let way = |wait| {
+        vec![
+            Act::Acquire { key: FIRST, wait },
+            Act::Work(PAUSE),
+            Act::Acquire {
+                key: SECOND,
+                wait: for_ever(trial),
+            },
+            read(FIRST),
+            Act::Work(PAUSE),
+            write(FIRST),
+            Act::Release { key: SECOND },
+            Act::Release { key: FIRST },
+        ]
+    };
+    let mut second = way(for_ever(trial));
+    second.insert(0, Act::After(A, 1));
+    vec![way(Duration::ZERO), second]
+}
+
+fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
+    let key = FIRST;
+    let wait = 2 * for_ever(trial);
+    let (read, write) = (read(key), write(key));
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let mut paused = vec![at_once, read, write];
+    if releases_in_two_steps(trial.strategy) {
+        paused.extend([
+            Act::ReleaseStepwise { key },
+            Act::After(B, 3),
+            Act::Continue,
+        ]);
+    } else {
+        let release = Act::Release { key };
+        paused.extend([Act::Stop, Act::After(B, 3), Act::Continue, release]);
+    }
+    vec![
+        paused,
+        vec![
+            Act::After(A, 4),
+            Act::Acquire { key, wait },
+            read,
+            Act::AfterAll(C),
+            write,
+            Act::Release { key },
+        ],
+        vec![Act::AfterAll(A), at_once, read, write, Act::Release { key }],
+    ]
+}
+
+fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
+    let (at_once, wait) = (Duration::ZERO, for_ever(trial));
+    vec![
+        vec![Act::Buy { wait: at_once }],
+        vec![
+            Act::AfterAll(A),
+            Act::Restock(1),
+            Act::Buy { wait: at_once },
+            Act::Buy { wait },
+        ],
+    ]
+}
+
+/// Whether the lock reads whose it is before it deletes it: then the pause belongs between the two.
+fn releases_in_two_steps(strategy: &Strategy) -> bool {
+    strategy.name == "get-then-delete"
+}

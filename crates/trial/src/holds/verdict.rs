@@ -1,0 +1,284 @@
+//! The verdict over a lock trial, from its history alone.
+//!
+//! Damage at the resource breaks a lock, and so do two holders at once, unless the lock promises fences and the first one's lease was
+//! over: then the resource has to refuse the late one, and what is judged is whether it did.
+
+use super::check::{Findings, Overlap, Stuck};
+use super::facts::{Facts, Mark, Op};
+use super::{Scenario, Trial};
+use crate::history::Header;
+use crate::protocol::{Action, Claims};
+use crate::report::numbers::{count, in_words, ms};
+use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
+
+mod crash;
+mod deadlock;
+mod edge;
+mod stale;
+mod stock;
+
+pub(crate) use deadlock::waits as waits_told;
+
+/// Judges a lock trial. A scenario that is not known is inconclusive.
+pub fn judge(header: &Header, facts: &Facts) -> Verdict {
+    let Some(scenario) = Scenario::find(&header.scenario) else {
+        let because = format!("There is no scenario '{}' to judge by.", header.scenario);
+        return inconclusive(because, "scenario", "a scenario that this version knows.");
+    };
+    let court = Court {
+        header,
+        facts,
+        findings: Findings::of(header, facts),
+        claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
+        trial: Trial::of(header),
+    };
+    let mut verdict = match scenario {
+        Scenario::Crash => crash::judge(&court),
+        Scenario::TtlEdge => edge::judge(&court),
+        Scenario::Deadlock => deadlock::judge(&court),
+        Scenario::Sorted => deadlock::judge_sorted(&court),
+        Scenario::StaleRelease => stale::judge(&court),
+        Scenario::ShortStock => stock::judge(&court),
+    };
+    verdict.checks = court.findings.list();
+    court.add_axes(&mut verdict);
+    if verdict.outcome == Outcome::Inconclusive {
+        let failed = facts.failures.iter();
+        let notes = failed.map(|(_, who, message)| format!("{who}: {message}"));
+        verdict.notes.extend(notes);
+    }
+    verdict
+}
+
+/// All that a verdict rests on.
+struct Court<'a> {
+    header: &'a Header,
+    facts: &'a Facts,
+    findings: Findings<'a>,
+    claims: Claims,
+    /// What was tried, if the strategy is one of ours.
+    trial: Option<Trial>,
+}
+
+/// A write from an outdated reading: what was read, what came in between, and what was written over it.
+struct Lost<'a> {
+    read: &'a Op,
+    between: &'a Op,
+    write: &'a Op,
+}
+
+impl Court<'_> {
+    fn ttl_ns(&self) -> u64 {
+        self.header.ttl_ms * 1_000_000
+    }
+
+    /// Overlaps that this lock has to answer for: under fences only those within a lease.
+    fn guilty_overlaps(&self) -> Vec<Overlap<'_>> {
+        let mut overlaps = self.findings.overlaps();
+        overlaps.retain(|overlap| !(self.claims.fencing && overlap.is_after_lease()));
+        overlaps
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.findings.lost_updates() > 0 || self.findings.interleaved().is_some()
+    }
+
+    /// The first update that was written over.
+    fn lost(&self) -> Option<Lost<'_>> {
+        let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
+        accepted.iter().enumerate().find_map(|(index, write)| {
+            let own = |op: &Op| op.who == write.who && op.hold == write.hold;
+            let is_read = |op: &&Op| own(op) && op.action == Action::Read;
+            let read = accepted[..index].iter().rposition(|op| is_read(&op))?;
+            let foreign = |op: &&&Op| !own(op) && op.action == Action::Write;
+            let between = accepted[read + 1..index].iter().find(foreign)?;
+            (write.action == Action::Write).then(|| Lost {
+                read: accepted[read],
+                between,
+                write,
+            })
+        })
+    }
+
+    /// « One update is lost.», where some are.
+    fn losses(&self) -> String {
+        match self.findings.lost_updates() {
+            0 => String::new(),
+            lost => {
+                let text = in_words(lost, "update is lost", "updates are lost");
+                format!(" {}.", capital(&text))
+            }
+        }
+    }
+
+    /// What holders believed and what became of the number.
+    fn add_axes(&self, verdict: &mut Verdict) {
+        let overlaps = self.findings.overlaps();
+        if verdict.belief.code == "n/a" && !self.facts.holds.is_empty() {
+            verdict.belief.code = if overlaps.is_empty() {
+                "none"
+            } else {
+                "overlap"
+            }
+            .into();
+        }
+        let mut damage = Vec::new();
+        if self.findings.lost_updates() > 0 {
+            damage.push("lost_update");
+        }
+        if self.findings.interleaved().is_some() {
+            damage.push("interleaved");
+        }
+        if !damage.is_empty() {
+            let additions = count(self.facts.additions());
+            let number = count(self.facts.number());
+            verdict.damage = Axis {
+                code: damage.join(", "),
+                text: Some(format!(
+                    "{additions} additions acknowledged, the number is {number}"
+                )),
+            };
+        }
+    }
+
+    /// The operations in which two holds interleave, as one piece of evidence.
+    fn interleaving(&self) -> Option<Evidence> {
+        let (_, last) = self.findings.interleaved()?;
+        let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
+        let first = accepted
+            .iter()
+            .find(|op| op.who == last.who && op.hold == last.hold)?;
+        let range = accepted
+            .iter()
+            .filter(|op| op.serial >= first.serial)
+            .take(4);
+        let range: Vec<_> = range.collect();
+        let said: Vec<String> = range.iter().map(|op| did(op)).collect();
+        let end = range.last().map_or(last.serial, |op| op.serial);
+        Some(Evidence {
+            place: Place::Ops(first.serial, end),
+            ..evidence(
+                first.mark,
+                &first.who,
+                "interleaved",
+                format!("{}: the two holds interleave", said.join(", ")),
+            )
+        })
+    }
+
+    fn refused_op(&self) -> Option<&Op> {
+        self.facts.ops.iter().find(|op| op.refused)
+    }
+
+    /// «fence 1.0; it had seen 2.0»
+    fn fences(op: &Op) -> String {
+        let none = "none";
+        format!(
+            "fence {}; it had seen {}",
+            op.fence.as_deref().unwrap_or(none),
+            op.highest.as_deref().unwrap_or(none)
+        )
+    }
+
+    fn why_strategy(&self) -> Option<String> {
+        let strategy = self.trial.as_ref()?.strategy;
+        strategy.flaw.map(Into::into)
+    }
+
+    /// The same trial with another strategy.
+    fn next(&self, strategy: &str, remark: &'static str) -> Option<Next> {
+        let command = self.trial.as_ref()?.command(strategy);
+        Some(Next { command, remark })
+    }
+
+    /// Whether this command runs what was just run.
+    fn runs(&self, command: &str) -> bool {
+        let own = |trial: &Trial| trial.command(trial.strategy.name) == command;
+        self.trial.as_ref().is_some_and(own)
+    }
+
+    /// Another scenario with the same strategy.
+    fn next_scenario(&self, scenario: Scenario, remark: &'static str) -> Option<Next> {
+        let trial = self.trial.as_ref()?;
+        let other = Trial {
+            scenario,
+            ttl_ms: scenario.ttl_ms(),
+            ..trial.clone()
+        };
+        let command = other.command(trial.strategy.name);
+        Some(Next { command, remark })
+    }
+
+    /// Why nothing can be concluded where a promise was not seen to be kept or broken.
+    fn unanswered(&self) -> Verdict {
+        inconclusive(
+            "Nothing broke, and nothing was shown: the trial did not come to its end.",
+            "answers",
+            "answers to everything that was asked; the notes say what happened.",
+        )
+    }
+
+    /// The dead, waiting or gone holder's lock, as the lab saw it in the store.
+    fn look(&self) -> Option<Evidence> {
+        let look = self.facts.looks.last()?;
+        let sentence = match (look.taken, look.ttl_left_ms) {
+            (false, _) => "the lab reads the store: no key".to_owned(),
+            (true, None) => "the lab reads the store: key there, no expiry, owner gone".to_owned(),
+            (true, Some(left)) => format!(
+                "the lab reads the store: key there, {} ms left",
+                crate::report::numbers::decimal(left)
+            ),
+        };
+        Some(evidence(look.mark, "lab", "store", sentence))
+    }
+}
+
+/// «6,000.0 ms (3 × TTL)»
+fn for_ever(stuck: &Stuck) -> String {
+    format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
+}
+
+fn did(op: &Op) -> String {
+    let verb = match op.action {
+        Action::Read => "reads",
+        Action::Write => "writes",
+    };
+    format!("{} {verb} {}", op.who, count(op.value))
+}
+
+fn evidence(mark: Mark, who: &str, what: &str, sentence: impl Into<String>) -> Evidence {
+    Evidence {
+        event: mark.event,
+        place: Place::Event,
+        at_ns: mark.at_ns,
+        who: who.into(),
+        what: what.into(),
+        sentence: sentence.into(),
+        shows: String::new(),
+    }
+}
+
+fn op_evidence(op: &Op, sentence: impl Into<String>) -> Evidence {
+    let what = match op.action {
+        Action::Read => format!("read {}", op.value),
+        Action::Write => format!("write {}", op.value),
+    };
+    Evidence {
+        place: Place::Op(op.serial),
+        ..evidence(op.mark, &op.who, &what, sentence)
+    }
+}
+
+fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static str) -> Verdict {
+    Verdict {
+        missing: Some(Missing { what, advice }),
+        ..Verdict::bare(Outcome::Inconclusive, because)
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}

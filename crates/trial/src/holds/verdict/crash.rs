@@ -1,0 +1,151 @@
+//! The holder was killed: did somebody else get its lock?
+
+use super::{Court, evidence, for_ever, inconclusive};
+use crate::history::Fault;
+use crate::holds::Scenario;
+use crate::holds::check::Stuck;
+use crate::holds::facts::{Hold, Mark};
+use crate::report::numbers::{decimal, ms};
+use crate::verdict::{Next, Outcome, Verdict};
+
+const HOLDER: &str = "A";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let Some(died) = court.facts.fault_of(HOLDER, Fault::Killed) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: A was not killed while it held the lock.",
+            "kill",
+            "a holder that is seen to die of the lab's signal.",
+        );
+    };
+    if let Some(stuck) = court.findings.stuck() {
+        return stuck_for_ever(court, died, &stuck);
+    }
+    let held = court.facts.first_of(HOLDER);
+    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
+    if !halted && held.is_none_or(|held| held.killed.is_none() || held.was_over_at(died.at_ns)) {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: A held nothing any more when it was killed.",
+            "hold",
+            "a lease that outlives the kill: a longer --ttl.",
+        );
+    }
+    match court.findings.recovery() {
+        Some((_, next)) => recovered(court, died, held, next),
+        None => court.unanswered(),
+    }
+}
+
+fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) -> Verdict {
+    let took_ns = next.granted.at_ns - died.at_ns;
+    let promised = court.claims.recovery_ms;
+    let recovery = court.findings.list();
+    let late = recovery
+        .iter()
+        .any(|check| check.name == "recovery" && check.finding == crate::check::Finding::Violated);
+    if late {
+        let promised = decimal(promised.unwrap_or_default() as f64);
+        let because = format!(
+            "Recovered {} ms after the kill; {promised} ms were promised.",
+            ms(took_ns)
+        );
+        return Verdict {
+            evidence: vec![
+                evidence(
+                    died,
+                    HOLDER,
+                    "killed",
+                    "A is killed (signal 9) while holding",
+                ),
+                evidence(
+                    next.granted,
+                    &next.who,
+                    "granted",
+                    format!("{} is granted the lock", next.who),
+                ),
+            ],
+            ..Verdict::bare(Outcome::Broken, because)
+        };
+    }
+    let mut witness = match held {
+        Some(_) => "A died of signal 9 while holding".to_owned(),
+        None => "A died of signal 9 between two steps of taking the lock".to_owned(),
+    };
+    let refused = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
+    if let Some(refused) = refused.filter_map(|wait| wait.refused()).next() {
+        let after = ms(refused.at_ns.saturating_sub(died.at_ns));
+        witness.push_str(&format!("; B was refused {after} ms later"));
+    }
+    let seconds = decimal(took_ns as f64 / 1e9);
+    Verdict {
+        measured: measured(court, died, held, took_ns).into_iter().collect(),
+        witness: vec![witness],
+        limits: Some(format!(
+            "nobody could work for {seconds} s. A shorter TTL recovers sooner and is overrun sooner."
+        )),
+        next: next_commands(court),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!("Recovered by itself, {} ms after the kill.", ms(took_ns)),
+        )
+    }
+}
+
+/// How the recovery compares with what was left of the lease.
+fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) -> Option<String> {
+    let held = held?;
+    let since_ns = died.at_ns.saturating_sub(held.granted.at_ns);
+    let left_ns = if court.claims.keep_alive {
+        // It may have been renewed just before.
+        court.ttl_ns()
+    } else {
+        court.ttl_ns().saturating_sub(since_ns)
+    };
+    let came = match took_ns.checked_sub(left_ns) {
+        Some(on_top) => format!("{} ms or more came on top", ms(on_top)),
+        None => format!("it was free {} ms before that", ms(left_ns - took_ns)),
+    };
+    Some(format!(
+        "{} ms at most were left of the lease at the kill; {came}",
+        ms(left_ns)
+    ))
+}
+
+fn next_commands(court: &Court<'_>) -> Vec<Next> {
+    let naive = court.next("naive", "");
+    let edge = court.next_scenario(Scenario::TtlEdge, "");
+    naive.into_iter().chain(edge).collect()
+}
+
+fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
+    let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
+    let when = if halted {
+        "between its two steps"
+    } else {
+        "while holding"
+    };
+    let killed = format!("A is killed (signal 9) {when}");
+    let mut proof = vec![evidence(died, HOLDER, "killed", killed)];
+    for (who, mark) in &stuck.refused {
+        proof.push(evidence(
+            *mark,
+            who,
+            "refused",
+            format!("{who} is still refused"),
+        ));
+    }
+    proof.extend(court.look());
+    let because = format!(
+        "The holder is dead, and {} later nobody can have its lock.",
+        for_ever(stuck)
+    );
+    Verdict {
+        evidence: proof,
+        why: court.why_strategy(),
+        next: court
+            .next("safe", "key and expiry in one step")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(Outcome::Stuck, because)
+    }
+}

@@ -1,0 +1,219 @@
+//! Two locks in opposite order, or in the same: what ended the wait, and at what price?
+
+use super::edge::FENCED_LIMITS;
+use super::{Court, evidence, for_ever, inconclusive};
+use crate::holds::Scenario;
+use crate::holds::check::{Overlap, Stuck};
+use crate::holds::facts::{Cycle, Hold};
+use crate::report::numbers::ms;
+use crate::verdict::{Evidence, Outcome, Verdict};
+
+const WHY: &str =
+    "A lease that ends while its holder waits no longer protects what the holder believes.";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let cycles = court.facts.cycles();
+    let overlaps = court.guilty_overlaps();
+    if court.is_damaged() || !overlaps.is_empty() {
+        return broken(court, cycles.first(), &overlaps);
+    }
+    let Some(cycle) = cycles.first() else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no wait cycle came about.",
+            "cycle",
+            "two who wait for each other.",
+        );
+    };
+    if let Some(stuck) = court.findings.stuck() {
+        return stuck_for_ever(court, cycle, &stuck);
+    }
+    match court.refused_op() {
+        Some(op) => {
+            let mut verdict = Verdict {
+                witness: vec![format!("{}; then the TTL let both in", told(cycle))],
+                limits: Some(FENCED_LIMITS.into()),
+                ..Verdict::bare(
+                    Outcome::Held,
+                    format!(
+                        "No damage: the TTL let both in, and the resource refused {} ({}).",
+                        op.who,
+                        Court::fences(op)
+                    ),
+                )
+            };
+            let believed = of_each_lock(&court.findings.overlaps());
+            verdict.belief.text = believed.map(|believed| {
+                format!("still {believed}; harmless, because the resource asked for the fence")
+            });
+            verdict
+        }
+        None if !court.findings.overlaps().is_empty() => inconclusive(
+            "The TTL let both in, and nothing broke: their work did not meet at the resource.",
+            "clash",
+            "two who use the number at once. Run it again.",
+        ),
+        None => court.unanswered(),
+    }
+}
+
+fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) -> Verdict {
+    let how = match cycle {
+        Some(_) => ": the TTL ended the deadlock by letting both in.",
+        None => ".",
+    };
+    let because = format!("Two holders at once{how}{}", court.losses());
+    let cycle = cycle.map(|cycle| {
+        let until = cycle.until.map_or_else(String::new, |until| {
+            format!(", until {} ms", ms(until.at_ns))
+        });
+        let sentence = format!("wait cycle: {}{until}", waits(cycle));
+        evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)
+    });
+    let double = overlap_evidence(overlaps.first());
+    let mut verdict = Verdict {
+        evidence: cycle
+            .into_iter()
+            .chain(double)
+            .chain(court.interleaving())
+            .collect(),
+        why: Some(WHY.into()),
+        next: court
+            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(Outcome::Broken, because)
+    };
+    verdict.belief.text = of_each_lock(&court.findings.overlaps());
+    verdict
+}
+
+/// «B is granted product_A; A, granted it at 0.9, held on to 3,053.9»
+pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence> {
+    let Overlap { first, second, .. } = overlap?;
+    let sentence = format!(
+        "{} is granted {}; {}, granted it at {}, held on to {}",
+        second.who,
+        second.key,
+        first.who,
+        ms(first.granted.at_ns),
+        ms(first.believed_until_ns)
+    );
+    Some(evidence(second.granted, &second.who, "granted", sentence))
+}
+
+/// «two holders of product_A for 51.4 ms, of product_B for 51.1 ms»
+fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
+    let mut each: Vec<(&str, u64)> = Vec::new();
+    for overlap in overlaps {
+        let key = overlap.first.key.as_str();
+        match each.iter_mut().find(|(seen, _)| *seen == key) {
+            Some((_, longest)) => *longest = (*longest).max(overlap.lasted_ns()),
+            None => each.push((key, overlap.lasted_ns())),
+        }
+    }
+    each.sort_unstable();
+    let each: Vec<String> = each
+        .iter()
+        .map(|(key, lasted)| format!("of {key} for {} ms", ms(*lasted)))
+        .collect();
+    (!each.is_empty()).then(|| format!("two holders {}", each.join(", ")))
+}
+
+/// «A waits for B, B waits for A»
+pub(crate) fn waits(cycle: &Cycle) -> String {
+    let mut who = cycle.who.clone();
+    // Told from the first by name, whoever closed it.
+    let first = (0..who.len()).min_by_key(|index| who[*index].clone());
+    who.rotate_left(first.unwrap_or(0));
+    let next = who.iter().cycle().skip(1);
+    let pairs = who.iter().zip(next);
+    let pairs: Vec<String> = pairs
+        .map(|(one, other)| format!("{one} waits for {other}"))
+        .collect();
+    pairs.join(", ")
+}
+
+fn told(cycle: &Cycle) -> String {
+    format!("{}, for {} ms", waits(cycle), ms(cycle.lasted_ns))
+}
+
+fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
+    let sentence = format!("wait cycle: {}", waits(cycle));
+    let mut proof = vec![evidence(cycle.since, &cycle.who[0], "wait cycle", sentence)];
+    let last = stuck.refused.iter().max_by_key(|(_, mark)| mark.at_ns);
+    if let Some((who, mark)) = last {
+        let others: Vec<&str> = stuck.refused.iter().map(|(who, _)| who.as_str()).collect();
+        let sentence = format!("{} are still refused", others.join(" and "));
+        proof.push(evidence(*mark, who, "refused", sentence));
+    }
+    proof.extend(court.look());
+    let why = if court.claims.keep_alive {
+        let name = &court.header.strategy;
+        Some(format!(
+            "{name} renews the leases while their holders wait: nothing ends the deadlock."
+        ))
+    } else {
+        court.why_strategy()
+    };
+    Verdict {
+        evidence: proof,
+        why,
+        next: court
+            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Stuck,
+            format!(
+                "Both wait for each other, and {} later neither has got on.",
+                for_ever(stuck)
+            ),
+        )
+    }
+}
+
+pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
+    let overlaps = court.guilty_overlaps();
+    let cycles = court.facts.cycles();
+    if court.is_damaged() || !overlaps.is_empty() {
+        return broken(court, cycles.first(), &overlaps);
+    }
+    if let (Some(stuck), Some(cycle)) = (court.findings.stuck(), cycles.first()) {
+        return stuck_for_ever(court, cycle, &stuck);
+    }
+    if court.facts.additions() < 2 {
+        return court.unanswered();
+    }
+    let waited = court.facts.holds.iter().find(|held: &&Hold| {
+        let met = |other: &Hold| {
+            other.key == held.key
+                && other.who != held.who
+                && other.granted.at_ns < held.asked.at_ns
+                && other.believed_until_ns > held.asked.at_ns
+        };
+        court.facts.holds.iter().any(met)
+    });
+    let Some(waited) = waited else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: nobody met a lock taken.",
+            "contention",
+            "somebody who meets a lock taken. Run it again.",
+        );
+    };
+    Verdict {
+        witness: vec![format!(
+            "{} met {} taken and waited {} ms for it",
+            waited.who,
+            waited.key,
+            ms(waited.granted.at_ns - waited.asked.at_ns)
+        )],
+        limits: Some(
+            "works only if everybody sorts; one program that does not brings the deadlock back"
+                .into(),
+        ),
+        ..Verdict::bare(
+            Outcome::Held,
+            "Both finished, one after the other: no wait cycle, never two holders, no update lost.",
+        )
+    }
+}

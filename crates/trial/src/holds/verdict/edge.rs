@@ -1,0 +1,188 @@
+//! The holder worked longer than its lease: was anything lost?
+
+use super::{Court, capital, did, inconclusive, op_evidence};
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Hold, Op};
+use crate::protocol::Action;
+use crate::report::numbers::{count, ms};
+use crate::verdict::{Next, Outcome, Verdict};
+
+const WHY: &str =
+    "A token guards the release, not the work: A is never asked again whether it still holds.";
+pub(super) const FENCED_LIMITS: &str =
+    "every resource must check the fence, on reads too; what cannot check is not protected";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let overlaps = court.guilty_overlaps();
+    if court.is_damaged() || !overlaps.is_empty() {
+        return broken(court, &overlaps);
+    }
+    let (Some(slow), Some(other)) = (court.facts.first_of("A"), court.facts.first_of("B")) else {
+        return court.unanswered();
+    };
+    let last = court.facts.ops.iter().rev().find(|op| op.who == "A");
+    let write = last.filter(|op| op.action == Action::Write);
+    let overran = |at_ns: u64| at_ns > slow.granted.at_ns + court.ttl_ns();
+    let declined = slow.learnt.filter(|learnt| overran(learnt.at_ns));
+    match (write, declined) {
+        (Some(write), _) if !overran(write.mark.at_ns) => inconclusive(
+            "Nothing broke, and nothing was tested: A was done before its lease was over.",
+            "overrun",
+            "work beyond the lease: --work longer than --ttl.",
+        ),
+        (Some(write), _) if write.refused => refused(court, slow, write),
+        (Some(write), _) => kept_out(court, slow, write, other),
+        (None, Some(_)) => declined_to_write(),
+        (None, None) => court.unanswered(),
+    }
+}
+
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
+    let belief = court.findings.overlaps();
+    let mut verdict = match court.lost() {
+        Some(lost) => {
+            let (late, other) = (&lost.write.who, &lost.between.who);
+            let over = court
+                .facts
+                .hold_of(lost.write)
+                .and_then(|held| held.lease_over);
+            let how_late = over.map_or_else(String::new, |over| {
+                let late = lost.write.mark.at_ns.saturating_sub(over.at_ns);
+                format!(", {} ms or more after its lease had ended", ms(late))
+            });
+            let because = format!("{late} wrote over {other}'s update{how_late}. One is lost.");
+            Verdict {
+                evidence: vec![
+                    op_evidence(lost.read, did(lost.read)),
+                    op_evidence(
+                        lost.between,
+                        format!(
+                            "{other}, granted in between, writes {}",
+                            count(lost.between.value)
+                        ),
+                    ),
+                    op_evidence(
+                        lost.write,
+                        format!(
+                            "{}: computed from op {}, {other}'s update is gone",
+                            did(lost.write),
+                            lost.read.serial
+                        ),
+                    ),
+                ],
+                ..Verdict::bare(Outcome::Broken, because)
+            }
+        }
+        None => Verdict {
+            evidence: super::deadlock::overlap_evidence(overlaps.first())
+                .into_iter()
+                .chain(court.interleaving())
+                .collect(),
+            ..Verdict::bare(
+                Outcome::Broken,
+                format!("Two holders at once.{}", court.losses()),
+            )
+        },
+    };
+    verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
+    verdict.belief.text = belief.first().map(two_holders);
+    verdict.why = Some(WHY.into());
+    verdict.next = [
+        court.next("watchdog", "renews the lease while A works"),
+        court.next("fenced", "lets the resource refuse A"),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|next: &Next| !court.runs(&next.command))
+    .collect();
+    verdict
+}
+
+/// «two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms»
+fn two_holders(overlap: &Overlap<'_>) -> String {
+    let span = |held: &Hold| {
+        let (from, to) = (ms(held.granted.at_ns), ms(held.believed_until_ns));
+        format!("{} from {from} to {to}", held.who)
+    };
+    format!(
+        "two holders for {} ms: {}, {} ms",
+        ms(overlap.lasted_ns()),
+        span(overlap.second),
+        span(overlap.first)
+    )
+}
+
+fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
+    let witness = match slow.lease_over {
+        Some(over) => format!(
+            "A's lease was over by {} ms, and A wrote at {} ms",
+            ms(over.at_ns),
+            ms(write.mark.at_ns)
+        ),
+        None => format!("A wrote at {} ms, after B", ms(write.mark.at_ns)),
+    };
+    let overlaps = court.findings.overlaps();
+    let mut verdict = Verdict {
+        witness: vec![witness],
+        limits: Some(FENCED_LIMITS.into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!(
+                "No damage: the resource refused A's late write ({}).",
+                Court::fences(write)
+            ),
+        )
+    };
+    verdict.belief.text = Some(match overlaps.first() {
+        Some(overlap) => format!(
+            "still two holders for {} ms; harmless, because the resource asked for the fence",
+            ms(overlap.lasted_ns())
+        ),
+        None => "two holders were not seen at once".into(),
+    });
+    verdict
+}
+
+/// The other one came in only after the first had left.
+fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict {
+    let Some(release) = slow.release else {
+        return court.unanswered();
+    };
+    let waited = other.asked.at_ns < write.mark.at_ns && other.granted.at_ns > release.at_ns;
+    if !waited {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B did not wait while A worked.",
+            "contention",
+            "somebody who waits for the lock while A works beyond its lease.",
+        );
+    }
+    let worked = ms(write.mark.at_ns - slow.granted.at_ns);
+    let limits = if court.claims.keep_alive {
+        "renewing needs a process that runs: one that is paused beyond its lease loses it unnoticed"
+    } else {
+        "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
+    };
+    Verdict {
+        witness: vec![format!(
+            "A worked {worked} ms on a lease of {} ms; B waited, and got the lock {} ms after A let go",
+            count(court.header.ttl_ms as i64),
+            ms(other.granted.at_ns - release.at_ns)
+        )],
+        limits: Some(limits.into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "B got the lock only after A had given it back: never two holders, no update lost.",
+        )
+    }
+}
+
+fn declined_to_write() -> Verdict {
+    Verdict {
+        witness: vec![capital("A knew that its lock was lost, and did not write")],
+        limits: Some("a pause between looking and writing is not covered; a fence would be".into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A stopped itself: it wrote nothing after its lock was lost.",
+        )
+    }
+}

@@ -1,0 +1,140 @@
+//! The holder gave the lock back after its lease was over: whose lock did it give back?
+
+use super::{Court, evidence, inconclusive};
+use crate::history::Fault;
+use crate::holds::Scenario;
+use crate::holds::check::Overlap;
+use crate::report::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+/// Who is paused, who gets the lock meanwhile, and who tries when the first has given it back.
+const LATE: &str = "A";
+const NEW: &str = "B";
+const THIRD: &str = "C";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    // That the paused one still believes to hold it is how this trial is set up, not what it asks.
+    let mut overlaps = court.findings.overlaps();
+    overlaps.retain(|overlap| overlap.first.who != LATE);
+    if court.is_damaged() || !overlaps.is_empty() {
+        return broken(court, &overlaps);
+    }
+    let stopped = court.facts.fault_of(LATE, Fault::Stopped);
+    let continued = court.facts.fault_of(LATE, Fault::Continued);
+    let (Some(stopped), Some(continued)) = (stopped, continued) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: A was not seen to pause.",
+            "pause",
+            "a holder that is seen to be stopped, and to go on.",
+        );
+    };
+    let late = court.facts.first_of(LATE);
+    let (Some(late), Some(new)) = (late, court.facts.first_of(NEW)) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B never got the lock while A was paused.",
+            "overrun",
+            "a lease that ends while its holder is paused.",
+        );
+    };
+    let Some((released, _)) = late.released else {
+        return court.unanswered();
+    };
+    let third = court.facts.waits.iter().find(|wait| wait.who == THIRD);
+    let Some(refused) = third.and_then(|wait| wait.refused()) else {
+        return court.unanswered();
+    };
+    let in_between = new.granted.at_ns < continued.at_ns && new.believed_until_ns > refused.at_ns;
+    if !in_between {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B did not hold the lock when A gave it back.",
+            "overrun",
+            "somebody who holds the lock when the late one gives it back.",
+        );
+    }
+    held(
+        court,
+        &[
+            stopped.at_ns,
+            continued.at_ns,
+            released.at_ns,
+            refused.at_ns,
+        ],
+    )
+}
+
+fn held(court: &Court<'_>, stamps: &[u64; 4]) -> Verdict {
+    let [stopped, continued, released, refused] = *stamps;
+    let overlaps = court.findings.overlaps();
+    let mut verdict = Verdict {
+        witness: vec![format!(
+            "A was stopped for {} ms on a lease of {} ms; B got the lock; C was refused {} ms after A's release",
+            ms(continued - stopped),
+            court.header.ttl_ms,
+            ms(refused.saturating_sub(released))
+        )],
+        limits: Some("A had done its work before the pause; work after it is another trial".into()),
+        next: court
+            .next_scenario(Scenario::TtlEdge, "")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A's late release changed nothing: B kept its lock, and C was refused.",
+        )
+    };
+    verdict.belief.text = overlaps.first().map(|overlap| {
+        format!(
+            "A and B both believed to hold it, for {} ms: A was not told that its lease was over",
+            ms(overlap.lasted_ns())
+        )
+    });
+    verdict
+}
+
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
+    let late = court.facts.first_of(LATE);
+    let released = late.and_then(|held| held.released);
+    let released = released.map(|(mark, _)| {
+        let over = late.and_then(|held| held.lease_over);
+        let since = over.map_or_else(String::new, |over| {
+            format!("; its lease was over by {} ms", ms(over.at_ns))
+        });
+        evidence(
+            mark,
+            LATE,
+            "released",
+            format!("A's release is done{since}"),
+        )
+    });
+    let because = match overlaps.first() {
+        Some(overlap) => format!(
+            "A's late release gave {}'s lock away: {} was let in as well.{}",
+            overlap.first.who,
+            overlap.second.who,
+            court.losses()
+        ),
+        None => format!("Two used the number at once.{}", court.losses()),
+    };
+    let mut verdict = Verdict {
+        evidence: released
+            .into_iter()
+            .chain(super::deadlock::overlap_evidence(overlaps.first()))
+            .chain(court.interleaving())
+            .collect(),
+        why: court.why_strategy(),
+        next: court
+            .next("safe", "the release asks whose lock it is")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(Outcome::Broken, because)
+    };
+    verdict.belief.text = overlaps.first().map(|overlap| {
+        format!(
+            "two holders for {} ms: {} and {}",
+            ms(overlap.lasted_ns()),
+            overlap.first.who,
+            overlap.second.who
+        )
+    });
+    verdict
+}

@@ -1,0 +1,68 @@
+//! A purchase found nothing to sell: did it give its lock back?
+
+use super::{Court, evidence, for_ever, inconclusive};
+use crate::protocol::Outcome as Answered;
+use crate::report::numbers::ms;
+use crate::verdict::{Outcome, Verdict};
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let mut buys = court.facts.buys.iter();
+    let first = buys.next().and_then(|buy| buy.answer);
+    let Some((failed, Answered::NoStock)) = first else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no purchase failed for want of stock.",
+            "failed_purchase",
+            "a purchase that finds nothing to sell.",
+        );
+    };
+    if let Some(stuck) = court.findings.stuck() {
+        let mut proof = vec![evidence(
+            failed,
+            "A",
+            "no_stock",
+            "A is told no stock, and is done",
+        )];
+        for (who, mark) in &stuck.refused {
+            proof.push(evidence(
+                *mark,
+                who,
+                "busy",
+                format!("{who} is still told busy"),
+            ));
+        }
+        proof.extend(court.look());
+        return Verdict {
+            evidence: proof,
+            why: court.why_strategy(),
+            next: court
+                .next("safe", "gives the lock back")
+                .into_iter()
+                .collect(),
+            ..Verdict::bare(
+                Outcome::Stuck,
+                format!(
+                    "Nobody died, and {} after a purchase without stock nobody can buy any more.",
+                    for_ever(&stuck)
+                ),
+            )
+        };
+    }
+    let sold = buys
+        .filter_map(|buy| buy.answer)
+        .find(|(_, outcome)| *outcome == Answered::Sold);
+    let Some((sold, _)) = sold else {
+        return court.unanswered();
+    };
+    let restocked = court.facts.stocked.last().map_or(0, |(mark, _)| mark.at_ns);
+    Verdict {
+        witness: vec![format!(
+            "A met an empty stock under its lock; B bought {} ms after a unit came in",
+            ms(sold.at_ns.saturating_sub(restocked))
+        )],
+        limits: Some("one purchase that failed in good order: says nothing about a kill".into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            "The purchase that found nothing gave its lock back: the next one was served.",
+        )
+    }
+}

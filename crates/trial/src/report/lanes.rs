@@ -1,0 +1,185 @@
+//! A lock trial on the terminal: title, and a lane for each process with what it did when.
+//!
+//! What happened is told from the history alone. Things that belong together stand on one line if they happened within a
+//! moment; so a line is settled once that moment has passed, and can be printed while the trial runs.
+
+use super::ink::{Ink, Role};
+use super::numbers::{count, ms};
+use crate::history::{Event, Header};
+use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
+use crate::strategy;
+
+mod telling;
+
+pub use telling::{Line, SETTLED_NS, tell};
+
+/// Below this width the lanes become one.
+const NARROW: usize = 80;
+/// Where the lanes begin.
+const INDENT: usize = 13;
+/// Where the number of an operation stands in one of two lanes.
+const OP_COLUMN: usize = 32;
+
+/// What is tried, and what was set.
+pub fn title(trial: &Trial) -> String {
+    let gloss = " (the lease, then it is free)";
+    let (command, question, gloss) = match trial.scenario {
+        Scenario::Crash => (
+            "crash",
+            "the holder is killed: how long until somebody else gets the lock?",
+            gloss,
+        ),
+        Scenario::TtlEdge => (
+            "crash --ttl-edge",
+            "A's work takes longer than its lock lasts; both add 1 to a shared number",
+            "",
+        ),
+        Scenario::Deadlock => (
+            "deadlock",
+            "two processes take two locks in opposite order, then each adds 1 to a shared number",
+            gloss,
+        ),
+        Scenario::Sorted => (
+            "deadlock --mitigate",
+            "two processes take two locks in the same order, and each adds 1 to a number",
+            gloss,
+        ),
+        Scenario::StaleRelease => (
+            "trial stale-release",
+            "A is paused beyond its lease, B gets the lock, A gives it back: what then?",
+            gloss,
+        ),
+        Scenario::ShortStock => (
+            "trial short-stock",
+            "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
+            gloss,
+        ),
+    };
+    let work = match trial.scenario {
+        Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "{command}   {question}\n  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
+        trial.strategy.name,
+        count(trial.ttl_ms as i64),
+        trial.place.title(),
+        trial.seed
+    );
+    if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
+        text.push_str(
+            "  fence = a number that grows with every grant; the resource refuses a lower one\n",
+        );
+    }
+    text
+}
+
+/// The lanes of a trial, printed as its lines settle.
+#[derive(Debug, Clone)]
+pub struct Lanes {
+    ink: Ink,
+    printed: usize,
+}
+
+impl Lanes {
+    /// Nothing printed yet.
+    pub fn new(ink: Ink) -> Self {
+        Self { ink, printed: 0 }
+    }
+
+    /// The lines that have settled by then, and were not printed before.
+    pub fn settled(&mut self, header: &Header, events: &[Event], now_ns: u64) -> String {
+        let until_ns = now_ns.saturating_sub(SETTLED_NS);
+        self.rest(header, events, until_ns)
+    }
+
+    /// The remaining lines of a trial that is over.
+    pub fn finish(&mut self, header: &Header, events: &[Event]) -> String {
+        self.rest(header, events, u64::MAX)
+    }
+
+    fn rest(&mut self, header: &Header, events: &[Event], until_ns: u64) -> String {
+        let Some(scenario) = Scenario::find(&header.scenario) else {
+            return String::new();
+        };
+        let lines = tell(header, scenario, events);
+        let settled = lines.iter().take_while(|line| line.at_ns <= until_ns);
+        let settled: Vec<&Line> = settled.skip(self.printed).collect();
+        let mut text = String::new();
+        if self.printed == 0 && !settled.is_empty() {
+            text.push_str(&self.heading(scenario));
+        }
+        self.printed += settled.len();
+        for line in settled {
+            text.push_str(&self.line(line, scenario.processes()));
+        }
+        text
+    }
+
+    fn width(&self, lanes: usize) -> usize {
+        if lanes == 2 {
+            44
+        } else {
+            (100 - INDENT) / lanes
+        }
+    }
+
+    fn heading(&self, scenario: Scenario) -> String {
+        let lanes = scenario.processes();
+        let orders = match scenario {
+            Scenario::Deadlock => [(FIRST, SECOND, ""), (SECOND, FIRST, "")],
+            Scenario::Sorted => [(FIRST, SECOND, ""), (FIRST, SECOND, " (sorted)")],
+            _ => [("", "", ""); 2],
+        };
+        let heads = NAMES[..lanes].iter().enumerate().map(|(index, name)| {
+            match orders.get(index).filter(|(first, ..)| !first.is_empty()) {
+                Some((first, then, note)) => format!("{name}: {first}, then {then}{note}"),
+                None => (*name).to_owned(),
+            }
+        });
+        let mut text = format!("{:>11}  ", "at ms");
+        if self.ink.columns < NARROW {
+            text.push_str(&heads.collect::<Vec<_>>().join(" · "));
+        } else {
+            let width = self.width(lanes);
+            for head in heads {
+                text.push_str(&format!("{head:<width$}"));
+            }
+        }
+        format!("{}\n", self.ink.paint(Role::Label, text.trim_end()))
+    }
+
+    fn line(&self, line: &Line, lanes: usize) -> String {
+        let Some(lane) = line.lane else {
+            let text = format!("{:INDENT$}── {} ──", "", line.text);
+            return format!("{}\n", self.ink.paint(Role::Label, text));
+        };
+        let time = format!("{:>11}  ", ms(line.at_ns));
+        let paint = |text: &str| match line.role {
+            Some(role) => self.ink.paint(role, text),
+            None => text.to_owned(),
+        };
+        let op = line.op.map(|op| format!("op {op}")).unwrap_or_default();
+        let label = |op: &str| self.ink.paint(Role::Label, op);
+        let (place, gap) = if self.ink.columns < NARROW {
+            (format!("{}  ", NAMES[lane]), 2)
+        } else {
+            let column = if lanes == 2 { OP_COLUMN } else { 0 };
+            let gap = column.saturating_sub(line.text.chars().count()).max(2);
+            (" ".repeat(lane * self.width(lanes)), gap)
+        };
+        let text = paint(&line.text);
+        let row = match op.as_str() {
+            "" => format!("{time}{place}{text}"),
+            op => format!("{time}{place}{text}{:gap$}{}", "", label(op)),
+        };
+        format!("{}\n", row.trim_end())
+    }
+}
+
+/// Whether the number asks for fences in this run.
+fn is_fenced(header: &Header) -> bool {
+    let said = header.holds.map(|holds| holds.claims.fencing);
+    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims.fencing);
+    said.or(known).unwrap_or(false)
+}

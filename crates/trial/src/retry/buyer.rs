@@ -1,0 +1,196 @@
+//! The subject's side: a buyer that goes on as it was told when the lock is taken.
+
+use std::time::{Duration, Instant};
+
+use fencepost::random::SeededRandom;
+
+use crate::protocol::{Effort, Outcome, Purchase, Retry};
+use crate::strategy::{Buyer, Failure, Order};
+
+/// Buys, tries again while the lock is taken, and tells what it cost.
+///
+/// # Cancel safety
+/// As [`Buyer::purchase`].
+pub(crate) async fn buy(
+    buyer: &mut dyn Buyer,
+    order: &Order,
+    retry: Retry,
+) -> Result<Purchase, Failure> {
+    let asked = Instant::now();
+    let budget = Duration::from_millis(retry.budget_ms);
+    let Some(schedule) = retry.pauses.schedule() else {
+        let wait = budget;
+        return in_line(
+            buyer,
+            &Order {
+                wait,
+                ..order.clone()
+            },
+        )
+        .await;
+    };
+    let random = SeededRandom::new(retry.seed);
+    let once = Order {
+        wait: Duration::ZERO,
+        ..order.clone()
+    };
+    let mut contended = false;
+    let mut retries = 0;
+    loop {
+        let tried = Instant::now();
+        let purchase = buyer.purchase(&once).await?;
+        contended |= purchase.contended;
+        let busy = purchase.outcome == Outcome::Busy;
+        let pause = schedule.delay(retries, &random);
+        let left = budget.saturating_sub(asked.elapsed());
+        if busy && retries < retry.max_retries && left > Duration::ZERO {
+            tokio::time::sleep(pause.min(left)).await;
+            if pause < left {
+                retries += 1;
+                continue;
+            }
+        }
+        let held = (!busy).then_some(tried);
+        return Ok(Purchase {
+            contended,
+            waited_ms: ms(tried.duration_since(asked)),
+            effort: Some(effort(retries, retries + 1, held)),
+            ..purchase
+        });
+    }
+}
+
+/// One request that waits its turn; when the lock was met taken, another one had found that out before.
+async fn in_line(buyer: &mut dyn Buyer, order: &Order) -> Result<Purchase, Failure> {
+    let asked = Instant::now();
+    let purchase = buyer.purchase(order).await?;
+    let waited = Duration::try_from_secs_f64(purchase.waited_ms / 1e3).unwrap_or_default();
+    let held = (purchase.outcome != Outcome::Busy).then(|| asked + waited);
+    let requests = 1 + u32::from(purchase.contended);
+    Ok(Purchase {
+        effort: Some(effort(0, requests, held)),
+        ..purchase
+    })
+}
+
+/// Held from the request that brought the lock until now, at most: the way to the store and back is in it.
+fn effort(retries: u32, requests: u32, held_from: Option<Instant>) -> Effort {
+    Effort {
+        retries,
+        lock_ops: requests + u32::from(held_from.is_some()),
+        held_ms_ago: held_from.map(|from| (ms(from.elapsed()), 0.0)),
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use fencepost::BoxFuture;
+
+    use super::*;
+    use crate::protocol::Pauses;
+
+    /// Finds the lock taken so many times.
+    struct Unlucky {
+        refusals: u32,
+        tries: u32,
+    }
+
+    impl Buyer for Unlucky {
+        fn purchase<'a>(
+            &'a mut self,
+            order: &'a Order,
+        ) -> BoxFuture<'a, Result<Purchase, Failure>> {
+            self.tries += 1;
+            let taken = self.tries <= self.refusals;
+            let gets_it = !taken || order.wait > Duration::ZERO;
+            Box::pin(async move {
+                let outcome = if gets_it {
+                    Outcome::Sold
+                } else {
+                    Outcome::Busy
+                };
+                Ok(Purchase {
+                    outcome,
+                    before: None,
+                    after: None,
+                    contended: taken,
+                    waited_ms: 0.0,
+                    fence: None,
+                    effort: None,
+                })
+            })
+        }
+    }
+
+    fn buy_after(refusals: u32, pauses: Pauses, budget_ms: u64) -> (Purchase, u32) {
+        let mut buyer = Unlucky { refusals, tries: 0 };
+        let order = Order {
+            product: "product_A".into(),
+            quantity: 1,
+            wait: Duration::ZERO,
+            delay: Duration::ZERO,
+        };
+        let retry = Retry {
+            pauses,
+            max_retries: 3,
+            budget_ms,
+            seed: 1,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let bought = runtime.block_on(buy(&mut buyer, &order, retry));
+        (bought.unwrap(), buyer.tries)
+    }
+
+    const SOON: Pauses = Pauses::Fixed { pause_ms: 1 };
+    const LONG: u64 = 600_000;
+
+    fn told((purchase, tries): (Purchase, u32)) -> (Outcome, bool, u32, u32, u32, bool) {
+        let effort = purchase.effort.unwrap();
+        (
+            purchase.outcome,
+            purchase.contended,
+            effort.retries,
+            effort.lock_ops,
+            tries,
+            effort.held_ms_ago.is_some(),
+        )
+    }
+
+    #[test]
+    fn tries_are_counted_until_the_lock_is_had_or_given_up() {
+        let (sold, busy) = (Outcome::Sold, Outcome::Busy);
+        assert_eq!(told(buy_after(0, SOON, LONG)), (sold, false, 0, 2, 1, true));
+        assert_eq!(told(buy_after(2, SOON, LONG)), (sold, true, 2, 4, 3, true));
+        assert_eq!(told(buy_after(3, SOON, LONG)), (sold, true, 3, 5, 4, true));
+        assert_eq!(told(buy_after(9, SOON, LONG)), (busy, true, 3, 4, 4, false));
+    }
+
+    #[test]
+    fn the_budget_ends_a_pause_and_nobody_tries_after_it() {
+        let pauses = Pauses::Fixed { pause_ms: LONG };
+        let started = Instant::now();
+        let told = told(buy_after(9, pauses, 30));
+        assert_eq!(told, (Outcome::Busy, true, 0, 1, 1, false));
+        assert!(started.elapsed() >= Duration::from_millis(30));
+    }
+
+    #[test]
+    fn in_line_nobody_retries() {
+        let sold = Outcome::Sold;
+        assert_eq!(
+            told(buy_after(0, Pauses::Line, LONG)),
+            (sold, false, 0, 2, 1, true)
+        );
+        assert_eq!(
+            told(buy_after(9, Pauses::Line, LONG)),
+            (sold, true, 0, 3, 1, true)
+        );
+    }
+}

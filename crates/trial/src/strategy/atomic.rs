@@ -1,0 +1,72 @@
+//! `atomic`: one conditional update in the store. What there is to decide is decided where the stock is.
+
+use fencepost::BoxFuture;
+
+use super::{Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, no_stock, sold};
+use crate::protocol::Purchase;
+use crate::stock::Stock;
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "atomic",
+    group: Group::NoLock,
+    summary: "one update that subtracts only if there is enough",
+    gloss: "no lock needed",
+    flaw: None,
+    claim: Claim::Exactness,
+    claims: PLAIN,
+    grounds: Grounds::Any,
+    remark: |_, _| "one conditional update".into(),
+    open: |setup| Box::pin(open(setup)),
+    lock: None,
+};
+
+struct Atomic(Box<dyn Stock>);
+
+async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    Ok(Box::new(Atomic(setup.ground.stock()?)))
+}
+
+impl Buyer for Atomic {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(async { self.buy(order) })
+    }
+}
+
+impl Atomic {
+    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
+        // Only to show what was there, and to give others the same time as everywhere to come between.
+        let before = self.0.read(&order.product)?;
+        order.work();
+        let quantity = i64::from(order.quantity);
+        let left = self.0.decrement_if_enough(&order.product, quantity)?;
+        Ok(met_others(before, left, quantity))
+    }
+}
+
+/// The answer; who finds another stock than it had read has met another buyer.
+pub(super) fn met_others(before: i64, left: Option<i64>, quantity: i64) -> Purchase {
+    match left {
+        Some(left) => Purchase {
+            contended: left + quantity != before,
+            ..sold(left + quantity, left)
+        },
+        None => Purchase {
+            contended: before >= quantity,
+            ..no_stock(before)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_buyer_is_met_when_the_stock_is_not_what_was_read() {
+        assert!(!met_others(3, Some(2), 1).contended);
+        assert!(met_others(3, Some(1), 1).contended);
+        assert!(met_others(1, None, 1).contended);
+        assert!(!met_others(0, None, 1).contended, "it was sold out before");
+        assert_eq!(met_others(3, Some(1), 1).before, Some(2));
+    }
+}

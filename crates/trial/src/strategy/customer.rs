@@ -1,0 +1,95 @@
+//! Buys under a lock, whichever: take it, read, work, write, give it back.
+
+use std::time::{Duration, Instant};
+
+use fencepost::BoxFuture;
+
+use super::{Buyer, Failure, Halt, Held, Locking, Order, Setup, busy, read_work_write};
+use crate::protocol::{Outcome, Purchase};
+use crate::stock::Stock;
+
+/// Somebody who buys under a lock.
+pub(crate) struct Customer<L> {
+    stock: Box<dyn Stock>,
+    lock: L,
+}
+
+impl<L: Locking> Customer<L> {
+    /// Ready to buy with this lock.
+    pub(crate) fn open(setup: &Setup, lock: L) -> Result<Self, Failure> {
+        Ok(Self {
+            stock: setup.ground.stock()?,
+            lock,
+        })
+    }
+
+    async fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
+        let turn = Turn::take(&mut self.lock, order, order.wait).await?;
+        let Some(held) = turn.held else {
+            return Ok(turn.busy());
+        };
+        let bought = read_work_write(&mut *self.stock, order);
+        if bought
+            .as_ref()
+            .is_ok_and(|bought| bought.outcome == Outcome::Sold)
+        {
+            // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
+            let _ = self.lock.worked(held.hold).await;
+        }
+        let _ = self.lock.release(held.hold, &mut Onwards).await;
+        Ok(Purchase {
+            contended: held.contended,
+            waited_ms: turn.waited_ms,
+            fence: held.fence,
+            ..bought?
+        })
+    }
+}
+
+impl<L: Locking> Buyer for Customer<L> {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(self.buy(order))
+    }
+}
+
+/// An attempt to take the lock of a product.
+pub(crate) struct Turn {
+    pub(crate) held: Option<Held>,
+    pub(crate) waited_ms: f64,
+}
+
+impl Turn {
+    /// Takes the lock, or waits in vain.
+    pub(crate) async fn take(
+        lock: &mut dyn Locking,
+        order: &Order,
+        wait: Duration,
+    ) -> Result<Self, Failure> {
+        let asked = Instant::now();
+        let held = lock.acquire(&order.product, wait, &mut Onwards).await;
+        // Without the lock nothing is bought, whatever became of the request.
+        let held = held.map_err(Failure::definite)?;
+        let waited = held.as_ref().is_none_or(|held| held.contended);
+        let waited_ms = if waited {
+            asked.elapsed().as_secs_f64() * 1e3
+        } else {
+            0.0
+        };
+        Ok(Self { held, waited_ms })
+    }
+
+    /// What is answered when the lock was not to be had.
+    pub(crate) fn busy(&self) -> Purchase {
+        Purchase {
+            waited_ms: self.waited_ms,
+            ..busy()
+        }
+    }
+}
+
+/// In a sale nobody is stopped between two steps.
+pub(crate) struct Onwards;
+
+impl Halt for Onwards {
+    fn after(&mut self, _step: u32, _of: u32, _what: &str) {}
+}

@@ -1,0 +1,91 @@
+//! `fenced`: `safe`, and the resource asks for the fence, on reads and on writes.
+//!
+//! A holder that is late still believes in its lock; the stock does not. In a sale the check and the access are one
+//! transaction in the stock's own database; in a lock trial the lab's number checks the fence.
+
+use fencepost::BoxFuture;
+use fencepost::resource::Pass;
+
+use super::customer::{Onwards, Turn};
+use super::library::{self, Library};
+use super::{
+    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark,
+    no_stock, sold,
+};
+use crate::protocol::{Claims, Purchase};
+use crate::stock::sqlite::SqliteStock;
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "fenced",
+    group: Group::Locks,
+    summary: "as safe, and the resource refuses whoever is late",
+    gloss: "",
+    flaw: None,
+    claim: Claim::Exclusion,
+    claims: Claims {
+        fencing: true,
+        ..PLAIN
+    },
+    grounds: Grounds::Library,
+    remark: no_remark,
+    open: |setup| Box::pin(open(setup)),
+    lock: Some(|setup| Box::pin(lock(setup))),
+};
+
+struct Fenced {
+    stock: SqliteStock,
+    lock: Library,
+}
+
+async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    Ok(Box::new(Fenced {
+        stock: SqliteStock::open(library::file(&setup)?)?,
+        lock: Library::open(&setup, false).await?,
+    }))
+}
+
+async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
+    Ok(Box::new(Library::open(&setup, false).await?))
+}
+
+impl Buyer for Fenced {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(self.buy(order))
+    }
+}
+
+impl Fenced {
+    async fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
+        let turn = Turn::take(&mut self.lock, order, order.wait).await?;
+        let Some(held) = turn.held else {
+            return Ok(turn.busy());
+        };
+        let guard = self.lock.guard(held.hold);
+        let pass = guard.map(fencepost::Guard::pass);
+        let pass = pass.ok_or_else(|| Failure::definite("granted, and not held"))?;
+        let bought = read_work_write(&mut self.stock, order, pass);
+        // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
+        let _ = self.lock.release(held.hold, &mut Onwards).await;
+        Ok(Purchase {
+            contended: held.contended,
+            waited_ms: turn.waited_ms,
+            fence: held.fence,
+            ..bought?
+        })
+    }
+}
+
+fn read_work_write(
+    stock: &mut SqliteStock,
+    order: &Order,
+    pass: Pass,
+) -> Result<Purchase, Failure> {
+    let before = stock.read_fenced(&order.product, pass)?;
+    let after = before - i64::from(order.quantity);
+    if after < 0 {
+        return Ok(no_stock(before));
+    }
+    order.work();
+    stock.write_fenced(&order.product, after, pass)?;
+    Ok(sold(before, after))
+}

@@ -1,0 +1,233 @@
+//! Locks as people make them by hand, from the store's plain commands.
+//!
+//! A [`Recipe`] says which commands, in which order; the rest is common: a token for each hold, and asking again and again
+//! while waiting.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use fencepost::BoxFuture;
+use fencepost::random::{Random, SystemRandom};
+
+use super::customer::Customer;
+use super::{Buyer, Failure, Halt, Held, Locking, Setup};
+use crate::latch::Latches;
+use crate::protocol::ReleaseWord;
+
+/// While waiting, the lock is asked for every one to four milliseconds.
+const POLL_MS: u64 = 4;
+
+/// How a hand-made lock is taken and given back.
+pub(crate) trait Recipe: Send + Sync + 'static {
+    /// Takes the key, or finds it taken. Tells `halt` of each step.
+    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure>;
+
+    /// The work under the lock was carried out.
+    fn worked(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
+        let _ = latch;
+        Ok(())
+    }
+
+    /// Gives the key back. Tells `halt` of each step.
+    fn give_back(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt)
+    -> Result<ReleaseWord, Failure>;
+}
+
+/// One key, for one hold.
+pub(crate) struct Latch<'a> {
+    pub(crate) store: &'a mut dyn Latches,
+    pub(crate) key: &'a str,
+    /// What tells this hold from others.
+    pub(crate) token: &'a str,
+    pub(crate) ttl: Duration,
+    /// Whether the work under it was carried out.
+    pub(crate) worked: bool,
+}
+
+/// A lock made by a recipe.
+pub(crate) struct HandMade<R> {
+    recipe: R,
+    latches: Box<dyn Latches>,
+    ttl: Duration,
+    holds: HashMap<u64, Hold>,
+    last_hold: u64,
+}
+
+struct Hold {
+    key: String,
+    token: String,
+    worked: bool,
+}
+
+/// Ready to buy with a lock of this recipe.
+pub(crate) fn buyer(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Buyer>, Failure> {
+    let lock = HandMade::open(setup, recipe)?;
+    Ok(Box::new(Customer::open(setup, lock)?))
+}
+
+/// Ready to lock by this recipe.
+pub(crate) fn lock(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Locking>, Failure> {
+    Ok(Box::new(HandMade::open(setup, recipe)?))
+}
+
+impl<R: Recipe> HandMade<R> {
+    /// Connects to the store.
+    pub(crate) fn open(setup: &Setup, recipe: R) -> Result<Self, Failure> {
+        Ok(Self {
+            recipe,
+            latches: setup.ground.latches()?,
+            ttl: setup.ttl,
+            holds: HashMap::new(),
+            last_hold: 0,
+        })
+    }
+
+    async fn take(
+        &mut self,
+        key: &str,
+        wait: Duration,
+        halt: &mut dyn Halt,
+    ) -> Result<Option<Held>, Failure> {
+        let asked = Instant::now();
+        let token = format!("{:016x}", SystemRandom.next_u64());
+        let mut contended = false;
+        loop {
+            let mut latch = Latch {
+                store: &mut *self.latches,
+                key,
+                token: &token,
+                ttl: self.ttl,
+                worked: false,
+            };
+            if self.recipe.take(&mut latch, halt)? {
+                return Ok(Some(self.granted(key, token, contended)));
+            }
+            contended = true;
+            let left = wait.saturating_sub(asked.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let pause = Duration::from_millis(1 + SystemRandom.next_u64() % POLL_MS);
+            tokio::time::sleep(pause.min(left)).await;
+        }
+    }
+
+    fn granted(&mut self, key: &str, token: String, contended: bool) -> Held {
+        self.last_hold += 1;
+        let hold = Hold {
+            key: key.to_owned(),
+            token,
+            worked: false,
+        };
+        self.holds.insert(self.last_hold, hold);
+        Held {
+            hold: self.last_hold,
+            fence: None,
+            // It never asks how long.
+            valid_ms: None,
+            contended,
+        }
+    }
+
+    /// The work may concern everything that is locked at the moment.
+    fn work_done(&mut self) -> Result<(), Failure> {
+        for hold in self.holds.values_mut() {
+            hold.worked = true;
+            self.recipe
+                .worked(&mut hold.latch(&mut *self.latches, self.ttl))?;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+        let hold = self.holds.remove(&hold);
+        let hold = hold.ok_or_else(|| Failure::definite("there is no such hold"))?;
+        let mut latch = hold.latch(&mut *self.latches, self.ttl);
+        self.recipe.give_back(&mut latch, halt)
+    }
+}
+
+impl Hold {
+    fn latch<'a>(&'a self, store: &'a mut dyn Latches, ttl: Duration) -> Latch<'a> {
+        Latch {
+            store,
+            key: &self.key,
+            token: &self.token,
+            ttl,
+            worked: self.worked,
+        }
+    }
+}
+
+impl<R: Recipe> Locking for HandMade<R> {
+    fn acquire<'a>(
+        &'a mut self,
+        key: &'a str,
+        wait: Duration,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(self.take(key, wait, halt))
+    }
+
+    fn knows_lost(&mut self, _hold: u64) -> bool {
+        false
+    }
+
+    fn worked<'a>(&'a mut self, _hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async { self.work_done() })
+    }
+
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(async move { self.give_back(hold, halt) })
+    }
+}
+
+/// Own token, TTL in the same step, and a release that compares and deletes in one step: what `safe` is made of where the
+/// library has no store yet.
+pub(crate) struct Token;
+
+impl Recipe for Token {
+    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+        take_with_expiry(latch, halt)
+    }
+
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        let deleted = latch.store.delete_if(latch.key, latch.token)?;
+        halt.after(1, 1, "deletes the key if it is its own");
+        Ok(match deleted {
+            true => ReleaseWord::Released,
+            false => ReleaseWord::AlreadyLost,
+        })
+    }
+}
+
+/// Creates the key and its expiry in one step.
+pub(crate) fn take_with_expiry(
+    latch: &mut Latch<'_>,
+    halt: &mut dyn Halt,
+) -> Result<bool, Failure> {
+    let ttl = Some(latch.ttl);
+    let taken = latch.store.set_if_absent(latch.key, latch.token, ttl)?;
+    if taken {
+        halt.after(1, 1, "creates the key with its expiry");
+    }
+    Ok(taken)
+}
+
+/// Deletes the key without looking whose it is.
+pub(crate) fn delete_blindly(
+    latch: &mut Latch<'_>,
+    halt: &mut dyn Halt,
+) -> Result<ReleaseWord, Failure> {
+    latch.store.delete(latch.key)?;
+    halt.after(1, 1, "deletes the key");
+    Ok(ReleaseWord::Unknown)
+}

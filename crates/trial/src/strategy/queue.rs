@@ -1,0 +1,128 @@
+//! `queue`: everybody puts a request in a queue, and one consumer serves them, oldest first.
+//!
+//! Whoever waits for its answer and finds the place free is the consumer for a while: it reads, works, writes, and answers
+//! in the same step as it writes. The place is a plain lock, given up well before its TTL.
+
+use std::time::{Duration, Instant};
+
+use fencepost::BoxFuture;
+
+use super::customer::Onwards;
+use super::hand_made::{HandMade, Token};
+use super::{
+    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
+};
+use crate::protocol::Purchase;
+use crate::report::numbers::in_words;
+use crate::stock::{Settled, Stock, Ticket};
+
+/// How often somebody who waits looks for its answer.
+const LOOK: Duration = Duration::from_millis(1);
+/// One consumer serves for at most this part of the TTL before it steps down.
+const SHARE_OF_TTL: u32 = 4;
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "queue",
+    group: Group::NoLock,
+    summary: "requests in a queue, served by one consumer",
+    gloss: "no lock around the stock",
+    flaw: None,
+    claim: Claim::Exactness,
+    claims: PLAIN,
+    grounds: Grounds::Any,
+    remark: |facts, _| {
+        let requests = in_words(facts.attempts.len() as i64, "request", "requests");
+        format!("one consumer, {requests}")
+    },
+    open: |setup| Box::pin(open(setup)),
+    lock: None,
+};
+
+struct Queue {
+    stock: Box<dyn Stock>,
+    place: HandMade<Token>,
+    ttl: Duration,
+}
+
+async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    Ok(Box::new(Queue {
+        stock: setup.ground.stock()?,
+        place: HandMade::open(&setup, Token)?,
+        ttl: setup.ttl,
+    }))
+}
+
+impl Buyer for Queue {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(self.buy(order))
+    }
+}
+
+impl Queue {
+    async fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
+        let asked = Instant::now();
+        let quantity = i64::from(order.quantity);
+        let ticket = self.stock.enqueue(&order.product, quantity)?;
+        // From here on somebody else may sell to it.
+        let answer = self.until_answered(order, ticket).await;
+        let (answer, by_another) = answer.map_err(Failure::indefinite)?;
+        let purchase = match answer.after {
+            Some(after) => sold(answer.before, after),
+            None => no_stock(answer.before),
+        };
+        Ok(Purchase {
+            contended: by_another,
+            waited_ms: asked.elapsed().as_secs_f64() * 1e3,
+            ..purchase
+        })
+    }
+
+    /// The answer, and whether somebody else was the consumer at some time meanwhile.
+    async fn until_answered(
+        &mut self,
+        order: &Order,
+        ticket: Ticket,
+    ) -> Result<(Settled, bool), Failure> {
+        let place = format!("consumer of {}", order.product);
+        let (mut by_another, mut by_itself) = (false, false);
+        loop {
+            if let Some(answer) = self.stock.answer(&order.product, ticket)? {
+                return Ok((answer, by_another || !by_itself));
+            }
+            match self
+                .place
+                .acquire(&place, Duration::ZERO, &mut Onwards)
+                .await?
+            {
+                Some(held) => {
+                    by_itself = true;
+                    let served = self.serve(order);
+                    self.place.release(held.hold, &mut Onwards).await?;
+                    served?;
+                }
+                None => {
+                    by_another = true;
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        }
+    }
+
+    /// Serves until nobody is left, or until it is time to step down.
+    fn serve(&mut self, order: &Order) -> Result<(), Failure> {
+        let begun = Instant::now();
+        while let Some(request) = self.stock.next_request(&order.product)? {
+            let before = self.stock.read(&order.product)?;
+            let after = Some(before - request.quantity).filter(|after| *after >= 0);
+            if after.is_some() {
+                order.work();
+            }
+            let answer = Settled { before, after };
+            self.stock.settle(&order.product, request.ticket, answer)?;
+            if begun.elapsed() > self.ttl / SHARE_OF_TTL {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! `watchdog`: the library's lock as it is meant to be used: kept alive while its holder lives, and a holder that learns of
+//! the loss.
+
+use super::customer::Customer;
+use super::library::Library;
+use super::{Buyer, Claim, Failure, Grounds, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use crate::protocol::Claims;
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "watchdog",
+    group: Group::Locks,
+    summary: "as safe, and kept alive while its holder lives",
+    gloss: "",
+    flaw: None,
+    claim: Claim::Exclusion,
+    claims: Claims {
+        keep_alive: true,
+        ..PLAIN
+    },
+    grounds: Grounds::Library,
+    remark: no_remark,
+    open: |setup| Box::pin(open(setup)),
+    lock: Some(|setup| Box::pin(lock(setup))),
+};
+
+async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+    let lock = Library::open(&setup, true).await?;
+    Ok(Box::new(Customer::open(&setup, lock)?))
+}
+
+async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
+    Ok(Box::new(Library::open(&setup, true).await?))
+}
