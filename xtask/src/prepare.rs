@@ -25,15 +25,20 @@ const NEEDS: &[Need] = &[
            used_for: "a client in another language that reads our SQLite file" },
     Need { program: "faketime", package: "faketime", optional: false,
            used_for: "a child process whose system time is set back" },
-    Need { program: "chromium", package: "chromium", optional: true,
-           used_for: "reports in a real browser" },
     Need { program: "redis-server", package: "redis-server", optional: false,
            used_for: "private servers of the lab" },
+    Need { program: "chromium", package: "chromium", optional: true,
+           used_for: "reports in a real browser" },
     Need { program: "bindfs", package: "bindfs", optional: true,
            used_for: "a file system through FUSE" },
     Need { program: "fusermount3", package: "fuse3", optional: true,
            used_for: "a file system through FUSE" },
 ];
+
+/// Whether everything may be installed and mounted.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::Uid::effective().is_root()
+}
 
 /// Makes sure that everything needed is there: installs it as root or, with `install`, through sudo.
 ///
@@ -44,7 +49,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let is_root = nix::unistd::Uid::effective().is_root();
+    let is_root = is_root();
     let can_install = find_program("apt-get").is_some() && (is_root || install);
     let (optional, required): (Vec<_>, Vec<_>) =
         missing.into_iter().partition(|need| need.optional);

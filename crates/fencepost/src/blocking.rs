@@ -34,7 +34,7 @@ use crate::resource::Pass;
 /// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
 /// and guards waits until everything is given back, for at most the store timeout.
 ///
-/// Call it from ordinary threads. Inside an async runtime every call that would wait returns
+/// Call it from ordinary threads. Inside an async runtime, its blocking threads included, every call that would wait returns
 /// [`ErrorKind::WrongContext`]: use [`fencepost::Locker`](crate::Locker) there.
 #[derive(Debug, Clone)]
 pub struct Locker {

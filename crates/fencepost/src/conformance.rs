@@ -121,6 +121,8 @@ use table;
 
 /// Asked of every store.
 const ALWAYS: fn(Capabilities) -> bool = |_| true;
+/// Asked of stores that processes share.
+const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_processes;
 /// Asked of stores whose leases end by themselves.
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 /// Asked of stores that serve waiters in order.

@@ -7,23 +7,25 @@ use tokio::sync::oneshot;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
 use crate::engine::{Engine, LineKey, Turn};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::lease::Lease;
 use crate::line::{Drive, Ticket};
 
 /// A place in a line. Dropping it leaves the line.
-pub(crate) struct Queued {
-    engine: Arc<Engine>,
+pub(crate) struct Queued<'a> {
+    engine: &'a Engine,
     key: LineKey,
     ticket: Ticket,
-    pub(crate) turn: oneshot::Receiver<Turn>,
+    turn: oneshot::Receiver<Turn>,
+    /// The turn has come: whoever sent it took the place out of the line first.
+    served: bool,
 }
 
-impl Queued {
+impl<'a> Queued<'a> {
     pub(crate) fn new(
-        engine: Arc<Engine>,
+        engine: &'a Engine,
         key: LineKey,
         ticket: Ticket,
         turn: oneshot::Receiver<Turn>,
@@ -33,7 +35,15 @@ impl Queued {
             key,
             ticket,
             turn,
+            served: false,
         }
+    }
+
+    /// Completes with the turn. `None`: the line is gone without a word, and so is the place.
+    pub(crate) async fn turn(&mut self) -> Option<Turn> {
+        let turn = (&mut self.turn).await.ok();
+        self.served = true;
+        turn
     }
 
     /// Whether the store has answered the one who asks for this line.
@@ -45,8 +55,11 @@ impl Queued {
     }
 }
 
-impl Drop for Queued {
+impl Drop for Queued<'_> {
     fn drop(&mut self) {
+        if self.served {
+            return;
+        }
         let ticket = self.ticket;
         self.engine
             .with_line_at(&self.key, |line| line.leave(ticket));
@@ -83,12 +96,13 @@ impl Duty {
         if grant.epoch >= Fence::EPOCH_END {
             let message = "the store's fence counter is used up";
             let error = engine.error(ErrorKind::FenceExhausted, Operation::Acquire, message);
-            return Err(self.failed(error));
+            return Err(self.failed(error.with_effect(Effect::Maybe)));
         }
         let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant));
         let refused = engine.with_line(&lease.claim, |line| line.granted(&lease, now));
         let Some(Some(refused)) = refused else {
-            return Err(self.failed(engine.closed_error()));
+            let error = engine.closed_error().with_effect(Effect::Maybe);
+            return Err(self.failed(error));
         };
         self.drive = None;
         for seat in refused {

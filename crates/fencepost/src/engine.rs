@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::fence::Fence;
 use crate::guard::{Guard, ReleaseOutcome};
 use crate::keeper::{self, Alarm};
 use crate::lease::{Lease, LostReason, lock};
-use crate::line::{Done, Drive, HandOver, Joined, Line, Manner};
+use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::random::Random;
 use crate::reaper::{self, Reaper};
 use crate::telemetry::Telemetry;
@@ -41,8 +42,8 @@ pub(crate) struct Settings {
 pub(crate) enum Turn {
     /// The lock is yours.
     Granted(Guard),
-    /// You are at the front: ask the store.
-    Drive(Duty),
+    /// You are at the front: ask the store. Boxed, so that the message that comes often is small.
+    Drive(Box<Duty>),
     /// Somebody else has it, and you only tried.
     Refused,
     /// The store failed the one who asked for all of you.
@@ -52,10 +53,30 @@ pub(crate) enum Turn {
 pub(crate) type Seat = oneshot::Sender<Turn>;
 
 /// Which line. Without hand-over every claim stands alone, so that the store alone decides the order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineKey {
     name: LockName,
     alone: Option<OwnerId>,
+}
+
+impl Hash for LineKey {
+    /// Without the marks that separate fields and variants: in one locker, all keys have an owner or none has.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write(self.name.as_str().as_bytes());
+        if let Some(owner) = self.alone {
+            owner.hash(hasher);
+        }
+    }
+}
+
+/// What is decided under one mutex.
+#[derive(Default)]
+struct Lines {
+    by_key: HashMap<LineKey, Line<Seat>>,
+    /// Drawn under the mutex, so that tickets are in the order of joining.
+    tickets: Ticket,
+    /// Nobody joins any more.
+    closed: bool,
 }
 
 pub(crate) struct Engine {
@@ -66,26 +87,31 @@ pub(crate) struct Engine {
     pub(crate) telemetry: Telemetry,
     pub(crate) reaper: Reaper,
     pub(crate) alarm: Arc<Alarm>,
-    lines: Mutex<HashMap<LineKey, Line<Seat>>>,
-    tickets: AtomicU64,
+    lines: Mutex<Lines>,
+    /// A copy of [`Lines::closed`], to look at without the mutex.
     closed: AtomicBool,
     closing: Notify,
     /// The housekeeping task is running; false again when its runtime dropped it.
     on_duty: Arc<AtomicBool>,
+    hiring: Mutex<()>,
 }
 
 /// How a task entered a line.
-pub(crate) enum Entry {
+pub(crate) enum Entry<'a> {
     Drive(Duty),
-    Queued(Queued),
+    Queued(Queued<'a>),
     Busy,
+    /// The locker was shut down.
+    Closed,
 }
 
 /// What became of a lease whose holder is done.
 pub(crate) enum Ending {
     HandedOver,
-    /// The caller ends it at the store.
-    Release,
+    /// The caller ends it at the store, and lets this task ask anew.
+    Release {
+        next: Option<(Seat, Drive)>,
+    },
     /// It had been lost before.
     NotHeld,
 }
@@ -104,10 +130,10 @@ impl Engine {
             reaper: Reaper::default(),
             alarm: Arc::default(),
             lines: Mutex::default(),
-            tickets: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
             on_duty: Arc::default(),
+            hiring: Mutex::default(),
             backend,
         }
     }
@@ -117,6 +143,11 @@ impl Engine {
         if self.is_closed() {
             return Err(self.closed_error());
         }
+        self.hire()
+    }
+
+    /// Starts the housekeeping task if there is none.
+    pub(crate) fn hire(self: &Arc<Self>) -> Result<()> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return Err(self.error(
                 ErrorKind::WrongContext,
@@ -124,8 +155,12 @@ impl Engine {
                 "called outside a Tokio runtime; use fencepost::blocking there",
             ));
         };
-        let on_duty = self.on_duty.load(Ordering::Acquire);
-        if !on_duty && !self.on_duty.swap(true, Ordering::AcqRel) {
+        if self.on_duty.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // Others wait here until the reaper can be reached.
+        let _hiring = lock(&self.hiring);
+        if !self.on_duty.load(Ordering::Acquire) {
             let errands = self.reaper.open();
             let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
             let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
@@ -134,42 +169,44 @@ impl Engine {
                 let _off_duty = off_duty;
                 tokio::join!(keeping, reaping);
             });
+            self.on_duty.store(true, Ordering::Release);
         }
         Ok(())
     }
 
     /// A task wants `name`.
-    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry {
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let seat = || {
             let (seat, turn) = oneshot::channel();
             receiver = Some(turn);
             seat
         };
-        let (key, joined) = if self.stands_alone() {
+        let (key, claim) = if self.stands_alone() {
             let claim = self.mint(&name);
-            let key = self.key(&claim);
-            let mut lines = lock(&self.lines);
-            let line = lines.entry(key.clone()).or_default();
-            (key, line.join(manner, ticket, || claim, seat))
+            (self.key(&claim), Some(claim))
         } else {
-            let key = LineKey { name, alone: None };
+            (LineKey { name, alone: None }, None)
+        };
+        let mint = || claim.unwrap_or_else(|| self.mint(&key.name));
+        let (ticket, joined) = {
             let mut lines = lock(&self.lines);
-            let joined = match lines.get_mut(&key) {
-                Some(line) => line.join(manner, ticket, || self.mint(&key.name), seat),
-                None => {
-                    let line = lines.entry(key.clone()).or_default();
-                    line.join(manner, ticket, || self.mint(&key.name), seat)
-                }
+            if lines.closed {
+                return Entry::Closed;
+            }
+            lines.tickets += 1;
+            let ticket = lines.tickets;
+            let line = match lines.by_key.get_mut(&key) {
+                Some(line) => line,
+                None => lines.by_key.entry(key.clone()).or_default(),
             };
-            (key, joined)
+            (ticket, line.join(manner, ticket, mint, seat))
         };
         match joined {
             Joined::Drive(drive) => Entry::Drive(Duty::new(self.clone(), drive)),
             Joined::Busy => Entry::Busy,
             Joined::Queued => match receiver {
-                Some(turn) => Entry::Queued(Queued::new(self.clone(), key, ticket, turn)),
+                Some(turn) => Entry::Queued(Queued::new(self, key, ticket, turn)),
                 None => unreachable!("a line that queues a task has asked for its seat"),
             },
         }
@@ -188,10 +225,7 @@ impl Engine {
                 self.deliver(to, Turn::Granted(self.guard(lease.clone(), seq, now)));
                 Ending::HandedOver
             }
-            Some(Done::Release { next }) => {
-                self.deliver_drive(next);
-                Ending::Release
-            }
+            Some(Done::Release { next }) => Ending::Release { next },
             Some(Done::NotHeld) | None => Ending::NotHeld,
         }
     }
@@ -235,6 +269,7 @@ impl Engine {
     pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
         let lines = lock(&self.lines);
         lines
+            .by_key
             .values()
             .filter_map(|line| line.lease().cloned())
             .collect()
@@ -242,15 +277,14 @@ impl Engine {
 
     /// Refuses newcomers, fails those who wait, and gives back what is held.
     pub(crate) fn close(self: &Arc<Self>) {
-        self.closed.store(true, Ordering::Release);
-        self.closing.notify_waiters();
         let (waiting, asking): (Vec<Vec<Seat>>, Vec<Option<Claim>>) = {
             let mut lines = lock(&self.lines);
-            lines
-                .values_mut()
-                .map(|line| (line.take_all(), line.abandon()))
-                .unzip()
+            lines.closed = true;
+            self.closed.store(true, Ordering::Release);
+            let all = lines.by_key.values_mut();
+            all.map(|line| (line.take_all(), line.abandon())).unzip()
         };
+        self.closing.notify_waiters();
         for seat in waiting.into_iter().flatten() {
             self.deliver(seat, Turn::Failed(self.closed_error()));
         }
@@ -263,9 +297,8 @@ impl Engine {
         }
     }
 
-    /// Ends the housekeeping task, once it has finished what is under way.
+    /// Ends the keeper. The reaper stays until the last guard is gone: a grant may be on its way.
     pub(crate) fn dismiss(&self) {
-        self.reaper.close();
         self.alarm.ring();
     }
 
@@ -351,10 +384,10 @@ impl Engine {
         tell: impl FnOnce(&mut Line<Seat>) -> T,
     ) -> Option<T> {
         let mut lines = lock(&self.lines);
-        let line = lines.get_mut(key)?;
+        let line = lines.by_key.get_mut(key)?;
         let answer = tell(line);
         if line.is_empty() {
-            lines.remove(key);
+            lines.by_key.remove(key);
         }
         Some(answer)
     }
@@ -366,7 +399,8 @@ impl Engine {
 
     pub(crate) fn deliver_drive(self: &Arc<Self>, next: Option<(Seat, Drive)>) {
         if let Some((seat, drive)) = next {
-            self.deliver(seat, Turn::Drive(Duty::new(self.clone(), drive)));
+            let duty = Duty::new(self.clone(), drive);
+            self.deliver(seat, Turn::Drive(Box::new(duty)));
         }
     }
 }

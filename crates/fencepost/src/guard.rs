@@ -82,6 +82,11 @@ impl Guard {
         }
     }
 
+    /// When the lock became this guard's.
+    pub(crate) fn since(&self) -> Moment {
+        self.hold.since
+    }
+
     /// The name of the lock.
     pub fn name(&self) -> &LockName {
         &self.hold.lease.claim.name
@@ -239,7 +244,10 @@ impl Hold {
     async fn release(mut self) -> ReleaseOutcome {
         match self.end() {
             Ending::HandedOver => ReleaseOutcome::Released,
-            Ending::Release => self.engine.release_now(&self.lease.claim).await,
+            Ending::Release { next } => {
+                self.engine.deliver_drive(next);
+                self.engine.release_now(&self.lease.claim).await
+            }
             Ending::NotHeld => ReleaseOutcome::AlreadyLost,
         }
     }
@@ -262,8 +270,12 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.ended && matches!(self.end(), Ending::Release) {
+        if !self.ended
+            && let Ending::Release { next } = self.end()
+        {
+            // In this order: the next one's question then mostly finds the lock free, instead of waiting at the store.
             self.engine.reaper.send(self.lease.claim.clone());
+            self.engine.deliver_drive(next);
         }
     }
 }

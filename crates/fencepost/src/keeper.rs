@@ -107,18 +107,24 @@ fn look(engine: &Engine, idle_looks: &mut u32) -> Look {
     if *idle_looks < 2 {
         look.next = now + settings.ttl / 3;
     }
-    // What is due soon goes along in the same batch.
-    let soon = now + settings.ttl / 12;
     for lease in leases {
         if lease.lost_at(now).is_some() {
             look.ended.push(lease);
-        } else if settings.keep_alive && lease.renew_at() <= soon {
+        } else if settings.keep_alive && lease.renew_at() <= renewed_along(&lease, now) {
             look.due.push(lease);
         } else {
             look.next = look.next.min(look_at(engine, &lease));
         }
     }
     look
+}
+
+/// What is due soon goes along in the same batch; but who has just been refused waits for its time.
+fn renewed_along(lease: &Lease, now: Moment) -> Moment {
+    match lease.is_failing() {
+        true => now,
+        false => now + lease.claim.ttl / 12,
+    }
 }
 
 fn look_at(engine: &Engine, lease: &Lease) -> Moment {

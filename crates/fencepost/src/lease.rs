@@ -165,6 +165,11 @@ impl Lease {
         self.renew_at.store(again_at.as_nanos(), Ordering::Release);
     }
 
+    /// The last renewal failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failed_renewals.load(Ordering::Relaxed) > 0
+    }
+
     /// Two thirds of a TTL before the end: time for several attempts before the lock is lost.
     fn believe_until(&self, end: Moment) {
         let end = end

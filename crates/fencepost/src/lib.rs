@@ -57,6 +57,7 @@ mod keeper;
 mod lease;
 mod line;
 mod locker;
+mod queue;
 pub mod random;
 mod reaper;
 pub mod resource;

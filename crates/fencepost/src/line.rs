@@ -16,7 +16,6 @@
 //!    └───────────────┴───────────────────────────┘ (if somebody waits: Asking, with a new claim)
 //! ```
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +23,8 @@ use crate::backend::Wait;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::Moment;
 use crate::lease::Lease;
-
-/// A place in a line; later ones are larger.
-pub(crate) type Ticket = u64;
+use crate::queue::Queue;
+pub(crate) use crate::queue::Ticket;
 
 /// How a task wants the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +99,7 @@ impl HandOver {
 /// The line of one name.
 #[derive(Debug)]
 pub(crate) struct Line<W> {
-    waiting: BTreeMap<Ticket, (Manner, W)>,
+    waiting: Queue<(Manner, W)>,
     stage: Stage,
 }
 
@@ -169,7 +167,7 @@ pub(crate) struct Undriven<W> {
 impl<W> Default for Line<W> {
     fn default() -> Self {
         Self {
-            waiting: BTreeMap::new(),
+            waiting: Queue::default(),
             stage: Stage::Idle,
         }
     }
@@ -194,7 +192,7 @@ impl<W> Line<W> {
                 Joined::Busy
             }
             _ => {
-                self.waiting.insert(ticket, (manner, seat()));
+                self.waiting.push(ticket, (manner, seat()));
                 Joined::Queued
             }
         }
@@ -202,7 +200,7 @@ impl<W> Line<W> {
 
     /// A queued task gave up. `false`: it was not in line any more, a message is on its way to it.
     pub(crate) fn leave(&mut self, ticket: Ticket) -> bool {
-        self.waiting.remove(&ticket).is_some()
+        self.waiting.remove(ticket).is_some()
     }
 
     /// The store granted the driver's claim. Returns those who had only tried: they are refused. `None`: the line has
@@ -258,7 +256,7 @@ impl<W> Line<W> {
             return Done::NotHeld;
         }
         if bound.allows(held, now)
-            && let Some((_, (_, to))) = self.waiting.pop_first()
+            && let Some((_, to)) = self.waiting.pop_first()
         {
             held.seq += 1;
             return Done::HandOver { to, seq: held.seq };
@@ -287,7 +285,7 @@ impl<W> Line<W> {
     /// Everybody in line, for good.
     pub(crate) fn take_all(&mut self) -> Vec<W> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_values().map(|(_, seat)| seat).collect()
+        waiting.into_items().map(|(_, seat)| seat).collect()
     }
 
     /// Gives up a request at the store; the caller withdraws the claim.
@@ -327,8 +325,8 @@ impl<W> Line<W> {
     }
 
     fn somebody_waits(&self) -> bool {
-        let last = self.waiting.last_key_value();
-        last.is_some_and(|(_, (manner, _))| *manner == Manner::Wait)
+        let last = self.waiting.last();
+        last.is_some_and(|(manner, _)| *manner == Manner::Wait)
     }
 
     fn ask(&mut self, claim: Claim, manner: Manner) -> Drive {
@@ -346,7 +344,7 @@ impl<W> Line<W> {
     }
 
     fn front_asks(&mut self, mint: impl FnOnce() -> Claim) -> Option<(W, Drive)> {
-        let (_, (manner, seat)) = self.waiting.pop_first()?;
+        let (manner, seat) = self.waiting.pop_first()?;
         Some((seat, self.ask(mint(), manner)))
     }
 
@@ -358,7 +356,7 @@ impl<W> Line<W> {
         if asking.claim.owner != owner {
             return None;
         }
-        let Some((_, (manner, seat))) = self.waiting.pop_first() else {
+        let Some((manner, seat)) = self.waiting.pop_first() else {
             self.stage = Stage::Idle;
             return None;
         };
@@ -373,10 +371,8 @@ impl<W> Line<W> {
     /// A task that only tries joins only while nobody waits, so they all stand at the front.
     fn refuse_tries(&mut self) -> Vec<W> {
         let mut refused = Vec::new();
-        while let Some(first) = self.waiting.first_entry()
-            && first.get().0 == Manner::Try
-        {
-            refused.push(first.remove().1);
+        while let Some((Manner::Try, _)) = self.waiting.first() {
+            refused.extend(self.waiting.pop_first().map(|(_, seat)| seat));
         }
         refused
     }

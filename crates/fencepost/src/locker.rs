@@ -8,10 +8,10 @@ use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::Moment;
+use crate::clock::{BoxFuture, Moment};
 use crate::duty::{Duty, Queued};
 use crate::engine::{Engine, Entry, Settings, Turn, within};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::guard::Guard;
 use crate::line::{HandOver, Manner};
 use crate::random::{Random, SystemRandom};
@@ -31,6 +31,9 @@ pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the store may take to answer one request when the builder is not told otherwise.
 pub const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The longest store timeout: who waits longer for an answer than that has no deadline at all.
+const MAX_STORE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
 /// How often in a row a grant may arrive after its own end before the locker gives up.
 const STALE_GRANTS: u32 = 3;
 
@@ -40,7 +43,12 @@ const STALE_GRANTS: u32 = 3;
 /// the store, and hand the lock to each other without a round trip (see [`HandOver`]). So use *one* locker per store and
 /// process, and clone it.
 ///
-/// Needs a Tokio runtime with time enabled. Without one, see `fencepost::blocking`.
+/// Needs a Tokio runtime with time enabled; without one, see `fencepost::blocking`. Renewals and background releases run in
+/// the runtime that made the first call. If that runtime ends, the next call through the locker moves them to its own;
+/// until then nothing is renewed, and guards that are alive elsewhere end with their lease, and say so.
+///
+/// A future that waits must be polled or dropped. One that is neither when its turn comes holds up the line, as it would
+/// with a mutex, for up to a TTL.
 #[derive(Clone)]
 pub struct Locker {
     engine: Arc<Engine>,
@@ -149,6 +157,8 @@ impl Locker {
     /// # Cancel safety
     /// If dropped, the locker is closed all the same; giving back goes on in the background. Call it again to wait.
     pub async fn shutdown(&self) {
+        // Without a runtime there is nobody to give anything back; the leases then end by their TTL.
+        let _no_runtime = self.engine.hire();
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
@@ -163,11 +173,11 @@ impl Locker {
 
     async fn enter(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
         let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
-        let asked_at = self.engine.clock.now();
-        let result = self.take(name, manner, until).instrument(span).await;
         let telemetry = &self.engine.telemetry;
+        let asked_at = telemetry.is_heard.then(|| self.engine.clock.now());
+        let result = self.take(name, manner, until).instrument(span).await;
         match &result {
-            Ok(Some(_)) => telemetry.granted(self.engine.clock.now().since(asked_at)),
+            Ok(Some(guard)) => telemetry.granted(asked_at.map(|at| guard.since().since(at))),
             Ok(None) => telemetry.busy(),
             Err(_) => telemetry.failed(),
         }
@@ -177,6 +187,7 @@ impl Locker {
     async fn take(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
         self.engine.ready()?;
         match self.engine.join(name, manner) {
+            Entry::Closed => Err(self.engine.closed_error()),
             Entry::Busy => {
                 self.engine.telemetry.contended();
                 Ok(None)
@@ -193,7 +204,7 @@ impl Locker {
                 self.engine.telemetry.contended();
                 match self.wait_in_line(queued, until).await? {
                     Some(Turn::Granted(guard)) => Ok(Some(guard)),
-                    Some(Turn::Drive(duty)) => self.ask(duty, manner, until).await,
+                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await,
                     Some(Turn::Failed(error)) => Err(error),
                     Some(Turn::Refused) | None => Ok(None),
                 }
@@ -202,29 +213,44 @@ impl Locker {
     }
 
     /// `None`: not in time.
-    async fn wait_in_line(&self, mut queued: Queued, until: Moment) -> Result<Option<Turn>> {
+    async fn wait_in_line(&self, mut queued: Queued<'_>, until: Moment) -> Result<Option<Turn>> {
         let turn = match until {
-            Moment::FAR => Some((&mut queued.turn).await),
-            until => within(&*self.engine.clock, until, &mut queued.turn).await,
+            Moment::FAR => Some(queued.turn().await),
+            until => within(&*self.engine.clock, until, queued.turn()).await,
         };
         match turn {
-            Some(Ok(turn)) => Ok(Some(turn)),
+            Some(Some(turn)) => Ok(Some(turn)),
             // A line never drops a seat without a word, except when the whole locker goes.
-            Some(Err(_)) => Err(self.engine.closed_error()),
+            Some(None) => Err(self.engine.closed_error()),
             None if queued.store_was_heard() => Ok(None),
             None => Err(self.engine.unanswered(Operation::Acquire)),
         }
     }
 
-    /// Asks the store, for this task and everybody behind it.
-    async fn ask(&self, duty: Duty, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+    /// Asks the store, for this task and everybody behind it. Boxed, so that those who only wait in line do not carry the
+    /// room for it.
+    fn ask(
+        &self,
+        duty: Duty,
+        manner: Manner,
+        until: Moment,
+    ) -> BoxFuture<'_, Result<Option<Guard>>> {
+        Box::pin(self.ask_until_answered(duty, manner, until))
+    }
+
+    async fn ask_until_answered(
+        &self,
+        duty: Duty,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Guard>> {
         let engine = &self.engine;
         let mut stale = 0;
         loop {
             let answer = tokio::select! {
                 biased;
                 answer = self.request(&duty, manner, until) => answer,
-                () = engine.closed() => Err(engine.closed_error()),
+                () = engine.closed() => Err(engine.closed_error().with_effect(Effect::Maybe)),
             };
             let now = engine.clock.now();
             match answer {
@@ -237,7 +263,8 @@ impl Locker {
                     let message =
                         "every grant arrived after its own end: the store is slower than the TTL";
                     let store = engine.backend.store();
-                    let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message);
+                    let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message)
+                        .with_effect(Effect::Maybe);
                     return Err(duty.failed(error));
                 }
                 Ok(Answer::Busy) => {
@@ -246,6 +273,7 @@ impl Locker {
                 }
                 // Dropping the duty lets the next in line go on with the same request.
                 Ok(Answer::NotInTime) => return Ok(None),
+                Ok(Answer::Unheard) => return Err(engine.unanswered(Operation::Acquire)),
                 Err(error) => return Err(duty.failed(error)),
             }
         }
@@ -276,6 +304,7 @@ impl Locker {
         match answer {
             Some(grant) => Ok(Answer::Granted(grant?)),
             None if drive.wait.was_heard() => Ok(Answer::NotInTime),
+            None if until < silent_until => Ok(Answer::Unheard),
             None => Err(engine.unanswered(Operation::Acquire)),
         }
     }
@@ -286,6 +315,8 @@ enum Answer {
     Granted(crate::claim::Grant),
     Busy,
     NotInTime,
+    /// This task's own time was over before the store had answered; it may yet answer those behind it.
+    Unheard,
 }
 
 fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {
@@ -333,7 +364,8 @@ impl LockerBuilder {
         self
     }
 
-    /// Where owners come from; by default the operating system.
+    /// Where owners come from; by default the operating system. Two lockers with the same sequence would take each other for
+    /// themselves: a seeded one is for tests with a single locker.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self
@@ -345,9 +377,16 @@ impl LockerBuilder {
     /// [`ErrorKind::InvalidInput`] for a TTL or a store timeout out of range, or a label with control characters.
     pub fn build(self) -> Result<Locker> {
         check_ttl(self.settings.ttl)?;
-        if self.settings.store_timeout.is_zero() {
+        if self.settings.store_timeout.is_zero() || self.settings.store_timeout > MAX_STORE_TIMEOUT
+        {
+            return Err(Error::invalid(format!(
+                "a store timeout of {:?} is out of range: more than zero, at most one hour",
+                self.settings.store_timeout
+            )));
+        }
+        if self.settings.hand_over.min_valid_percent > 100 {
             return Err(Error::invalid(
-                "a store timeout of zero leaves no time to answer",
+                "min_valid_percent is a part of the TTL: 0 to 100",
             ));
         }
         if self.settings.label.chars().any(char::is_control) {

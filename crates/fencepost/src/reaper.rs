@@ -71,11 +71,6 @@ impl Reaper {
         receiver
     }
 
-    /// Takes no further errands; the reader ends when it has done what it has.
-    pub(crate) fn close(&self) {
-        *lock(&self.queue) = None;
-    }
-
     /// Leaves a claim to be released. Never blocks; without a reader the lease is left to its TTL.
     pub(crate) fn send(&self, claim: Claim) {
         let errand = Errand {

@@ -11,12 +11,15 @@
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
 //! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | guards' leases lost |
 //!
+//! With `tracing`, taking a lock is a span `acquire` (level debug, fields `store` and `name`). Events: «lock lost» (warn; name, epoch,
+//! reason), «renewal failed» (warn; name, error, validity left), «release failed, trying again» and the like (debug).
+//!
 //! No label carries a lock's name: names are unbounded. Handles are fetched once per [`Locker`](crate::Locker), so install the
 //! recorder before you build one.
 
 use std::time::Duration;
 
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Histogram, IntoF64, counter, histogram};
 
 use crate::lease::LostReason;
 
@@ -36,6 +39,8 @@ pub(crate) struct Telemetry {
     lost_expired: Counter,
     lost_gone: Counter,
     lost_shutdown: Counter,
+    /// Whether there is a recorder. Without one, times need not be taken.
+    pub(crate) is_heard: bool,
 }
 
 impl Telemetry {
@@ -45,8 +50,10 @@ impl Telemetry {
         let renewals =
             |outcome| counter!("fencepost_renewals_total", "store" => store, "outcome" => outcome);
         let lost = |reason| counter!("fencepost_lost_total", "store" => store, "reason" => reason);
+        let wait = histogram!("fencepost_acquire_wait_seconds", "store" => store);
         Self {
-            wait: histogram!("fencepost_acquire_wait_seconds", "store" => store),
+            is_heard: is_heard(&wait),
+            wait,
             hold: histogram!("fencepost_hold_seconds", "store" => store),
             margin: histogram!("fencepost_renewal_margin_seconds", "store" => store),
             granted: acquires("granted"),
@@ -63,9 +70,12 @@ impl Telemetry {
         }
     }
 
-    pub(crate) fn granted(&self, waited: Duration) {
+    /// `waited` is `None` when nobody is [there](Self::is_heard) to hear it.
+    pub(crate) fn granted(&self, waited: Option<Duration>) {
         self.granted.increment(1);
-        self.wait.record(waited);
+        if let Some(waited) = waited {
+            self.wait.record(waited);
+        }
     }
 
     pub(crate) fn busy(&self) {
@@ -108,4 +118,18 @@ impl Telemetry {
             LostReason::Shutdown => self.lost_shutdown.increment(1),
         }
     }
+}
+
+/// A handle that nobody listens to does not look at what it is given, not even to record it no times.
+fn is_heard(histogram: &Histogram) -> bool {
+    struct Probe<'a>(&'a mut bool);
+    impl IntoF64 for Probe<'_> {
+        fn into_f64(self) -> f64 {
+            *self.0 = true;
+            0.0
+        }
+    }
+    let mut heard = false;
+    histogram.record_many(Probe(&mut heard), 0);
+    heard
 }

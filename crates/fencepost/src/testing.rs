@@ -20,7 +20,7 @@
 //! ```
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -39,7 +39,31 @@ pub struct FakeClock {
 #[derive(Debug)]
 struct FakeTime {
     now: Moment,
-    sleepers: Vec<(Moment, Waker)>,
+    timers: Vec<Weak<Timer>>,
+}
+
+/// One sleep.
+#[derive(Debug)]
+struct Timer {
+    until: Moment,
+    state: Mutex<TimerState>,
+}
+
+#[derive(Debug, Default)]
+struct TimerState {
+    fired: bool,
+    waker: Option<Waker>,
+}
+
+impl Timer {
+    fn fire(&self) {
+        let waker = {
+            let mut state = lock(&self.state);
+            state.fired = true;
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl FakeClock {
@@ -48,21 +72,36 @@ impl FakeClock {
         Arc::new(Self {
             state: Mutex::new(FakeTime {
                 now: Moment::ZERO + Duration::from_secs(3600),
-                sleepers: Vec::new(),
+                timers: Vec::new(),
             }),
         })
     }
 
     /// Moves on by `by` at once, and wakes whose time has come.
     pub fn advance(&self, by: Duration) {
-        let due: Vec<Waker> = {
+        self.jump(by);
+        let due: Vec<Arc<Timer>> = {
             let mut state = lock(&self.state);
-            state.now = state.now + by;
             let now = state.now;
-            let due = state.sleepers.extract_if(.., |(until, _)| *until <= now);
-            due.map(|(_, waker)| waker).collect()
+            let mut due = Vec::new();
+            state.timers.retain(|timer| match timer.upgrade() {
+                Some(timer) if timer.until <= now => {
+                    due.push(timer);
+                    false
+                }
+                Some(_) => true,
+                None => false,
+            });
+            due
         };
-        due.into_iter().for_each(Waker::wake);
+        due.iter().for_each(|timer| timer.fire());
+    }
+
+    /// Moves on by `by` and wakes nobody: a machine that was suspended, on which timers are late. They fire with the next
+    /// [`advance`](Self::advance).
+    pub fn jump(&self, by: Duration) {
+        let mut state = lock(&self.state);
+        state.now = state.now + by;
     }
 }
 
@@ -72,12 +111,28 @@ impl Clock for FakeClock {
     }
 
     fn sleep_until(&self, until: Moment) -> BoxFuture<'_, ()> {
+        let mut started: Option<Arc<Timer>> = None;
         Box::pin(std::future::poll_fn(move |context| {
-            let mut state = lock(&self.state);
-            if state.now >= until {
+            let timer = match &started {
+                Some(timer) => timer,
+                None => {
+                    let mut state = lock(&self.state);
+                    if state.now >= until {
+                        return Poll::Ready(());
+                    }
+                    let timer = Arc::new(Timer {
+                        until,
+                        state: Mutex::default(),
+                    });
+                    state.timers.push(Arc::downgrade(&timer));
+                    started.insert(timer)
+                }
+            };
+            let mut state = lock(&timer.state);
+            if state.fired {
                 return Poll::Ready(());
             }
-            state.sleepers.push((until, context.waker().clone()));
+            state.waker = Some(context.waker().clone());
             Poll::Pending
         }))
     }
@@ -101,6 +156,7 @@ pub enum Fault {
 pub struct FlakyStore {
     inner: Arc<dyn Backend>,
     faults: Mutex<Faults>,
+    requests: Mutex<Requests>,
 }
 
 #[derive(Debug, Default)]
@@ -109,12 +165,16 @@ struct Faults {
     every: HashMap<Operation, Fault>,
 }
 
+/// How often each kind of request was made.
+type Requests = HashMap<Operation, u64>;
+
 impl FlakyStore {
     /// Passes everything on to `inner` until told otherwise.
     pub fn new(inner: Arc<dyn Backend>) -> Arc<Self> {
         Arc::new(Self {
             inner,
             faults: Mutex::default(),
+            requests: Mutex::default(),
         })
     }
 
@@ -134,7 +194,13 @@ impl FlakyStore {
         *lock(&self.faults) = Faults::default();
     }
 
+    /// How many requests of this kind were made so far, failed ones included.
+    pub fn requests(&self, operation: Operation) -> u64 {
+        lock(&self.requests).get(&operation).copied().unwrap_or(0)
+    }
+
     fn fault(&self, operation: Operation) -> Option<Fault> {
+        *lock(&self.requests).entry(operation).or_default() += 1;
         let mut faults = lock(&self.faults);
         let next = faults
             .next

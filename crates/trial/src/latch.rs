@@ -42,7 +42,36 @@ pub(crate) mod tests {
     use super::*;
     use std::time::Instant;
 
-    const TTL: Duration = Duration::from_millis(300);
+    const LONG: Duration = Duration::from_secs(3_600);
+    const TTL: Duration = Duration::from_millis(700);
+
+    #[test]
+    fn of_many_at_once_one_gets_it() {
+        let (_keeper, grounds) = crate::ground::tests::grounds();
+        for ground in grounds {
+            let start = std::sync::Barrier::new(8);
+            let won = |name: usize| {
+                let mut latches = ground.latches().unwrap();
+                let mut won = 0;
+                for round in 0..50 {
+                    start.wait();
+                    let key = format!("key {round}");
+                    let token = name.to_string();
+                    won += usize::from(latches.set_if_absent(&key, &token, Some(LONG)).unwrap());
+                }
+                won
+            };
+            let won = &won;
+            let all: usize = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8).map(|name| scope.spawn(move || won(name))).collect();
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap())
+                    .sum()
+            });
+            assert_eq!(all, 50, "{ground}");
+        }
+    }
 
     /// What every store must do alike; `ours` and `theirs` are two connections to it.
     pub(crate) fn keeps_its_promises(ours: &mut dyn Latches, theirs: &mut dyn Latches) {

@@ -38,7 +38,7 @@ pub struct Judged {
 impl Judged {
     /// What the committed table expects of this strategy.
     pub fn expected(&self) -> Option<Outcome> {
-        expectation::oversell(&self.header.strategy)
+        expectation::oversell(&self.sale)
     }
 
     /// Whether the table expected this verdict.

@@ -89,6 +89,15 @@ impl Comparison {
     }
 
     /// One round.
+    /// What the committed table expects of each round: the same as of a race.
+    pub fn expected(&self) -> Option<crate::verdict::Outcome> {
+        crate::expectation::oversell(&Sale {
+            stock: self.stock,
+            concurrency: self.concurrency,
+            ..Sale::new(self.strategy, self.seed)
+        })
+    }
+
     fn sale(&self, pauses: Pauses) -> Sale {
         Sale {
             stock: self.stock,

@@ -1,6 +1,6 @@
 //! The ways of buying that can be put on trial: a list, one entry each.
 //!
-//! A strategy with a lock says only how to take it and give it back ([`Locking`]); the [`customer`] around it buys. The
+//! A strategy with a lock says only how to take it and give it back ([`Locking`]); a customer around it buys. The
 //! others buy in a way of their own ([`Buyer`]).
 
 use std::fmt;
@@ -21,6 +21,8 @@ pub(crate) mod customer;
 mod fenced;
 pub(crate) mod hand_made;
 mod library;
+#[cfg(test)]
+mod lock_tests;
 mod optimistic;
 mod queue;
 mod safe;

@@ -246,22 +246,13 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
                 ),
             ))
         }
-        Claim::Exclusion if facts.contended() == 0 => {
-            let because =
-                "Nothing broke, and nothing was tested: no attempt met the lock taken.".into();
+        Claim::Exclusion | Claim::Exactness if facts.contended() == 0 => {
+            let met = match header.claim {
+                Claim::Exactness => "no buyer met another at work",
+                _ => "no attempt met the lock taken",
+            };
             Some((
-                because,
-                missing(
-                    "contention",
-                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
-                ),
-            ))
-        }
-        Claim::Exactness if facts.contended() == 0 => {
-            let because =
-                "Nothing broke, and nothing was tested: no buyer met another at work.".into();
-            Some((
-                because,
+                format!("Nothing broke, and nothing was tested: {met}."),
                 missing(
                     "contention",
                     "a witness of contention. More processes (--concurrency) or longer work (--delay).",

@@ -124,6 +124,30 @@ fn a_store_that_is_not_there_is_named_without_its_password() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_is_named_without_its_password() {
+    let ran = run("oversell --store redis://shop:hunter2@127.0.0.1:1");
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
+    let said =
+        "error: cannot reach the store\n  where     redis://shop:***@127.0.0.1:1: no connection: ";
+    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("\n  effect    none: no process was started\n")
+    );
+    let nowhere = fencepost("oversell --store redis")
+        .env("PATH", "/nowhere")
+        .output();
+    let ran = finish(nowhere.unwrap());
+    assert_eq!(ran.code, 69);
+    assert_eq!(
+        ran.stderr,
+        "error: --store redis starts a private redis-server, and none is installed\n  \
+         where     no redis-server or valkey-server in PATH\n  \
+         try       apt-get install redis-server · brew install redis · --store redis://HOST for your own\n"
+    );
+}
+
+#[test]
 fn files_are_tried_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     for flag in ["--output", "--history"] {
@@ -185,16 +209,7 @@ fn a_full_disk_is_told() {
 fn help_names_only_what_there_is() {
     let map = run("");
     assert_eq!(map.code, 0);
-    for command in [
-        "deadlock",
-        "crash",
-        "retry",
-        "check",
-        "serve",
-        "doctor",
-        "exec",
-        "locks list",
-    ] {
+    for command in ["retry", "serve", "doctor", "exec", "locks list"] {
         for text in [
             &map.stdout,
             &run("--help").stdout,

@@ -96,8 +96,8 @@ fn ctrl_c_leaves_nothing_behind_but_what_was_recorded() {
         format!(
             "interrupted: 0 of 20 attempts were answered. No verdict.\n  \
              stopped   20 processes; nothing is left running, no temporary file stays\n  \
-             kept      {}, 21 events\n",
-            history.display()
+             kept      {path}, 21 events: fencepost check {path}\n",
+            path = history.display()
         )
     );
     let text = std::fs::read_to_string(&history).unwrap();

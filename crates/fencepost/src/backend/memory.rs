@@ -1,9 +1,9 @@
 //! Locks inside one process: the reference for how every store behaves, and a lock for programs that are alone.
 //!
 //! **Algorithm.** One mutex around a table of names. A name has at most one lease, with its end on the clock, and a line of
-//! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter that does not claim
-//! within the [claim window](CLAIM_WINDOW) (it was dropped, or is not polled) is passed over, so it delays the line for a moment and not
-//! for ever; if it comes back it has its old place.
+//! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter whose
+//! future was dropped and that does not come back within the [claim window](CLAIM_WINDOW) is passed over, so it delays the line for a moment
+//! and not for ever; if it comes back later it has its old place. A future that is kept but not polled may cost the rest of a TTL.
 //!
 //! **Fence source.** One counter for the whole store; it ends with the process, as everything here.
 //!

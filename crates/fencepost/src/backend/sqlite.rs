@@ -14,7 +14,7 @@
 //! thread looks at `PRAGMA data_version` every 2 to 4 ms, reads only when another program has committed or a
 //! time is due, and writes only when a claim may succeed. Nobody sends signs of life. Instead, from the moment
 //! a lock becomes free, its first waiter has half a second to take it; after that the second may, and each further
-//! one a sixteenth of a second later. So a killed or frozen waiter costs the line half a second, not a TTL; when it
+//! one a sixteenth of a second later. So a killed or stopped process costs the line half a second, not a TTL; when it
 //! wakes up, it gets its old place back.
 //!
 //! **Time** is the time since boot (`CLOCK_BOOTTIME`), which all processes of a machine share and nobody can set,
@@ -34,6 +34,8 @@
 //! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]:
 //!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
 //!   the file keeps its write transactions much shorter than the TTL.
+//! - *A process is stopped in the middle of a transaction* (SIGSTOP, a debugger): it keeps the file locked until it is continued or
+//!   killed, and others get [`ErrorKind::Unavailable`]. Transactions here take well under a millisecond.
 //! - *Disk full, read-only, damaged, no database, a network file system*: [`ErrorKind::Unusable`], without effect,
 //!   with what to do.
 //! - *A process in a time namespace of its own* (`unshare --time`) counts boot time differently and must not share

@@ -27,7 +27,7 @@ enum Asked {
     Within,
 }
 
-/// A future that is not woken for this long will not get further while the lock is held.
+/// A future that waits for a lock which stays held, and is not woken for this long, will not get further.
 const NO_PROGRESS: Duration = Duration::from_millis(60);
 /// After a cancellation the lock must be free within this time, though its TTL is a minute.
 const FREE_WITHIN: Duration = Duration::from_secs(2);
@@ -70,12 +70,21 @@ async fn is_free(rival: &Locker, name: &LockName) {
     .await;
 }
 
-/// Polls `polls` times and drops; whether the future was done before, or stopped making progress.
+/// Polls `polls` times and drops; whether the future was done before.
 async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
-    !matches!(
-        tokio::time::timeout(NO_PROGRESS, PollLimit::new(polls, future)).await,
-        Ok(None)
-    )
+    soon("the future", PollLimit::new(polls, future))
+        .await
+        .is_some()
+}
+
+/// The same for a future that cannot be done, because the lock stays held: whether it stopped making progress before.
+async fn cut_off_waiting<F: Future>(polls: usize, future: F) -> bool {
+    let cut = tokio::time::timeout(NO_PROGRESS, PollLimit::new(polls, future)).await;
+    !matches!(cut, Ok(None))
+}
+
+async fn no_task_is_left(before: usize) {
+    eventually("no task is left", || async { alive_tasks() <= before }).await;
 }
 
 fn alive_tasks() -> usize {
@@ -86,6 +95,7 @@ fn alive_tasks() -> usize {
 
 async fn alone(subject: &Subject, asked: Asked) {
     let rival = rival(subject);
+    let tasks_before = alive_tasks();
     for polls in 1.. {
         let name = fresh_name("cancel");
         let locker = locker(subject);
@@ -97,6 +107,8 @@ async fn alone(subject: &Subject, asked: Asked) {
         }
     }
     rival.shutdown().await;
+    drop(rival);
+    no_task_is_left(tasks_before).await;
 }
 
 /// The lock is held by another; it stays so, or is released while the future waits and after every number of polls.
@@ -113,7 +125,11 @@ async fn contended(subject: &Subject, asked: Asked) {
                 false => (None, Some(held)),
             };
             let cut = async {
-                let done = cut_off(polls, ask(locker.clone(), name.clone(), asked)).await;
+                let asking = ask(locker.clone(), name.clone(), asked);
+                let done = match released_meanwhile {
+                    true => cut_off(polls, asking).await,
+                    false => cut_off_waiting(polls, asking).await,
+                };
                 drop(kept);
                 done
             };
@@ -133,10 +149,8 @@ async fn contended(subject: &Subject, asked: Asked) {
         }
     }
     rival.shutdown().await;
-    eventually("no task is left", || async {
-        alive_tasks() <= tasks_before
-    })
-    .await;
+    drop(rival);
+    no_task_is_left(tasks_before).await;
 }
 
 async fn a_dropped_try_acquire_leaves_nothing(subject: Subject) {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{ALWAYS, LONG, Subject, claim, fresh_name, table};
+use super::{ACROSS, ALWAYS, LONG, Subject, claim, fresh_name, table};
 use crate::backend::Release;
 use crate::claim::LockName;
 
 table! {
     a_free_lock_is_granted: ALWAYS,
     a_held_lock_is_refused: ALWAYS,
-    a_held_lock_is_refused_on_another_connection: ALWAYS,
+    a_held_lock_is_refused_on_another_connection: ACROSS,
     a_refused_attempt_leaves_nothing_behind: ALWAYS,
     a_released_lock_is_free: ALWAYS,
     a_second_release_is_refused: ALWAYS,
@@ -20,7 +20,7 @@ table! {
     the_longest_name_works: ALWAYS,
     one_owner_never_gets_two_leases: ALWAYS,
     epochs_grow_with_every_grant: ALWAYS,
-    epochs_grow_across_connections: ALWAYS,
+    epochs_grow_across_connections: ACROSS,
     inspect_shows_the_holder: ALWAYS,
     inspect_of_a_free_lock_is_none: ALWAYS,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{
-    ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, soon, table,
+    ACROSS, ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, soon, table,
 };
 use crate::backend::{Backend, Release, Wait};
 use crate::claim::{Claim, Grant};
@@ -14,7 +14,7 @@ use crate::claim::{Claim, Grant};
 table! {
     a_free_lock_is_granted_without_waiting: ALWAYS,
     a_release_wakes_a_waiter: ALWAYS,
-    a_release_wakes_a_waiter_on_another_connection: ALWAYS,
+    a_release_wakes_a_waiter_on_another_connection: ACROSS,
     an_expiry_wakes_a_waiter: LEASES,
     a_waiter_is_told_that_it_waits: ALWAYS,
     waiters_are_served_in_order: FIFO,

@@ -12,6 +12,7 @@ use fencepost::{
 };
 
 mod odd_stores;
+mod races;
 use odd_stores::{LateOnce, Worn};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -149,9 +150,9 @@ async fn a_machine_that_slept_takes_no_further_step() {
     bell.notify_one();
     settle().await;
     assert_eq!(steps.load(Ordering::Relaxed), 2);
-    // The clock jumps, as after a suspend, and the work is woken before any timer is.
+    // The clock jumps, as after a suspend: the work is woken, and no timer is.
     bell.notify_one();
-    stage.clock.advance(TTL);
+    stage.clock.jump(TTL);
     assert_eq!(running.await.expect("no panic"), LostReason::Expired);
     assert_eq!(
         steps.load(Ordering::Relaxed),
@@ -366,7 +367,12 @@ async fn settings_out_of_range_are_refused_with_the_range() {
             .build()
             .is_ok()
     );
-    let builder = Locker::builder(Arc::new(Memory::new())).store_timeout(Duration::ZERO);
+    for timeout in [Duration::ZERO, Duration::MAX] {
+        let builder = Locker::builder(Arc::new(Memory::new())).store_timeout(timeout);
+        assert!(builder.build().is_err());
+    }
+    let bounds = HandOver::new().min_valid_percent(101);
+    let builder = Locker::builder(Arc::new(Memory::new())).hand_over(bounds);
     assert!(builder.build().is_err());
     assert!(
         Locker::builder(Arc::new(Memory::new()))

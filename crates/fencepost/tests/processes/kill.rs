@@ -21,7 +21,9 @@ struct Cost {
 pub(crate) fn a_holder() {
     let (mut waits, mut over, mut ratios) = <(Figures, Figures, Figures)>::default();
     for run in 1..=runs() {
-        let cost = kill_a_holder(run % 2 == 1);
+        // At various points of a lease, renewed or not.
+        let lease_used = TTL * (run as u32 / 2 % 4) / 5;
+        let cost = kill_a_holder(run % 2 == 1, lease_used);
         waits.add_ns(cost.kill_to_grant_ns);
         if let Some(rest_ns) = cost.rest_ns {
             over.add_ns(cost.kill_to_grant_ns - rest_ns);
@@ -39,7 +41,7 @@ pub(crate) fn a_holder() {
     println!("  as a multiple of that rest: {}", ratios.show(""));
 }
 
-fn kill_a_holder(keep_alive: bool) -> Cost {
+fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
     let stage = Stage::new();
     let mut part = stage.part("holder", TTL);
     part.keep_alive = keep_alive;
@@ -56,6 +58,9 @@ fn kill_a_holder(keep_alive: bool) -> Cost {
             end_ns > first_end_ns
         });
     }
+
+    let kill_at_ns = boot_ns() + ns(lease_used);
+    wait_for("some of the lease to pass", || boot_ns() >= kill_at_ns);
 
     let killed_ns = boot_ns();
     holder.kill();

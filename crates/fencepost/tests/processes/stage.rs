@@ -133,6 +133,8 @@ impl Performer {
     pub(crate) fn start_silent(role: Role, environment: &[(&str, String)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env(ROLE_VARIABLE, serde_json::to_string(&role).unwrap());
+        // Only the last lines are kept, and they are to say what happened rather than where.
+        command.env("RUST_BACKTRACE", "0");
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let (feed, ears) = feed();
         let child = Child::spawn(command, 0, &ears).unwrap();

@@ -19,7 +19,7 @@ struct Python {
 
 impl Python {
     /// `None`, with a message, where there is no Python.
-    fn start(place: &Place, program: &str) -> Option<Self> {
+    fn start(place: &Place, program: &str) -> Self {
         let prelude = "import sqlite3, sys\n\
                        def pause(*said):\n    print(*said, flush=True); sys.stdin.readline()\n\
                        db = sqlite3.connect(sys.argv[1], isolation_level=None)\n";
@@ -30,15 +30,10 @@ impl Python {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                println!("skipped: python3 cannot be started: {error}");
-                return None;
-            }
-        };
+        let mut child =
+            spawned.expect("python3 can be started; to install it: apt-get install python3");
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Some(Self { child, lines })
+        Self { child, lines }
     }
 
     fn says(&mut self) -> String {
@@ -66,9 +61,7 @@ async fn python_reads_who_holds_what_and_who_waits() {
     stand_and_freeze(&store, &waiter).await;
     let program = "print(*db.execute('SELECT name, owner, epoch FROM fencepost_lock').fetchone(), sep='|')\n\
                    print(*db.execute('SELECT name, owner FROM fencepost_line').fetchone(), sep='|', flush=True)";
-    let Some(mut python) = Python::start(&place, program) else {
-        return;
-    };
+    let mut python = Python::start(&place, program);
     let expected = format!("{}|{}|{}", held.name, held.owner, grant.epoch);
     assert_eq!(python.says(), expected);
     assert_eq!(python.says(), format!("{}|{}", waiter.name, waiter.owner));
@@ -85,13 +78,11 @@ async fn a_file_locked_by_another_program_is_unavailable_and_nothing_happens() {
     let store = open().await.unwrap();
     let held = claim("held", LONG);
     take(&store, &held).await;
-    let Some(mut python) = Python::start(
+    let mut python = Python::start(
         &place,
         "db.execute('BEGIN EXCLUSIVE'); pause('locked')\n\
                                                   db.execute('COMMIT'); pause('free')",
-    ) else {
-        return;
-    };
+    );
     assert_eq!(python.says(), "locked");
 
     let mine = claim("one", LONG);
@@ -142,9 +133,7 @@ async fn outlasts_another_programs_lock(ttl: Duration) -> bool {
     let (a, b) = (place.open().await, place.open().await);
     let program =
         "pause('ready'); db.execute('BEGIN EXCLUSIVE'); pause('locked'); db.execute('COMMIT')";
-    let Some(mut python) = Python::start(&place, program) else {
-        return true;
-    };
+    let mut python = Python::start(&place, program);
     assert_eq!(python.says(), "ready");
     let (held, waiter) = (claim("one", ttl), claim("one", LONG));
     take(&a, &held).await;

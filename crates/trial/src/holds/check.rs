@@ -34,9 +34,10 @@ impl Overlap<'_> {
         self.until_ns - self.from_ns
     }
 
-    /// Whether the lease of the first was over by then: it had the lock no more, and did not know.
-    pub fn is_after_lease(&self) -> bool {
-        self.first.was_over_at(self.until_ns)
+    /// Whether the first one's lease was certainly still running when the second was granted the lock: it began no earlier than
+    /// it was asked for.
+    pub fn is_within_lease(&self, ttl_ns: u64) -> bool {
+        self.from_ns < self.first.asked.at_ns + ttl_ns
     }
 }
 
@@ -58,7 +59,8 @@ pub struct Stuck {
 pub struct Findings<'a> {
     facts: &'a Facts,
     claims: Claims,
-    ttl_ns: u64,
+    /// How long a lease lasts.
+    pub ttl_ns: u64,
 }
 
 impl<'a> Findings<'a> {
@@ -164,6 +166,12 @@ impl<'a> Findings<'a> {
             .or_else(|| self.stuck_after_sale())
     }
 
+    /// Whether nothing the lab saw in the store says that time will free the lock.
+    fn looks_stuck(&self) -> bool {
+        let look = self.facts.looks.last();
+        look.is_none_or(|look| look.taken && look.ttl_left_ms.is_none())
+    }
+
     fn stuck_after_death(&self) -> Option<Stuck> {
         let killed = self.facts.faults.iter();
         let (since, dead, _) = killed.clone().find(|(.., fault)| *fault == Fault::Killed)?;
@@ -177,7 +185,8 @@ impl<'a> Findings<'a> {
             .find(|wait| wait.who != *dead)?;
         let refused = last.refused()?;
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        (nobody_got_it && self.is_for_ever(lasted_ns)).then(|| Stuck {
+        let proven = nobody_got_it && self.is_for_ever(lasted_ns) && self.looks_stuck();
+        proven.then(|| Stuck {
             since: *since,
             refused: vec![(last.who.clone(), refused)],
             lasted_ns,
@@ -209,7 +218,8 @@ impl<'a> Findings<'a> {
             .all(|(_, (_, outcome))| *outcome == Outcome::Busy);
         let (last, (refused, _)) = later.last()?;
         let lasted_ns = refused.at_ns.saturating_sub(since.at_ns);
-        (all_busy && self.is_for_ever(lasted_ns)).then(|| Stuck {
+        let proven = all_busy && self.is_for_ever(lasted_ns) && self.looks_stuck();
+        proven.then(|| Stuck {
             since,
             refused: vec![(last.who.clone(), *refused)],
             lasted_ns,
@@ -374,3 +384,6 @@ impl Findings<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

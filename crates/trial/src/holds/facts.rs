@@ -396,6 +396,12 @@ impl Facts {
         self.faults.iter().find(done).map(|(mark, ..)| *mark)
     }
 
+    /// Every fence that was granted.
+    pub fn fences(&self) -> Vec<&str> {
+        let fences = self.holds.iter().map(|held| held.fence.as_deref());
+        fences.flatten().collect()
+    }
+
     /// Accepted writes: the additions that somebody believes to have made.
     pub fn additions(&self) -> i64 {
         let written = |op: &&Op| op.action == Action::Write && !op.refused;

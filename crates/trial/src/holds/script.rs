@@ -180,15 +180,18 @@ fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
         wait: Duration::ZERO,
     };
     let mut paused = vec![at_once, read, write];
+    let beyond = [
+        Act::Work(trial.ttl() + MARGIN),
+        Act::After(B, 3),
+        Act::Continue,
+    ];
     if releases_in_two_steps(trial.strategy) {
-        paused.extend([
-            Act::ReleaseStepwise { key },
-            Act::After(B, 3),
-            Act::Continue,
-        ]);
+        paused.push(Act::ReleaseStepwise { key });
+        paused.extend(beyond);
     } else {
-        let release = Act::Release { key };
-        paused.extend([Act::Stop, Act::After(B, 3), Act::Continue, release]);
+        paused.push(Act::Stop);
+        paused.extend(beyond);
+        paused.push(Act::Release { key });
     }
     vec![
         paused,

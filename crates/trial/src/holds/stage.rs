@@ -110,6 +110,8 @@ struct Actor {
     holds: Vec<(&'static str, u64)>,
     alive: bool,
     is_stopped: bool,
+    /// What it was asked when it stopped itself.
+    interrupted: Option<Asked>,
 }
 
 impl Actor {
@@ -121,11 +123,12 @@ impl Actor {
             holds: Vec::new(),
             alive: true,
             is_stopped: false,
+            interrupted: None,
         }
     }
 
     fn is_finished(&self) -> bool {
-        self.script.is_empty() && matches!(self.doing, Doing::Nothing)
+        self.script.is_empty() && matches!(self.doing, Doing::Nothing) && self.interrupted.is_none()
     }
 
     /// The act is done; the next may begin.
@@ -137,6 +140,7 @@ impl Actor {
     /// There is nothing more to do.
     fn end(&mut self) {
         self.script.clear();
+        self.interrupted = None;
         self.go_on();
     }
 
@@ -155,8 +159,6 @@ enum Doing {
     Meeting(usize, usize, Instant),
     /// It was asked, and has so long to answer.
     Asked(Asked, Instant),
-    /// It stopped itself in the middle of what it was asked.
-    Stopped(Asked),
 }
 
 /// What a process was asked.
@@ -267,11 +269,13 @@ impl Stage<'_> {
         }
         let end = self.subjects.obituary(index);
         self.diary.forget_leases(index);
-        match self.actors[index].doing {
-            Doing::Asked(asked, _) | Doing::Stopped(asked) => {
-                self.fail(index, asked.op, at, false, end)
-            }
-            _ => {
+        let asked = match self.actors[index].doing {
+            Doing::Asked(asked, _) => Some(asked),
+            _ => self.actors[index].interrupted,
+        };
+        match asked {
+            Some(asked) => self.fail(index, asked.op, at, false, end),
+            None => {
                 self.actors[index].end();
                 Ok(())
             }

@@ -1,14 +1,14 @@
 //! The verdict over a lock trial, from its history alone.
 //!
-//! Damage at the resource breaks a lock, and so do two holders at once, unless the lock promises fences and the first one's lease was
-//! over: then the resource has to refuse the late one, and what is judged is whether it did.
+//! Damage at the resource breaks a lock, and so do two holders at once, unless the lock promises fences and the first one's lease may
+//! have been over: then the resource has to refuse the late one, and what is judged is whether it did.
 
 use super::check::{Findings, Overlap, Stuck};
 use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::Header;
 use crate::protocol::{Action, Claims};
-use crate::report::numbers::{count, in_words, ms};
+use crate::report::numbers::{count, in_words, ms, shorten};
 use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
 
 mod crash;
@@ -75,7 +75,8 @@ impl Court<'_> {
     /// Overlaps that this lock has to answer for: under fences only those within a lease.
     fn guilty_overlaps(&self) -> Vec<Overlap<'_>> {
         let mut overlaps = self.findings.overlaps();
-        overlaps.retain(|overlap| !(self.claims.fencing && overlap.is_after_lease()));
+        let ttl_ns = self.ttl_ns();
+        overlaps.retain(|overlap| !self.claims.fencing || overlap.is_within_lease(ttl_ns));
         overlaps
     }
 
@@ -171,12 +172,12 @@ impl Court<'_> {
     }
 
     /// «fence 1.0; it had seen 2.0»
-    fn fences(op: &Op) -> String {
+    fn fences(&self, op: &Op) -> String {
         let none = "none";
         format!(
             "fence {}; it had seen {}",
-            op.fence.as_deref().unwrap_or(none),
-            op.highest.as_deref().unwrap_or(none)
+            shorten(op.fence.as_deref().unwrap_or(none), &self.facts.fences()),
+            shorten(op.highest.as_deref().unwrap_or(none), &self.facts.fences())
         )
     }
 
@@ -206,6 +207,8 @@ impl Court<'_> {
             ..trial.clone()
         };
         let command = other.command(trial.strategy.name);
+        // What is the default needs no word.
+        let command = command.replace(" --lock=safe", "");
         Some(Next { command, remark })
     }
 
@@ -282,3 +285,6 @@ fn capital(text: &str) -> String {
         first.to_uppercase().collect::<String>() + letters.as_str()
     })
 }
+
+#[cfg(test)]
+mod tests;

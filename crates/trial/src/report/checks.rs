@@ -95,7 +95,7 @@ impl Rejudged {
         };
         let mut text = headline(self.verdict.outcome, &format!("{because} {remark}"), ink);
         if let Some(missing) = &self.verdict.missing {
-            text.push_str(&ink.labelled("missing", missing.advice));
+            text.push_str(&ink.sentence("missing", missing.advice));
         }
         text
     }

@@ -7,38 +7,43 @@ use crate::verdict::{Evidence, Next, Outcome, Place, Verdict};
 /// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
 pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     let mut text = headline(verdict.outcome, &verdict.because, ink);
-    let mut lines = |label: &str, said: &[String]| {
-        for (index, line) in said.iter().enumerate() {
+    let mut lines = |label: &str, said: &[String], line: fn(Ink, &str, &str) -> String| {
+        for (index, said) in said.iter().enumerate() {
             let label = if index == 0 { label } else { "" };
-            text.push_str(&ink.labelled(label, line));
+            text.push_str(&line(ink, label, said));
         }
     };
     let one = |said: &Option<String>| said.iter().cloned().collect::<Vec<_>>();
-    lines("measured", &verdict.measured);
-    lines("proof", &proof(&verdict.evidence, ink));
-    lines("witness", &verdict.witness);
+    lines("measured", &verdict.measured, Ink::sentence);
+    lines("proof", &proof(&verdict.evidence, ink), Ink::labelled);
+    lines("witness", &verdict.witness, Ink::sentence);
     let missing = verdict.missing.as_ref();
     lines(
         "missing",
         &one(&missing.map(|missing| missing.advice.to_owned())),
+        Ink::sentence,
     );
-    lines("belief", &one(&verdict.belief.text));
-    lines("damage", &one(&verdict.damage.text));
-    lines("found", &verdict.found);
+    lines("belief", &one(&verdict.belief.text), Ink::sentence);
+    lines("damage", &one(&verdict.damage.text), Ink::sentence);
+    lines("found", &verdict.found, Ink::sentence);
     if !quiet {
-        lines("why", &one(&verdict.why));
+        lines("why", &one(&verdict.why), Ink::sentence);
     }
-    lines("limits", &one(&verdict.limits));
-    lines("note", &verdict.notes);
+    lines("limits", &one(&verdict.limits), Ink::sentence);
+    lines("note", &verdict.notes, Ink::sentence);
     if !quiet {
-        lines("next", &next(&verdict.next, ink));
+        lines("next", &next(&verdict.next, ink), Ink::labelled);
     }
     text
 }
 
 /// The line that the eye and `grep` look for.
 pub fn headline(outcome: Outcome, because: &str, ink: Ink) -> String {
-    format!("{}   {because}\n", ink.paint(role(outcome), outcome))
+    let word = outcome.to_string();
+    let margin = word.len() + 3;
+    let lines = ink.fold(because, margin);
+    let text = lines.join(&format!("\n{:margin$}", ""));
+    format!("{}   {text}\n", ink.paint(role(outcome), word))
 }
 
 /// The colour of a verdict.

@@ -156,7 +156,7 @@ struct OverlapEntry<'a> {
     second: &'a str,
     from_ms: f64,
     until_ms: f64,
-    after_lease: bool,
+    within_lease: bool,
 }
 
 #[derive(Serialize)]
@@ -206,7 +206,7 @@ impl<'a> Report<'a> {
             overlaps: findings
                 .overlaps()
                 .into_iter()
-                .map(OverlapEntry::of)
+                .map(|overlap| OverlapEntry::of(overlap, findings.ttl_ns))
                 .collect(),
             wait_cycles: facts.cycles().into_iter().map(CycleEntry::of).collect(),
             recovery,
@@ -301,14 +301,14 @@ impl<'a> FaultEntry<'a> {
 }
 
 impl<'a> OverlapEntry<'a> {
-    fn of(overlap: Overlap<'a>) -> Self {
+    fn of(overlap: Overlap<'a>, ttl_ns: u64) -> Self {
         Self {
             lock: &overlap.first.key,
             first: &overlap.first.who,
             second: &overlap.second.who,
             from_ms: ms(overlap.from_ns),
             until_ms: ms(overlap.until_ns),
-            after_lease: overlap.is_after_lease(),
+            within_lease: overlap.is_within_lease(ttl_ns),
         }
     }
 }

@@ -60,6 +60,29 @@ impl Ink {
         )
     }
 
+    /// The same for a sentence, which goes on below its beginning when the screen is too narrow for it.
+    pub fn sentence(self, label: &str, text: &str) -> String {
+        let mut lines = self.fold(text, 12).into_iter();
+        let first = self.labelled(label, &lines.next().unwrap_or_default());
+        lines.fold(first, |text, line| text + &self.labelled("", &line))
+    }
+
+    /// The words on as many lines as it takes beside a margin.
+    pub(super) fn fold(self, text: &str, margin: usize) -> Vec<String> {
+        let width = self.columns.saturating_sub(margin).max(20);
+        let mut lines: Vec<String> = Vec::new();
+        for word in text.split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        lines
+    }
+
     /// The text in glyphs this screen has.
     pub fn glyphs(self, text: &str) -> String {
         if !self.ascii {
@@ -103,6 +126,19 @@ mod tests {
             ..Ink::PLAIN
         };
         assert_eq!(ink.paint(Role::Bad, "BROKEN"), "\x1b[1;31mBROKEN\x1b[0m");
+    }
+
+    #[test]
+    fn a_sentence_that_is_too_long_goes_on_below() {
+        let ink = Ink {
+            columns: 40,
+            ..Ink::PLAIN
+        };
+        assert_eq!(
+            ink.sentence("why", "one two three four five six seven eight"),
+            "  why       one two three four five six\n            seven eight\n"
+        );
+        assert_eq!(ink.sentence("why", "short"), "  why       short\n");
     }
 
     #[test]

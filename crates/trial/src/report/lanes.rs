@@ -22,7 +22,10 @@ const OP_COLUMN: usize = 32;
 
 /// What is tried, and what was set.
 pub fn title(trial: &Trial) -> String {
-    let gloss = " (the lease, then it is free)";
+    let gloss = match trial.strategy.claims.keep_alive {
+        true => " (the lease, renewed while its holder runs)",
+        false => " (the lease, then it is free)",
+    };
     let (command, question, gloss) = match trial.scenario {
         Scenario::Crash => (
             "crash",
@@ -164,7 +167,7 @@ impl Lanes {
         let (place, gap) = if self.ink.columns < NARROW {
             (format!("{}  ", NAMES[lane]), 2)
         } else {
-            let column = if lanes == 2 { OP_COLUMN } else { 0 };
+            let column = if lanes == 2 { OP_COLUMN } else { 23 };
             let gap = column.saturating_sub(line.text.chars().count()).max(2);
             (" ".repeat(lane * self.width(lanes)), gap)
         };
@@ -183,3 +186,6 @@ fn is_fenced(header: &Header) -> bool {
     let known = strategy::find(&header.strategy).map(|strategy| strategy.claims.fencing);
     said.or(known).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;

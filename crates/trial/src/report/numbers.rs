@@ -47,6 +47,25 @@ pub fn duration(ns: u64) -> (String, &'static str) {
     }
 }
 
+/// A fence among others: what long ones have in common at their beginning is left out.
+pub fn shorten(fence: &str, among: &[&str]) -> String {
+    const KEPT: usize = 3;
+    let digits = |fence: &str| fence.split('.').next().unwrap_or_default().len();
+    let own = digits(fence);
+    if own <= 2 * KEPT || among.iter().any(|other| digits(other) != own) {
+        return fence.to_owned();
+    }
+    let common = |other: &&str| {
+        let pairs = fence.chars().zip(other.chars());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    let shared = among.iter().map(common).min().unwrap_or(0);
+    match shared.min(own - KEPT) {
+        0 => fence.to_owned(),
+        cut => format!("…{}", &fence[cut..]),
+    }
+}
+
 /// A count with its noun: `1 order`, `2 orders`.
 pub fn plural(number: usize, one: &str, many: &str) -> String {
     format!(
@@ -99,5 +118,21 @@ mod tests {
         assert_eq!(duration(720_000_000_000), ("12".into(), "min"));
         assert_eq!(in_words(9, "update", "updates"), "nine updates");
         assert_eq!(in_words(40, "update", "updates"), "40 updates");
+    }
+
+    #[test]
+    fn long_fences_are_told_by_their_ends_and_stay_in_order() {
+        let short = |fences: [&str; 2]| fences.map(|fence| shorten(fence, &fences));
+        assert_eq!(short(["1.0", "2.0"]), ["1.0", "2.0"]);
+        assert_eq!(
+            short(["1450759757219.0", "1450759757220.0"]),
+            ["…219.0", "…220.0"]
+        );
+        assert_eq!(
+            short(["1450759757999.0", "1450759758000.3"]),
+            ["…7999.0", "…8000.3"]
+        );
+        assert_eq!(short(["999999999.0", "1000000000.0"])[1], "1000000000.0");
+        assert_eq!(shorten("none", &[]), "none");
     }
 }

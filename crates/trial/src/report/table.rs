@@ -134,7 +134,7 @@ fn what_happened(run: &Judged, ink: Ink) -> String {
         let remark = (run.sale.strategy.remark)(facts, run.verdict.outcome);
         words.extend(Some(remark).filter(|remark| !remark.is_empty()));
     }
-    if facts.unsold() > 0 {
+    if words.is_empty() && facts.unsold() > 0 {
         words.push(format!("{} unsold", count(facts.unsold())));
     }
     if let Some(expected) = run.expected().filter(|_| !run.as_expected()) {

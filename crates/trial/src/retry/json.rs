@@ -11,7 +11,7 @@ use crate::report::{decision, json as race};
 pub fn report(judged: &Judged) -> Value {
     let header = &judged.header;
     let comparison = &judged.comparison;
-    let expected = crate::expectation::oversell(&header.strategy);
+    let expected = comparison.expected();
     json!({
         "scenario": header.scenario,
         "strategy": header.strategy,

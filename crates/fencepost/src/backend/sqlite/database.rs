@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
@@ -117,6 +118,10 @@ impl Database {
             )));
         }
         set_synchronous(&self.connection, "NORMAL")?;
+        // Else SQLite plans a query anew whenever its parameters change, in case another plan suits them better: here that
+        // is for every request, and takes longer than the query.
+        self.connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         self.connection.set_prepared_statement_cache_capacity(32);
         Ok(())
     }

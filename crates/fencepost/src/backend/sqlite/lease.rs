@@ -24,8 +24,9 @@ FROM (SELECT 1)
 LEFT JOIN fencepost_lock AS held ON held.name = :name AND held.boot = :boot
 LEFT JOIN fencepost_line AS mine ON mine.name = :name AND mine.boot = :boot AND mine.owner = :owner";
 
-const NEXT_EPOCH: &str =
-    "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1 RETURNING epoch";
+/// Two statements: for `RETURNING`, SQLite makes a temporary table with a page cache of its own.
+const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1";
+const EPOCH: &str = "SELECT epoch FROM fencepost_fence WHERE id = 1";
 
 const SET_LOCK: &str = "
 INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch)
@@ -170,8 +171,9 @@ impl Database {
     fn grant(&self, claim: &Claim, owner: &str, state: &State, now: Moment) -> Result<u64> {
         let name = claim.name.as_str();
         let connection = &self.connection;
+        connection.prepare_cached(RAISE_EPOCH)?.execute([])?;
         let epoch: i64 = connection
-            .prepare_cached(NEXT_EPOCH)?
+            .prepare_cached(EPOCH)?
             .query_row([], |row| row.get(0))?;
         let epoch = u64::try_from(epoch).map_err(|_| Failure::FenceExhausted)?;
         if epoch >= Fence::EPOCH_END {

@@ -62,9 +62,14 @@ impl Waiting {
     /// Lets one more wait.
     pub(super) fn add(&mut self, waiter: Waiter, due: Moment) {
         self.end(&waiter.claim, ASKED_AGAIN);
+        let look_at = look_after(BootClock.now());
+        // While nobody waits, the time of the next look is not kept up.
+        self.next_look = match self.waiters.is_empty() {
+            true => look_at,
+            false => self.next_look.min(look_at),
+        };
         self.waiters.push(waiter);
         self.next_due = self.next_due.min(due);
-        self.next_look = self.next_look.min(look_after(BootClock.now()));
     }
 
     /// Ends the wait of this owner, if it waits. Usually its future was dropped before.
@@ -91,7 +96,7 @@ impl Waiting {
 
     /// Looks whether somebody may take a lock now, if it is time to look.
     pub(super) fn look_if_due(&mut self, store: &mut Store) {
-        if self.next_look > BootClock.now() {
+        if self.waiters.is_empty() || self.next_look > BootClock.now() {
             return;
         }
         // Whoever dropped its future keeps its place, but nobody here asks on its behalf.

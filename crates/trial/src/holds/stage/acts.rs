@@ -22,7 +22,7 @@ impl Stage<'_> {
         let mut began = false;
         for index in self.order() {
             let actor = &self.actors[index];
-            let is_free = matches!(actor.doing, Doing::Nothing | Doing::Stopped(_));
+            let is_free = matches!(actor.doing, Doing::Nothing);
             let Some(act) = actor.script.front().copied().filter(|_| is_free) else {
                 continue;
             };
@@ -59,6 +59,7 @@ impl Stage<'_> {
     fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
         match act {
             Act::After(..) | Act::AfterAll(_) => self.actors[index].done += 1,
+            Act::Meet(other, acts, _) if self.has_done(other, acts) => self.actors[index].go_on(),
             Act::Meet(other, acts, limit) => {
                 self.actors[index].doing = Doing::Meeting(other, acts, Instant::now() + limit);
             }
@@ -215,11 +216,9 @@ impl Stage<'_> {
         if self.trial.lease() == Lease::Renewed {
             self.diary.forget_leases(index);
         }
-        match std::mem::replace(&mut self.actors[index].doing, Doing::Nothing) {
-            Doing::Stopped(asked) => {
-                self.actors[index].doing = Doing::Asked(asked, at + PATIENCE);
-            }
-            _ => self.actors[index].go_on(),
+        match self.actors[index].interrupted.take() {
+            Some(asked) => self.actors[index].doing = Doing::Asked(asked, at + PATIENCE),
+            None => self.actors[index].go_on(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Asked, Doing, Stage};
+use super::{Asked, Stage};
 use crate::history::What;
 use crate::holds::Lease;
 use crate::holds::register::Use;
@@ -170,7 +170,7 @@ impl Stage<'_> {
         }
         self.witness_stop(index);
         let actor = &mut self.actors[index];
-        actor.doing = Doing::Stopped(asked);
-        actor.done += 1;
+        actor.interrupted = Some(asked);
+        actor.go_on();
     }
 }

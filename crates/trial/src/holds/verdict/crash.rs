@@ -23,7 +23,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     let held = court.facts.first_of(HOLDER);
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
-    if !halted && held.is_none_or(|held| held.killed.is_none() || held.was_over_at(died.at_ns)) {
+    let holds_on = |held: &Hold| {
+        // The lease began no earlier than it was asked for.
+        let is_running = died.at_ns < held.asked.at_ns + court.ttl_ns();
+        held.killed.is_some() && (is_running || court.claims.keep_alive)
+    };
+    if !halted && !held.is_some_and(holds_on) {
         return inconclusive(
             "Nothing broke, and nothing was tested: A held nothing any more when it was killed.",
             "hold",
@@ -32,6 +37,18 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     match court.findings.recovery() {
         Some((_, next)) => recovered(court, died, held, next),
+        None if court
+            .facts
+            .looks
+            .iter()
+            .any(|look| !look.taken || look.ttl_left_ms.is_some()) =>
+        {
+            inconclusive(
+                "B did not get the lock, although the store says that time frees it.",
+                "calm",
+                "a machine that is less busy, or a longer --ttl.",
+            )
+        }
         None => court.unanswered(),
     }
 }
@@ -142,10 +159,7 @@ fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
     Verdict {
         evidence: proof,
         why: court.why_strategy(),
-        next: court
-            .next("safe", "key and expiry in one step")
-            .into_iter()
-            .collect(),
+        next: court.next("safe", "both in one step").into_iter().collect(),
         ..Verdict::bare(Outcome::Stuck, because)
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
                     format!(
                         "No damage: the TTL let both in, and the resource refused {} ({}).",
                         op.who,
-                        Court::fences(op)
+                        court.fences(op)
                     ),
                 )
             };
@@ -173,10 +173,21 @@ fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
 }
 
 pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
-    let overlaps = court.guilty_overlaps();
+    let overlaps = court.findings.overlaps();
     let cycles = court.facts.cycles();
-    if court.is_damaged() || !overlaps.is_empty() {
+    let ttl_ns = court.ttl_ns();
+    if overlaps
+        .iter()
+        .any(|overlap| overlap.is_within_lease(ttl_ns))
+    {
         return broken(court, cycles.first(), &overlaps);
+    }
+    if court.is_damaged() || !overlaps.is_empty() {
+        return inconclusive(
+            "A lease may have been over before its holder was done: the order was not what mattered.",
+            "calm",
+            "a machine that is less busy, or a longer --ttl.",
+        );
     }
     if let (Some(stuck), Some(cycle)) = (court.findings.stuck(), cycles.first()) {
         return stuck_for_ever(court, cycle, &stuck);

@@ -129,7 +129,7 @@ fn refused(court: &Court<'_>, slow: &Hold, write: &Op) -> Verdict {
             Outcome::Held,
             format!(
                 "No damage: the resource refused A's late write ({}).",
-                Court::fences(write)
+                court.fences(write)
             ),
         )
     };

@@ -16,8 +16,21 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // That the paused one still believes to hold it is how this trial is set up, not what it asks.
     let mut overlaps = court.findings.overlaps();
     overlaps.retain(|overlap| overlap.first.who != LATE);
-    if court.is_damaged() || !overlaps.is_empty() {
+    // B's lease began when A's had ended, and that was a TTL after A asked for it at the earliest.
+    let asked = court
+        .facts
+        .first_of(LATE)
+        .map_or(0, |held| held.asked.at_ns);
+    let within_lease = |overlap: &Overlap<'_>| overlap.from_ns < asked + 2 * court.ttl_ns();
+    if overlaps.iter().any(within_lease) {
         return broken(court, &overlaps);
+    }
+    if court.is_damaged() || !overlaps.is_empty() {
+        return inconclusive(
+            "C was let in, but B's own lease may have been over by then.",
+            "calm",
+            "a machine that is less busy, or a longer --ttl.",
+        );
     }
     let stopped = court.facts.fault_of(LATE, Fault::Stopped);
     let continued = court.facts.fault_of(LATE, Fault::Continued);
@@ -91,6 +104,14 @@ fn held(court: &Court<'_>, stamps: &[u64; 4]) -> Verdict {
     verdict
 }
 
+fn why(court: &Court<'_>) -> Option<String> {
+    let between_steps = court.facts.reached.iter().any(|(_, who, ..)| who == LATE);
+    let flaw = court.why_strategy().filter(|_| between_steps);
+    flaw.or_else(|| {
+        Some("The release deletes the lock that is there, without asking whose it is.".into())
+    })
+}
+
 fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     let late = court.facts.first_of(LATE);
     let released = late.and_then(|held| held.released);
@@ -121,7 +142,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
             .chain(super::deadlock::overlap_evidence(overlaps.first()))
             .chain(court.interleaving())
             .collect(),
-        why: court.why_strategy(),
+        why: why(court),
         next: court
             .next("safe", "the release asks whose lock it is")
             .into_iter()

@@ -7,7 +7,7 @@ use crate::holds::verdict::waits_told;
 use crate::holds::{NAMES, Scenario};
 use crate::protocol::{Action, Outcome, ReleaseWord};
 use crate::report::ink::Role;
-use crate::report::numbers::{count, ms, plural};
+use crate::report::numbers::{count, ms, plural, shorten};
 
 /// What happens within this time may stand on one line.
 pub const SETTLED_NS: u64 = 25_000_000;
@@ -205,7 +205,7 @@ impl Teller<'_> {
             text.push_str(&format!(" {key}"));
         }
         if let Some(fence) = fence.filter(|_| self.fenced) {
-            text.push_str(&format!(", fence {fence}"));
+            text.push_str(&format!(", fence {}", shorten(fence, &self.facts.fences())));
         }
         if self.has_two_locks() && self.was_long(op) {
             let before = self.facts.holds.iter().find(|held| {
@@ -216,6 +216,8 @@ impl Teller<'_> {
             });
             let waited = self.span(op).map(|(asked, _)| ms(event.at_ns - asked));
             match before {
+                // With its fence the line is long enough.
+                Some(_) if self.fenced => {}
                 Some(held) => text.push_str(&format!(": {}'s lease ran out", held.who)),
                 None => text.push_str(&format!(" after {} ms", waited.unwrap_or_default())),
             }
@@ -259,6 +261,8 @@ impl Teller<'_> {
             let (fence, highest) = (fence.as_deref(), highest.as_deref());
             let (fence, highest) = (fence.unwrap_or("none"), highest.unwrap_or("none"));
             let sign = if fence == highest { "=" } else { "<" };
+            let among = self.facts.fences();
+            let (fence, highest) = (shorten(fence, &among), shorten(highest, &among));
             let text = format!("– {verb} refused: {fence} {sign} {highest}");
             self.add(lane, event.at_ns, text, Kind::Write);
         } else if *action == Action::Read {
@@ -344,8 +348,12 @@ impl Teller<'_> {
     fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {
         let lost = self.prompt_word(op, at) == Some(ReleaseWord::AlreadyLost);
         let two = self.has_two_locks();
-        if lost && !two {
-            // Told with the answer.
+        let stepwise = |event: &Event| {
+            let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
+            reached && event.at_ns - at <= SETTLED_NS
+        };
+        if lost && !two || self.events.iter().any(stepwise) {
+            // Told with the answer, or step by step.
             return;
         }
         if let Some(line) = self.last(lane, at, Kind::Release).filter(|_| two) {
@@ -364,7 +372,8 @@ impl Teller<'_> {
         } else {
             String::new()
         };
-        if let Some(line) = self.last(lane, at, Kind::Write).filter(|_| !lost) {
+        let in_one = self.scenario != Scenario::Deadlock;
+        if let Some(line) = self.last(lane, at, Kind::Write).filter(|_| in_one) {
             line.text.push_str(", releases");
             line.kind = Kind::Release;
             return;
