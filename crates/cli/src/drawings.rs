@@ -1,11 +1,12 @@
 //! `--report FILE.html` and `--trace FILE`: opened before the run, written when it is over.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fencepost_trial::report::html::{self, Page};
 use fencepost_trial::report::trace;
 
+use crate::exit;
 use crate::fault::Fault;
 use crate::results::Results;
 
@@ -18,6 +19,9 @@ pub(crate) struct DrawingFlags {
     pub(crate) trace: Option<PathBuf>,
 }
 
+/// A flag, what its file might be called, and what it is called.
+pub(crate) type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
+
 /// The files that wait for their runs.
 #[derive(Debug, Default)]
 pub(crate) struct Drawings {
@@ -26,8 +30,11 @@ pub(crate) struct Drawings {
 }
 
 impl Drawings {
-    /// Opens what was asked for.
-    pub(crate) fn open(flags: &DrawingFlags) -> Result<Self, Fault> {
+    /// Opens what was asked for. Two results in one file would be none: `others` are those of the other flags.
+    pub(crate) fn open(flags: &DrawingFlags, others: &[Named<'_>]) -> Result<Self, Fault> {
+        let report = ("--report", "FILE.html", flags.report.as_deref());
+        let trace = ("--trace", "TRACE.json", flags.trace.as_deref());
+        one_file_each(&[others, &[report, trace]].concat())?;
         let open = |flag, path: &Option<PathBuf>| {
             let path = path.as_deref();
             path.map(|path| Results::open(flag, path)).transpose()
@@ -48,4 +55,17 @@ impl Drawings {
         }
         Ok(())
     }
+}
+
+fn one_file_each(files: &[Named<'_>]) -> Result<(), Fault> {
+    for (index, (flag, name, path)) in files.iter().enumerate() {
+        for (other, other_name, other_path) in &files[index + 1..] {
+            if path.is_some() && path == other_path {
+                let what = format!("{flag} and {other} name the same file");
+                let advice = format!("{flag} {name} {other} {other_name}");
+                return Err(Fault::new(exit::USAGE, what).try_this(advice));
+            }
+        }
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
 use fencepost_trial::report::holds::{Tried, report};
 use fencepost_trial::report::lanes::{Lanes, title};
-use fencepost_trial::report::{grounds, numbers};
+use fencepost_trial::report::{grounds, html, numbers};
 use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
@@ -60,7 +60,11 @@ fn run(
         place: site.place.clone(),
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let files = Files::open(
+        arguments.output.as_deref(),
+        arguments.history.as_deref(),
+        &arguments.drawings,
+    )?;
     let file = files.history()?;
     let mut screen = arguments.common.screen();
     let ink = screen.ink;
@@ -81,7 +85,12 @@ fn run(
     } else {
         screen.print(&grounds::text(&tried.verdict, quiet, ink));
     }
-    files.fill(&report(&tried), &tried.verdict, tried.events.len())?;
+    files.fill(
+        &report(&tried),
+        &tried.verdict,
+        tried.events.len(),
+        &html::page_of_trial(&tried),
+    )?;
     Ok(screen.end(tried.verdict.outcome.exit_code()))
 }
 

@@ -39,43 +39,20 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         place: site.place.clone(),
         ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    one_file_each(&arguments)?;
-    let drawings = Drawings::open(&arguments.drawings)?;
     if arguments.all {
-        all(&arguments, &sale, drawings, interrupt)
+        all(&arguments, &sale, interrupt)
     } else {
-        one(&arguments, &sale, drawings, interrupt)
+        one(&arguments, &sale, interrupt)
     }
 }
 
-/// Two results in one file would be none.
-fn one_file_each(arguments: &Oversell) -> Result<(), Fault> {
-    let files = [
-        ("--output", "FILE.json", &arguments.output),
-        ("--history", "FILE.jsonl", &arguments.history),
-        ("--report", "FILE.html", &arguments.drawings.report),
-        ("--trace", "TRACE.json", &arguments.drawings.trace),
-    ];
-    for (index, (flag, name, path)) in files.iter().enumerate() {
-        for (other, other_name, other_path) in &files[index + 1..] {
-            if path.is_some() && path == other_path {
-                let what = format!("{flag} and {other} name the same file");
-                let advice = format!("{flag} {name} {other} {other_name}");
-                return Err(Fault::new(exit::USAGE, what).try_this(advice));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn one(
-    arguments: &Oversell,
-    sale: &Sale,
-    drawings: Drawings,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let files = Files::open(
+        arguments.output.as_deref(),
+        arguments.history.as_deref(),
+        &arguments.drawings,
+    )?;
     let file = files.history()?;
     let mut screen = arguments.common.screen();
     let ink = screen.ink;
@@ -100,18 +77,18 @@ fn one(
             grounds::text(&judged.verdict, quiet, ink)
         ));
     }
-    files.fill(&json::report(&judged), &judged.verdict, judged.events.len())?;
-    drawings.fill(&html::page_of_sales(std::slice::from_ref(&judged)))?;
+    files.fill(
+        &json::report(&judged),
+        &judged.verdict,
+        judged.events.len(),
+        &html::page_of_sales(std::slice::from_ref(&judged)),
+    )?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-fn all(
-    arguments: &Oversell,
-    sale: &Sale,
-    drawings: Drawings,
-    interrupt: Interrupt,
-) -> Result<ExitCode, Fault> {
+fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let output = arguments.output.as_deref();
+    let drawings = Drawings::open(&arguments.drawings, &[("--output", "FILE.json", output)])?;
     let output = output
         .map(|path| Results::open("--output", path))
         .transpose()?;

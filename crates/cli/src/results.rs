@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fencepost_trial::history::Seal;
+use fencepost_trial::report::html::Page;
 use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 
+use crate::drawings::{DrawingFlags, Drawings};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 
@@ -69,15 +71,21 @@ impl Drop for Results {
 pub(crate) struct Files<'a> {
     output: Option<Results>,
     history: Option<(&'a Path, File)>,
+    drawings: Drawings,
 }
 
 impl<'a> Files<'a> {
     /// Opens the files that the flags name.
-    pub(crate) fn open(output: Option<&Path>, history: Option<&'a Path>) -> Result<Self, Fault> {
-        if output.is_some() && output == history {
-            let same = Fault::new(exit::USAGE, "--output and --history name the same file");
-            return Err(same.try_this("--output FILE.json --history FILE.jsonl"));
-        }
+    pub(crate) fn open(
+        output: Option<&Path>,
+        history: Option<&'a Path>,
+        drawings: &DrawingFlags,
+    ) -> Result<Self, Fault> {
+        let named = [
+            ("--output", "FILE.json", output),
+            ("--history", "FILE.jsonl", history),
+        ];
+        let drawings = Drawings::open(drawings, &named)?;
         let output = output
             .map(|path| Results::open("--output", path))
             .transpose()?;
@@ -85,6 +93,7 @@ impl<'a> Files<'a> {
         Ok(Self {
             output,
             history: history.transpose()?,
+            drawings,
         })
     }
 
@@ -102,17 +111,19 @@ impl<'a> Files<'a> {
         self.history.as_ref().map(|(path, _)| *path)
     }
 
-    /// Writes the report, and ends the history with the verdict.
+    /// Writes the report and the drawings, and ends the history with the verdict.
     pub(crate) fn fill(
         self,
         report: &Value,
         verdict: &Verdict,
         events: usize,
+        page: &Page<'_>,
     ) -> Result<(), Fault> {
         if let Some((path, mut file)) = self.history {
             seal("--history", path, &mut file, verdict, events)?;
         }
-        self.output.map_or(Ok(()), |output| output.fill(report))
+        self.output.map_or(Ok(()), |output| output.fill(report))?;
+        self.drawings.fill(page)
     }
 }
 

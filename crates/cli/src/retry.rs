@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::protocol::Pauses;
-use fencepost_trial::report::grounds;
+use fencepost_trial::report::{grounds, html};
 use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
 use fencepost_trial::strategy::{Claim, Strategy};
 
@@ -36,7 +36,11 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         place: site.place.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
+    let files = Files::open(
+        arguments.output.as_deref(),
+        arguments.history.as_deref(),
+        &arguments.drawings,
+    )?;
     let file = files.history()?;
     let mut screen = arguments.common.screen();
     if !arguments.common.json {
@@ -57,7 +61,12 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     } else {
         show(&arguments, &judged, &mut screen);
     }
-    files.fill(&json::report(&judged), &judged.verdict, judged.events)?;
+    files.fill(
+        &json::report(&judged),
+        &judged.verdict,
+        judged.events,
+        &html::page_of_comparison(&judged, &recorded),
+    )?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 

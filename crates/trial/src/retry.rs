@@ -321,7 +321,7 @@ pub fn verdict(history: &History) -> Verdict {
 }
 
 /// The events of each round, without the one that begins it.
-fn split(events: &[Event]) -> Vec<(Retry, &[Event])> {
+pub(crate) fn split(events: &[Event]) -> Vec<(Retry, &[Event])> {
     let begins = |event: &Event| match event.what {
         What::Round { retry } => Some(retry),
         _ => None,

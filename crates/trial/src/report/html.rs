@@ -4,21 +4,25 @@
 //! events out on a time axis, and every verdict in it was made by the checks. The script and the styles lie in `html/assets`,
 //! a file for each idea, and are joined when the page is written.
 
-use crate::history::{Event, Header};
+use crate::history::{Event, Header, What};
 use crate::protocol::Claims;
 use crate::strategy::{self, Claim};
 use crate::verdict::{Outcome, Verdict};
 
+mod comparison;
 mod data;
 mod document;
 mod events;
+mod holds;
 mod retry;
 mod sale;
 mod story;
 
+pub use comparison::{page_of_comparison, retry_of};
 pub use document::render;
+pub use holds::{page_of_trial, run_of_trial};
 pub use retry::{Retry, RetryRow, Turn};
-pub use sale::{about, page_of_sales, run_of_sale};
+pub use sale::{page_of_sales, run_of_sale};
 
 /// What a page is about.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Page<'a> {
     pub generated: String,
     /// The random seed.
     pub seed: u64,
+    /// What was decided about all runs together, where that is more than a count.
+    pub verdict: Option<&'a Verdict>,
     /// What was tried, in the order of the strategies; with several, the page has a matrix.
     pub runs: Vec<PageRun<'a>>,
     /// Ways of waiting compared, if they were.
@@ -66,7 +72,8 @@ impl<'a> PageRun<'a> {
     /// A run of which nothing else is known than its record and its verdict. The claims are those of the strategy, where it is one
     /// of ours.
     pub fn new(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
-        let claims = strategy::find(&header.strategy).map(|strategy| strategy.claims);
+        let ours = || strategy::find(&header.strategy).map(|strategy| strategy.claims);
+        let claims = header.holds.map(|holds| holds.claims).or_else(ours);
         Self {
             id: format!("{}.{}", header.strategy, header.scenario),
             scenario: header.scenario.clone(),
@@ -81,12 +88,20 @@ impl<'a> PageRun<'a> {
         }
     }
 
-    /// Whether many buy from one stock, and nobody is seen to hold a lock.
+    /// Whether something is sold, and nobody is seen to hold a lock.
     fn is_sale(&self) -> bool {
-        use crate::history::What;
-        self.events
-            .iter()
-            .any(|event| matches!(event.what, What::Purchase { .. } | What::StockSet { .. }))
+        let has = |wanted: fn(&What) -> bool| self.events.iter().any(|event| wanted(&event.what));
+        has(|what| matches!(what, What::Purchase { .. }))
+            && !has(|what| matches!(what, What::Acquire { .. }))
+    }
+
+    /// How long a lease lasts from its grant; none where that is not known.
+    fn lease_us(&self) -> u64 {
+        // It sets the expiry only after the work, so the grant says nothing about it.
+        if self.header.strategy == "late-expiry" {
+            return 0;
+        }
+        self.header.ttl_ms.saturating_mul(1000)
     }
 
     fn claims_exclusion(&self) -> bool {

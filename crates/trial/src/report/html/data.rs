@@ -21,6 +21,7 @@ struct Data<'a> {
     seed: u64,
     store: String,
     lead: Option<&'a str>,
+    verdict: Option<Overall<'a>>,
     rows: Vec<Row<'a>>,
     columns: Vec<Column<'a>>,
     runs: Vec<Run<'a>>,
@@ -40,6 +41,26 @@ struct Row<'a> {
 struct Column<'a> {
     name: &'a str,
     about: &'a str,
+}
+
+/// What was decided about all runs together.
+#[derive(Serialize)]
+struct Overall<'a> {
+    outcome: Outcome,
+    because: &'a str,
+    witness: &'a [String],
+    limits: Option<&'a str>,
+}
+
+impl<'a> Overall<'a> {
+    fn of(verdict: &'a Verdict) -> Self {
+        Self {
+            outcome: verdict.outcome,
+            because: &verdict.because,
+            witness: &verdict.witness,
+            limits: verdict.limits.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -65,6 +86,7 @@ struct Run<'a> {
     belief: Option<String>,
     damage: Option<String>,
     measured: &'a [String],
+    found: &'a [String],
     evidence: Vec<Proof<'a>>,
     witness: &'a [String],
     missing: Option<&'static str>,
@@ -101,6 +123,7 @@ pub(super) fn data(page: &Page<'_>) -> String {
         seed: page.seed,
         store: stores(page),
         lead: lead(page),
+        verdict: page.verdict.map(Overall::of),
         rows: rows(page),
         columns: columns(page),
         runs,
@@ -174,6 +197,7 @@ impl<'a> Run<'a> {
         } = run.verdict;
         let verdict = run.verdict;
         let story = story(run);
+        let start_ns = super::events::start_ns(run.events);
         let needed: BTreeSet<u64> = evidence
             .iter()
             .map(|evidence| evidence.event)
@@ -190,7 +214,7 @@ impl<'a> Run<'a> {
             facts: &run.settings,
             claims: claims(run),
             claims_exclusion: run.claims_exclusion(),
-            ttl_us: run.header.ttl_ms.saturating_mul(1000),
+            ttl_us: run.lease_us(),
             keep_alive: run.claims.keep_alive,
             fencing: run.claims.fencing,
             expected: run.expected,
@@ -201,7 +225,11 @@ impl<'a> Run<'a> {
             belief: told(&verdict.belief),
             damage: told(&verdict.damage),
             measured: &verdict.measured,
-            evidence: evidence.iter().map(Proof::of).collect(),
+            found: &verdict.found,
+            evidence: evidence
+                .iter()
+                .map(|evidence| Proof::of(evidence, start_ns))
+                .collect(),
             witness: &verdict.witness,
             missing: verdict.missing.as_ref().map(|missing| missing.advice),
             why: verdict.why.as_deref(),
@@ -215,10 +243,10 @@ impl<'a> Run<'a> {
 }
 
 impl<'a> Proof<'a> {
-    fn of(evidence: &'a Evidence) -> Self {
+    fn of(evidence: &'a Evidence, start_ns: u64) -> Self {
         Self {
             event: evidence.event,
-            at_us: evidence.at_ns / 1000,
+            at_us: evidence.at_ns.saturating_sub(start_ns) / 1000,
             text: &evidence.sentence,
             shows: &evidence.shows,
         }

@@ -16,6 +16,12 @@ pub(super) const EVENTS_PER_RUN_MAX: usize = 20_000;
 /// Runs beyond this many events on one page keep only what their verdict rests on.
 pub(super) const EVENTS_PER_PAGE_MAX: usize = 60_000;
 
+/// Where the clock of a run starts: at zero, or, for a part of a longer history, with its first event.
+pub(super) fn start_ns(events: &[Event]) -> u64 {
+    let first = events.first().filter(|event| event.n > 1);
+    first.map_or(0, |event| event.at_ns)
+}
+
 /// The tables that all runs of a page share.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -47,6 +53,8 @@ impl Index {
 pub(super) struct Packed {
     /// How many there were.
     total: usize,
+    /// The number of the first.
+    first: u64,
     /// So many rows from the start are there without a gap.
     whole: usize,
     rows: Vec<Value>,
@@ -67,7 +75,7 @@ impl Tables {
             .iter()
             .filter(|event| needed.contains(&event.n));
         let rest: Vec<&Event> = rest.collect();
-        let mut at_us = 0;
+        let mut at_us = i64::try_from(start_ns(events) / 1000).unwrap_or(i64::MAX);
         let rows: Vec<Value> = events[..whole]
             .iter()
             .chain(rest.iter().copied())
@@ -76,6 +84,7 @@ impl Tables {
         self.budget_used += rows.len();
         Packed {
             total: events.len(),
+            first: events.first().map_or(1, |event| event.n),
             whole,
             rows,
             named: rest.iter().map(|event| event.n).collect(),

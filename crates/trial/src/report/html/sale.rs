@@ -5,7 +5,7 @@ use crate::report::numbers::count;
 use crate::report::{Judged, settings};
 
 /// What happens in a sale, in a few words.
-pub fn about(judged: &Judged) -> String {
+fn about(judged: &Judged) -> String {
     let buyers = count(judged.sale.concurrency as i64);
     if judged.sale.wait_ms > 0 {
         format!("{buyers} buyers wait their turn")
@@ -57,6 +57,7 @@ pub fn page_of_sales(runs: &[Judged]) -> Page<'_> {
         command,
         generated: first.map_or_else(String::new, |judged| judged.header.recorded.clone()),
         seed: sale.map_or(0, |sale| sale.seed),
+        verdict: None,
         runs: runs.iter().map(run_of_sale).collect(),
         retry: None,
     }

@@ -17,7 +17,7 @@ export function decodeEvents(packed, shapes, words) {
   let t = 0;
   return packed.rows.map(([delta, who, shape, ...values], at) => {
     t += delta;
-    const n = at < packed.whole ? at + 1 : packed.named[at - packed.whole];
+    const n = at < packed.whole ? packed.first + at : packed.named[at - packed.whole];
     return { n, t, who: who < 0 ? null : words[who], ...fields(shapes[shape], values, words) };
   });
 }

@@ -175,7 +175,7 @@ class Fold {
     const key = this.key(e.key);
     const look = { type: 'look', t0: e.t, t1: e.t, key, event: e };
     if (e.taken && e.ttl_left_ms == null) {
-      const from = this.lanes.flatMap(lane => lane.items).filter(item => (item.type === 'step' || item.type === 'hold') && item.key === key).at(-1);
+      const from = this.makerOf(key);
       const lease = this.leases.find(item => item.hold === from && from) ?? { type: 'lease', key, by: from?.lane.name, t0: from?.t0 ?? 0, event: e };
       if (!this.leases.includes(lease)) this.leases.push(lease);
       Object.assign(lease, { t1: e.t, expires: null, forEver: true, look });
@@ -183,6 +183,13 @@ class Fold {
     }
     this.ops.push({ ...look, type: 'op', shape: 'eye', refused: false, bad: false, top: [], low: [e.taken ? 'store: taken' : 'store: free'] });
     return this.ops.at(-1);
+  }
+
+  // Who made the record of a lock: the last step or hold on it, or the last purchase.
+  makerOf(key) {
+    const items = this.lanes.flatMap(lane => lane.items).sort((a, b) => a.t0 - b.t0);
+    const made = item => (item.type === 'step' || item.type === 'hold') && item.key === key;
+    return items.findLast(made) ?? items.findLast(item => item.type === 'work');
   }
 
   on_gave_up(e, lane) {

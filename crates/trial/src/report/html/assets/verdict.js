@@ -19,6 +19,7 @@ export function grounds(run) {
   add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `: ${evidence.shows}`) : null]));
   add('witness', ...run.witness);
   add('missing', run.missing);
+  add('found', ...run.found);
   add('why', run.why);
   add('limits', run.limits);
   add('note', ...run.notes);
@@ -34,6 +35,11 @@ export function mountHead(place, data) {
   if (data.runs.length === 1) {
     const [run] = data.runs;
     place.append(h('p', { class: 'over' }, 'Tried: ', h('code', {}, run.strategy), ` under ${run.scenario} (${run.about})`), h('div', { class: 'verdictline' }, verdictTag(run.outcome)), h('h1', {}, run.because), axes(run), grounds(run), meta);
+    return;
+  }
+  if (data.verdict) {
+    const { outcome, because, witness, limits } = data.verdict;
+    place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, because), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
     return;
   }
   const tally = outcome => data.runs.filter(run => run.outcome === outcome).length;

@@ -1,0 +1,50 @@
+//! Lock trials on a page.
+
+use super::{Page, PageRun};
+use crate::holds::Scenario;
+use crate::report::holds::Tried;
+use crate::report::numbers::count;
+
+fn about(scenario: Scenario) -> &'static str {
+    match scenario {
+        Scenario::Crash => "the holder is killed",
+        Scenario::TtlEdge => "work beyond the lease",
+        Scenario::Deadlock => "two locks, opposite order",
+        Scenario::Sorted => "two locks, same order",
+        Scenario::StaleRelease => "a late release",
+        Scenario::ShortStock => "nothing left to sell",
+    }
+}
+
+/// A lock trial, ready for a page.
+pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
+    let trial = &tried.trial;
+    let ms = |number: u64| format!("{} ms", count(number as i64));
+    let mut settings = vec![("TTL", ms(trial.ttl_ms))];
+    if trial.scenario == Scenario::TtlEdge {
+        settings.push(("work", ms(trial.work_ms)));
+    }
+    settings.push(("processes", count(trial.scenario.processes() as i64)));
+    settings.push(("store", tried.header.store.clone()));
+    PageRun {
+        about: about(trial.scenario).into(),
+        command: trial.reproduce(),
+        expected: tried.expected(),
+        settings,
+        ..PageRun::new(&tried.header, &tried.verdict, &tried.events)
+    }
+}
+
+/// One lock trial.
+pub fn page_of_trial(tried: &Tried) -> Page<'_> {
+    let scenario = tried.trial.scenario;
+    Page {
+        title: format!("{}: {}", scenario.name(), about(scenario)),
+        command: tried.trial.reproduce(),
+        generated: tried.header.recorded.clone(),
+        seed: tried.trial.seed,
+        verdict: None,
+        runs: vec![run_of_trial(tried)],
+        retry: None,
+    }
+}
