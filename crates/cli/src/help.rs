@@ -1,5 +1,6 @@
 //! What there is, and how to use it. Only what works is named.
 
+use fencepost_trial::holds::Scenario;
 use fencepost_trial::strategy;
 
 use crate::exit;
@@ -7,12 +8,22 @@ use crate::exit;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commands, with a line each.
-pub(crate) const COMMANDS: [(&str, &str); 2] = [
+pub(crate) const COMMANDS: [(&str, &str); 6] = [
     (
         "oversell",
         "many buyers at once: is more sold than there is?",
     ),
+    (
+        "deadlock",
+        "two locks in opposite order: what ends it, and at what price?",
+    ),
+    (
+        "crash",
+        "the holder is killed, or works longer than its lease",
+    ),
+    ("trial", "a late release, or nothing to sell: by name"),
     ("run-all", "every scenario with every strategy, one matrix"),
+    ("check", "judge a saved history again, offline"),
 ];
 
 /// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
@@ -30,6 +41,10 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         .find(|word| !word.starts_with('-') && *word != "help");
     let (text, examples) = match topic.map(String::as_str) {
         Some("oversell") => (oversell(), OVERSELL_EXAMPLES),
+        Some("deadlock") => (holds(DEADLOCK, Scenario::Deadlock), DEADLOCK_EXAMPLES),
+        Some("crash") => (holds(CRASH, Scenario::Crash), CRASH_EXAMPLES),
+        Some("trial") => (holds(TRIAL, Scenario::StaleRelease), TRIAL_EXAMPLES),
+        Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),
@@ -48,10 +63,10 @@ fencepost {VERSION}   distributed locks you can put on trial
   Three to try first. They need no server, end in seconds, and leave nothing behind.
     fencepost oversell --lock=none      50 buyers, 1 unit, no lock: see it go wrong
     fencepost oversell --lock=safe      the same race with a lock
-    fencepost run-all                   every strategy, one matrix
+    fencepost crash --ttl-edge          the same lock, when the work takes too long
 
   try locks    {names}
-  fencepost COMMAND --help for flags and examples
+  fencepost COMMAND --help for flags and examples; fencepost run-all for everything in one matrix
 "
     )
 }
@@ -64,7 +79,7 @@ fn overview() -> String {
     }
     format!(
         "\
-Distributed locks you can put on trial: real processes, a verdict with evidence.
+Distributed locks you can put on trial: real processes, real faults, a verdict with evidence.
 Usage: fencepost COMMAND [OPTIONS]
 
 {commands}
@@ -106,6 +121,80 @@ Examples
   fencepost oversell --lock=none --stock=1 --concurrency=10     see the race
   fencepost oversell --lock=safe --wait 20000 --stock=50        sell all of it, exactly
   fencepost oversell --all --json | jq -r '.runs[] | .strategy + \" \" + .verdict.outcome'
+";
+
+/// A lock trial: its own words, and what all of them take.
+fn holds(own: &str, scenario: Scenario) -> String {
+    let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
+    let names: Vec<&str> = able.map(|able| able.name).collect();
+    format!(
+        "\
+{own}\
+\x20 --lock NAME         the strategy                                    [default: safe]
+                      {}
+  --ttl MS            how long a lock lasts without being renewed     [default: {}]
+  --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
+  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
+{EVERY_COMMAND}",
+        names.join(" "),
+        scenario.ttl_ms()
+    )
+}
+
+const DEADLOCK: &str = "\
+Two processes take two locks in opposite order, then each adds 1 to a number that the lab keeps.
+Usage: fencepost deadlock [OPTIONS]
+
+  --mitigate          both take the locks in the same order
+";
+
+const DEADLOCK_EXAMPLES: &str = "\
+Examples
+  fencepost deadlock                         the TTL ends it, and lets both in
+  fencepost deadlock --mitigate              the same order: both finish
+  fencepost deadlock --lock=watchdog         the leases are renewed: nothing ends it
+";
+
+const CRASH: &str = "\
+The holder is killed with SIGKILL; when can somebody else have its lock? STUCK: not after 3 × TTL.
+Usage: fencepost crash [OPTIONS]
+
+  --ttl-edge          nobody dies; instead the work takes longer than the lease
+  --work MS           with --ttl-edge: how long it takes              [default: 3000]
+";
+
+const CRASH_EXAMPLES: &str = "\
+Examples
+  fencepost crash                            recovery, measured against the TTL
+  fencepost crash --lock=naive               killed between its two steps: for ever
+  fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the late one
+";
+
+const TRIAL: &str = "\
+A scenario by its name.
+Usage: fencepost trial stale-release|short-stock [OPTIONS]
+
+  stale-release       A is paused beyond its lease and then gives the lock back: whose lock is gone?
+  short-stock         a purchase finds nothing to sell: does it give its lock back?
+";
+
+const TRIAL_EXAMPLES: &str = "\
+Examples
+  fencepost trial stale-release --lock=blind-delete
+  fencepost trial short-stock --lock=late-expiry
+";
+
+const CHECK: &str = "\
+Judges a history that --history wrote once more, from the file alone. Exit code: as of the verdict.
+Usage: fencepost check FILE [OPTIONS]
+
+  --json   -q, --quiet   --color auto|always|never   --ascii
+";
+
+const CHECK_EXAMPLES: &str = "\
+Examples
+  fencepost crash --ttl-edge --history run.jsonl; fencepost check run.jsonl
+  fencepost check run.jsonl --json | jq .verdict.checks
 ";
 
 const RUN_ALL: &str = "\
@@ -178,9 +267,11 @@ mod tests {
 
     #[test]
     fn help_fits_the_screen() {
-        for text in
-            ["", "--help", "oversell --help", "run-all --help"].map(|line| asked(line).unwrap())
-        {
+        let all = COMMANDS.map(|(name, _)| format!("{name} --help"));
+        let all = ["", "--help"]
+            .into_iter()
+            .chain(all.iter().map(String::as_str));
+        for text in all.map(|line| asked(line).unwrap()) {
             assert!(
                 text.lines().all(|line| line.chars().count() <= 100),
                 "{text}"

@@ -78,6 +78,13 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             };
             fault(what).at(&line).try_this(help)
         }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = without_password(&text(error, ContextKind::InvalidArg));
+            let missing = missing.trim_matches(['<', '>']).to_lowercase();
+            fault(format!("a {missing} is missing"))
+                .at(&line)
+                .try_this(help)
+        }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             fault("a command is missing".into())
                 .at(&line)

@@ -29,4 +29,6 @@ mod story;
 pub mod strategy;
 pub mod subject;
 mod subjects;
+#[cfg(test)]
+mod tale;
 pub mod verdict;

@@ -36,6 +36,13 @@ fn processes(folder: &Path) -> Vec<i32> {
 
 /// A race whose temporary files are in `folder`, once everybody was asked to buy.
 fn race(folder: &Path, arguments: &str) -> Child {
+    let child = start(folder, arguments, r#""event":"purchase","#, 20);
+    assert_eq!(processes(&folder.join("tmp")).len(), 21);
+    child
+}
+
+/// A run whose temporary files are in `folder`, once its history shows this event so many times.
+fn start(folder: &Path, arguments: &str, event: &str, times: usize) -> Child {
     let mut command: Command = fencepost(arguments);
     let history = folder.join("run.jsonl");
     let temporary = folder.join("tmp");
@@ -49,11 +56,10 @@ fn race(folder: &Path, arguments: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    until("everybody is asked", || {
+    until(event, || {
         let text = std::fs::read_to_string(&history).unwrap_or_default();
-        text.matches(r#""event":"purchase","#).count() == 20
+        text.matches(event).count() == times
     });
-    assert_eq!(processes(&temporary).len(), 21);
     child
 }
 
@@ -93,8 +99,8 @@ fn ctrl_c_leaves_nothing_behind_but_what_was_recorded() {
         format!(
             "interrupted: 0 of 20 attempts were answered. No verdict.\n  \
              stopped   20 processes; nothing is left running, no temporary file stays\n  \
-             kept      {}, 21 events\n",
-            history.display()
+             kept      {path}, 21 events: fencepost check {path}\n",
+            path = history.display()
         )
     );
     let text = std::fs::read_to_string(&history).unwrap();
@@ -121,4 +127,35 @@ fn the_processes_die_with_the_lab_even_when_it_is_killed() {
     until("all processes are gone", || {
         processes(&folder.path().join("tmp")).is_empty()
     });
+}
+
+#[test]
+fn a_lock_trial_is_interrupted_alike_also_while_a_process_is_stopped() {
+    for (arguments, event) in [
+        ("crash --ttl 60000 --lock=safe", r#""event":"refused""#),
+        ("trial stale-release --ttl 60000", r#""fault":"stopped""#),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let child = start(folder.path(), arguments, event, 1);
+        send(&child, Signal::SIGINT);
+        let ran = finish(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(" was not finished. No verdict.\n"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(": fencepost check "), "{}", ran.stderr);
+        let temporary = folder.path().join("tmp");
+        assert_eq!(processes(&temporary), [] as [i32; 0]);
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+        let history = folder.path().join("run.jsonl");
+        let again = finish(fencepost("check").arg(&history).output().unwrap());
+        assert_eq!(
+            (again.code, again.stderr.as_str()),
+            (2, ""),
+            "{}",
+            again.stdout
+        );
+    }
 }

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod check;
 mod errors;
+mod holds;
 mod interrupt;
 mod json;
 mod races;
+mod schema;
 
 use std::process::{Command, Output, Stdio};
 

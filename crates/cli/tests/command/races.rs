@@ -290,8 +290,8 @@ fn run_all_ends_with_a_matrix_and_a_file_for_each_trial() {
         let history = std::fs::read_to_string(results.join(stem).with_extension("jsonl")).unwrap();
         assert_eq!(
             history.lines().count(),
-            1 + 1 + 50 + 50 + 1,
-            "header, stock, requests, answers, stock"
+            1 + 1 + 50 + 50 + 1 + 1,
+            "header, stock, requests, answers, stock, verdict"
         );
     }
 }

@@ -384,3 +384,6 @@ impl Findings<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -285,3 +285,6 @@ fn capital(text: &str) -> String {
         first.to_uppercase().collect::<String>() + letters.as_str()
     })
 }
+
+#[cfg(test)]
+mod tests;

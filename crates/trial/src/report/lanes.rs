@@ -13,6 +13,8 @@ mod telling;
 
 pub use telling::{Line, SETTLED_NS, tell};
 
+/// The width that lines are made for.
+const WIDTH: usize = 100;
 /// Below this width the lanes become one.
 const NARROW: usize = 80;
 /// Where the lanes begin.
@@ -23,7 +25,7 @@ const OP_COLUMN: usize = 32;
 /// What is tried, and what was set.
 pub fn title(trial: &Trial) -> String {
     let gloss = match trial.strategy.claims.keep_alive {
-        true => " (the lease, renewed while its holder runs)",
+        true => " (the lease, renewed)",
         false => " (the lease, then it is free)",
     };
     let (command, question, gloss) = match trial.scenario {
@@ -62,13 +64,20 @@ pub fn title(trial: &Trial) -> String {
         Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
         _ => String::new(),
     };
-    let mut text = format!(
-        "{command}   {question}\n  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
-        trial.strategy.name,
-        count(trial.ttl_ms as i64),
-        trial.place.title(),
-        trial.seed
-    );
+    let set = |gloss: &str| {
+        format!(
+            "  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
+            trial.strategy.name,
+            count(trial.ttl_ms as i64),
+            trial.place.title(),
+            trial.seed
+        )
+    };
+    // The gloss is for newcomers; a long name leaves no room for it.
+    let with_gloss = set(gloss);
+    let fits = with_gloss.chars().count() <= WIDTH;
+    let set = if fits { with_gloss } else { set("") };
+    let mut text = format!("{command}   {question}\n{set}");
     if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
         text.push_str(
             "  fence = a number that grows with every grant; the resource refuses a lower one\n",
@@ -123,7 +132,7 @@ impl Lanes {
         if lanes == 2 {
             44
         } else {
-            (100 - INDENT) / lanes
+            (WIDTH - INDENT) / lanes
         }
     }
 
@@ -186,3 +195,6 @@ fn is_fenced(header: &Header) -> bool {
     let known = strategy::find(&header.strategy).map(|strategy| strategy.claims.fencing);
     said.or(known).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! Lock trials as a person meets them: shape and wording, with the figures of the day masked.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::{Ran, fencepost, finish, run, shape};
+
+/// Runs it, and expects this exit code and these lines in this order, masked; `…` skips lines.
+fn tells(arguments: &str, code: i32, expected: &str) -> Ran {
+    let ran = run(arguments);
+    let shape = shape(&ran.stdout);
+    assert_eq!(ran.code, code, "{arguments}\n{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stderr, "", "{arguments}");
+    let mut lines = shape.lines();
+    for line in expected.lines() {
+        let found = match line.strip_prefix("… ") {
+            Some(later) => lines.find(|found| *found == later),
+            None => lines.next().filter(|found| *found == line),
+        };
+        assert_eq!(
+            found,
+            Some(line.trim_start_matches("… ")),
+            "{arguments}:\n{shape}"
+        );
+    }
+    assert!(
+        ran.stdout.lines().all(|line| line.chars().count() <= 100),
+        "{}",
+        ran.stdout
+    );
+    ran
+}
+
+#[test]
+fn a_dead_holders_lock_is_free_after_its_lease() {
+    tells(
+        "crash --ttl 500 --seed 7041",
+        0,
+        "\
+crash the holder is killed: how long until somebody else gets the lock?
+lock safe TTL N ms (the lease, then it is free) store sqlite (one machine) seed N
+
+at ms A B
+N granted, starts to work
+N ✗ SIGKILL
+N tries once: refused; then waits
+N granted
+
+HELD Recovered by itself, N ms after the kill.
+… witness A died of signal N while holding; B was refused N ms later
+limits nobody could work for N s. A shorter TTL recovers sooner and is overrun sooner.
+next fencepost crash --lock=naive --ttl N · fencepost crash --ttl-edge",
+    );
+}
+
+#[test]
+fn a_lock_made_in_two_steps_is_stuck_when_its_maker_dies_in_between() {
+    tells(
+        "crash --lock=naive --ttl 300",
+        3,
+        "\
+crash the holder is killed: how long until somebody else gets the lock?
+lock naive TTL N ms (the lease, then it is free) store sqlite (one machine) seed N
+
+at ms A B
+N step N of N: creates the key
+N ✗ SIGKILL, before step N
+N tries once: refused; then waits
+N gives up: N × TTL since the kill
+
+STUCK The holder is dead, and N ms (N × TTL) later nobody can have its lock.
+proof #N N ms A is killed (signal N) between its two steps
+#N N ms B is still refused
+#N N ms the lab reads the store: key there, no expiry, owner gone
+why naive creates the key and sets its expiry in two steps; a death in between is for ever.
+next fencepost crash --lock=safe --ttl N both in one step",
+    );
+}
+
+#[test]
+fn work_beyond_the_lease_loses_an_update() {
+    tells(
+        "crash --ttl-edge --ttl 400 --work 700",
+        1,
+        "\
+crash --ttl-edge A's work takes longer than its lock lasts; both add N to a shared number
+lock safe TTL N ms work N ms store sqlite (one machine) seed N
+
+at ms A B
+N granted; reads N; works op N
+… N lease over by now; A does not know
+… N ✗ writes N over it op N
+N release: no longer the owner
+
+BROKEN A wrote over B's update, N ms or more after its lease had ended. One is lost.
+proof op N N ms A reads N
+op N N ms B, granted in between, writes N
+op N N ms A writes N: computed from op N, B's update is gone
+belief two holders for N ms: B from N to N, A from N to N ms
+damage N additions acknowledged, the number is N
+why A token guards the release, not the work: A is never asked again whether it still holds.
+next fencepost crash --ttl-edge --lock=watchdog --ttl N --work N
+fencepost crash --ttl-edge --lock=fenced --ttl N --work N",
+    );
+}
+
+#[test]
+fn a_fence_makes_the_late_write_harmless() {
+    let ran = tells(
+        "crash --ttl-edge --ttl 400 --work 700 --lock=fenced",
+        0,
+        "\
+crash --ttl-edge A's work takes longer than its lock lasts; both add N to a shared number
+lock fenced TTL N ms work N ms store sqlite (one machine) seed N
+fence = a number that grows with every grant; the resource refuses a lower one
+
+… HELD No damage: the resource refused A's late write (fence …N; it had seen …N).
+witness A's lease was over by N ms, and A wrote at N ms
+belief still two holders for N ms; harmless, because the resource asked for the fence
+limits every resource must check the fence, on reads too; what cannot check is not protected",
+    );
+    assert!(
+        shape(&ran.stdout).contains("– write refused: …N < …N op N"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_renewed_lease_keeps_the_other_out() {
+    tells(
+        "crash --ttl-edge --ttl 400 --work 700 --lock=watchdog",
+        0,
+        "… HELD B got the lock only after A had given it back: never two holders, no update lost.
+witness A worked N ms on a lease of N ms; B waited, and came in N ms after A",
+    );
+}
+
+#[test]
+fn the_ttl_ends_a_deadlock_by_letting_both_in() {
+    tells(
+        "deadlock --ttl 500 --seed 7041",
+        1,
+        "\
+deadlock two processes take two locks in opposite order, then each adds N to a shared number
+lock safe TTL N ms (the lease, then it is free) store sqlite (one machine) seed N
+
+at ms A: product_A, then product_B B: product_B, then product_A
+… ── wait cycle: A waits for B, B waits for A, for N ms ──
+… BROKEN Two holders at once: the TTL ended the deadlock by letting both in. One update is lost.
+proof #N N ms wait cycle: A waits for B, B waits for A, until N ms
+… belief two holders of product_A for N ms, of product_B for N ms
+damage N additions acknowledged, the number is N
+why A lease that ends while its holder waits no longer protects what the holder believes.
+next fencepost deadlock --mitigate both take the locks in the same order",
+    );
+}
+
+#[test]
+fn in_the_same_order_nobody_waits_in_a_circle() {
+    tells(
+        "deadlock --mitigate",
+        0,
+        "… at ms A: product_A, then product_B B: product_A, then product_B (sorted)
+… HELD Both finished, one after the other: no wait cycle, never two holders, no update lost.
+witness B met product_A taken and waited N ms for it
+limits works only if everybody sorts; one program that does not brings the deadlock back",
+    );
+}
+
+#[test]
+fn renewed_leases_make_a_deadlock_last() {
+    tells(
+        "deadlock --ttl 300 --lock=watchdog",
+        3,
+        "… STUCK Both wait for each other, and N ms (N × TTL) later neither has got on.
+proof #N N ms wait cycle: A waits for B, B waits for A",
+    );
+}
+
+#[test]
+fn a_late_release_gives_anothers_lock_away_or_does_not() {
+    for lock in ["blind-delete", "get-then-delete"] {
+        tells(
+            &format!("trial stale-release --lock={lock}"),
+            1,
+            "… BROKEN A's late release gave B's lock away: C was let in as well. One update is lost.",
+        );
+    }
+    for lock in ["safe", "watchdog"] {
+        tells(
+            &format!("trial stale-release --lock={lock}"),
+            0,
+            "… HELD A's late release changed nothing: B kept its lock, and C was refused.",
+        );
+    }
+}
+
+#[test]
+fn a_purchase_without_stock_keeps_its_lock_or_gives_it_back() {
+    tells(
+        "trial short-stock --ttl 300 --lock=late-expiry",
+        3,
+        "… STUCK Nobody died, and N ms (N × TTL) after a purchase without stock nobody can buy any more.
+proof #N N ms A is told no stock, and is done
+#N N ms B is still told busy
+#N N ms the lab reads the store: key there, no expiry, owner gone",
+    );
+    tells(
+        "trial short-stock",
+        0,
+        "… HELD The purchase that found nothing gave its lock back: the next one was served.",
+    );
+}
+
+#[test]
+fn quiet_leaves_the_result_and_work_within_the_lease_shows_nothing() {
+    let ran = run("crash --ttl-edge --ttl 400 --work 0 -q");
+    assert_eq!(ran.code, 2);
+    let expected = "\
+INCONCLUSIVE Nothing broke, and nothing was tested: A was done before its lease was over.
+missing work beyond the lease: --work longer than --ttl.
+";
+    assert!(shape(&ran.stdout).ends_with(expected), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("at ms"), "{}", ran.stdout);
+}
+
+#[test]
+fn lines_come_while_the_trial_runs() {
+    use std::io::{BufRead, BufReader};
+    let started = Instant::now();
+    let mut child = fencepost("crash --ttl 3000")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let refused = |line: &String| line.contains("tries once: refused");
+    let seen = lines.map(Result::unwrap).find(refused);
+    assert!(seen.is_some());
+    // The lock comes free no earlier than its TTL.
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_makes_no_sense_is_said_before_anything_runs() {
+    for (arguments, what) in [
+        (
+            "crash --lock=none",
+            "none has no lock whose holder could be put to the test",
+        ),
+        ("crash --ttl 5", "a TTL of 5 ms is too short"),
+        ("crash --work forever", "'forever' is not a whole number"),
+        ("trial", "a name is missing"),
+        ("trial stale", "there is no trial 'stale'"),
+        ("deadlock --ttl-edge", "there is no flag '--ttl-edge'"),
+        ("check", "a file is missing"),
+        (
+            "crash --output x --history x",
+            "--output and --history name the same file",
+        ),
+    ] {
+        let ran = run(arguments);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (64, ""),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.starts_with(&format!("error: {what}\n")),
+            "{arguments}: {}",
+            ran.stderr
+        );
+    }
+    assert!(
+        run("trial stale")
+            .stderr
+            .contains("fencepost trial stale-release")
+    );
+    assert_eq!(run("crash --lock help").code, 0);
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_is_there_can_be_read() {
+    let ran = run("crash --ttl 300 --history /dev/full");
+    assert_eq!(ran.code, 74, "{}", ran.stderr);
+    let ran = finish(
+        fencepost("crash --ttl 300 --output /dev/full")
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, 74, "{}", ran.stderr);
+}

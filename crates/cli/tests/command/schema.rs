@@ -1,0 +1,119 @@
+//! What the program writes is what the schemas in the repository describe.
+
+use std::path::{Path, PathBuf};
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::{fencepost, finish};
+
+fn schema(name: &str) -> Validator {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+    let text = std::fs::read(root.join(name)).unwrap();
+    let schema: Value = serde_json::from_slice(&text).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn assert_valid(schema: &Validator, what: &str, document: &Value) {
+    let errors: Vec<String> = schema
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{what}: {errors:?}\n{document:#}");
+}
+
+/// Runs the command with `--json` and `--history`, and holds both against their schemas; then `check` likewise.
+fn keeps_its_word(arguments: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let history: PathBuf = folder.path().join("run.jsonl");
+    let (report, line) = (schema("report.json"), schema("history.json"));
+    let mut command = fencepost(arguments);
+    command.arg("--json").arg("--history").arg(&history);
+    let ran = finish(command.output().unwrap());
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_valid(&report, arguments, &document);
+    assert_eq!(document["verdict"]["exit_code"], ran.code);
+
+    let text = std::fs::read_to_string(&history).unwrap();
+    for (index, text) in text.lines().enumerate() {
+        let place = format!("{arguments}, line {}", index + 1);
+        assert_valid(&line, &place, &serde_json::from_str(text).unwrap());
+    }
+
+    let again = finish(fencepost("check --json").arg(&history).output().unwrap());
+    let check: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_valid(&report, "check", &check);
+    assert_eq!(
+        (again.code, &check["stands"]),
+        (ran.code, &Value::Bool(true))
+    );
+    for field in [
+        "outcome", "because", "evidence", "witness", "belief", "damage", "checks",
+    ] {
+        assert_eq!(
+            check["verdict"][field], document["verdict"][field],
+            "{arguments}: {field}"
+        );
+    }
+}
+
+#[test]
+fn a_sale_and_its_history() {
+    keeps_its_word("oversell --lock=none --concurrency=5 --delay 50000");
+    keeps_its_word("oversell --lock=safe --concurrency=5 --delay 50000");
+    keeps_its_word("oversell --lock=safe --concurrency=1");
+}
+
+#[test]
+fn a_crash_and_its_history() {
+    keeps_its_word("crash --ttl 300");
+    keeps_its_word("crash --ttl 300 --lock=naive");
+    keeps_its_word("crash --ttl-edge --ttl 300 --work 500");
+    keeps_its_word("crash --ttl-edge --ttl 300 --work 500 --lock=fenced");
+    keeps_its_word("crash --ttl-edge --ttl 300 --work 10");
+}
+
+#[test]
+fn a_deadlock_and_its_history() {
+    keeps_its_word("deadlock --ttl 400");
+    keeps_its_word("deadlock --ttl 400 --mitigate");
+    keeps_its_word("deadlock --ttl 300 --lock=watchdog");
+}
+
+#[test]
+fn a_named_trial_and_its_history() {
+    keeps_its_word("trial stale-release --ttl 300 --lock=get-then-delete");
+    keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
+}
+
+#[test]
+fn several_runs() {
+    let ran = finish(
+        fencepost("oversell --all --concurrency=3 --json")
+            .output()
+            .unwrap(),
+    );
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_valid(&schema("report.json"), "--all", &document);
+}
+
+#[test]
+fn the_schemas_refuse_what_is_not_so() {
+    let report = schema("report.json");
+    let ran = finish(fencepost("crash --ttl 300 --json").output().unwrap());
+    let good: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_valid(&report, "good", &good);
+    let mut unwitnessed = good.clone();
+    unwitnessed["verdict"]["witness"] = Value::Array(Vec::new());
+    let mut renamed = good.clone();
+    renamed["holds"][0]["process"] = "A".into();
+    let mut unknown = good;
+    unknown["schema"] = "fencepost/crash/2".into();
+    for bad in [unwitnessed, renamed, unknown] {
+        assert!(!report.is_valid(&bad), "{bad:#}");
+    }
+    assert!(
+        !schema("history.json")
+            .is_valid(&serde_json::json!({"n": 1, "at_ns": 0, "event": "nothing"}))
+    );
+}

@@ -1,0 +1,352 @@
+//! Every check against histories written by hand: violated, held, undecided.
+
+use super::*;
+use crate::history::What;
+use crate::holds::Scenario;
+use crate::protocol::{Action, ReleaseWord};
+use crate::tale::{KEY, Tale};
+
+const RELEASED: ReleaseWord = ReleaseWord::Released;
+
+fn finding(tale: &Tale, name: &str) -> Finding {
+    let (header, facts) = (tale.header(), tale.facts());
+    let list = Findings::of(&header, &facts).list();
+    list.iter()
+        .find(|check| check.name == name)
+        .unwrap()
+        .finding
+}
+
+fn edge() -> Tale {
+    Tale::of(Scenario::TtlEdge)
+}
+
+/// A reads, B reads, writes and lets go in between, A writes.
+fn overrun() -> Tale {
+    edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .granted("B", KEY, 3.0, 1001.0, 1)
+        .reads("B", 1002.0, 1)
+        .writes("B", 1003.0, 1, 1)
+        .releases("B", 1004.0, 1, RELEASED)
+        .writes("A", 3000.0, 1, 1)
+        .releases("A", 3001.0, 1, ReleaseWord::AlreadyLost)
+}
+
+/// One after the other.
+fn in_turn() -> Tale {
+    edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .writes("A", 3.0, 1, 1)
+        .releases("A", 4.0, 1, RELEASED)
+        .granted("B", KEY, 2.0, 6.0, 1)
+        .reads("B", 7.0, 1)
+        .writes("B", 8.0, 1, 2)
+        .releases("B", 9.0, 1, RELEASED)
+}
+
+#[test]
+fn an_overrun_is_seen_at_the_resource_in_belief_and_in_the_number() {
+    let tale = overrun();
+    for name in [
+        "exclusion_at_resource",
+        "exclusion_of_belief",
+        "no_lost_update",
+    ] {
+        assert_eq!(finding(&tale, name), Finding::Violated, "{name}");
+        assert_eq!(finding(&in_turn(), name), Finding::Held, "{name}");
+    }
+    let (header, facts) = (tale.header(), tale.facts());
+    let findings = Findings::of(&header, &facts);
+    let (between, op) = findings.interleaved().unwrap();
+    assert_eq!((between.serial, op.serial), (2, 4));
+    assert_eq!(findings.lost_updates(), 1);
+    let overlap = findings.overlaps()[0];
+    assert_eq!(
+        (overlap.from_ns, overlap.until_ns),
+        (1_001_000_000, 1_004_000_000)
+    );
+}
+
+#[test]
+fn what_nobody_did_is_not_judged() {
+    let nothing = edge();
+    let names = [
+        "exclusion_at_resource",
+        "exclusion_of_belief",
+        "no_lost_update",
+    ];
+    for name in names.into_iter().chain(["fence_issued", "recovery"]) {
+        assert_eq!(finding(&nothing, name), Finding::NotApplicable, "{name}");
+    }
+    assert_eq!(finding(&nothing, "not_stuck"), Finding::Held);
+    assert_eq!(finding(&nothing, "no_wait_cycle"), Finding::Held);
+}
+
+#[test]
+fn two_who_touch_do_not_overlap() {
+    let tale = edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .releases("A", 5.0, 1, RELEASED)
+        .granted("B", KEY, 4.0, 5.0, 1)
+        .releases("B", 6.0, 1, RELEASED);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+}
+
+#[test]
+fn locks_of_different_names_do_not_exclude_each_other() {
+    let tale = edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", "product_B", 1.0, 2.0, 1)
+        .releases("A", 5.0, 1, RELEASED);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+}
+
+#[test]
+fn a_killed_holder_believes_nothing_any_more() {
+    let tale = edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 10.0, Fault::Killed)
+        .granted("B", KEY, 11.0, 12.0, 1);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+}
+
+#[test]
+fn a_release_without_an_answer_ends_the_hold_where_it_was_sent() {
+    let (op, hold, key) = (9, 1, KEY.to_owned());
+    let failed = What::Failed {
+        op,
+        definite: false,
+        message: "no answer".into(),
+    };
+    let tale = edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .add(5.0, "A", What::Release { op, key, hold })
+        .granted("B", KEY, 6.0, 7.0, 1)
+        .add(60.0, "A", failed);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+}
+
+#[test]
+fn an_acquire_without_an_answer_constrains_nothing() {
+    let failed = What::Failed {
+        op: 1,
+        definite: false,
+        message: "killed by SIGSEGV".into(),
+    };
+    let tale = edge()
+        .asks("A", KEY, 0.0, 0)
+        .add(3.0, "A", failed)
+        .granted("B", KEY, 1.0, 2.0, 1);
+    assert_eq!(tale.facts().holds.len(), 1);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
+    assert_eq!(tale.facts().failures.len(), 1);
+}
+
+#[test]
+fn who_learns_of_the_loss_is_believed_only_up_to_its_last_step() {
+    let tale = |last_step: f64| {
+        edge()
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .granted("B", KEY, 3.0, 1001.0, 1)
+            .reads("A", last_step, 1)
+            .add(1500.0, "A", What::Lost { hold: 1 })
+            .releases("A", 2000.0, 1, ReleaseWord::AlreadyLost)
+    };
+    assert_eq!(finding(&tale(2.0), "exclusion_of_belief"), Finding::Held);
+    assert_eq!(
+        finding(&tale(1200.0), "exclusion_of_belief"),
+        Finding::Violated
+    );
+}
+
+#[test]
+fn fences_must_grow_where_the_order_is_certain() {
+    for (first, second, expected) in [
+        ("9.0", "10.0", Finding::Held),
+        ("9.0", "9.1", Finding::Held),
+        ("10.0", "9.0", Finding::Violated),
+        ("9.0", "9.0", Finding::Violated),
+        ("x", "x", Finding::Violated),
+    ] {
+        let pair = edge()
+            .fenced("A", KEY, 1.0, first)
+            .fenced("B", KEY, 5.0, second);
+        assert_eq!(finding(&pair, "fence_issued"), expected, "{first} {second}");
+    }
+    // Both asked before either was granted: their order is anybody's guess.
+    let guess = edge()
+        .asks("A", KEY, 0.0, 100)
+        .asks("B", KEY, 0.5, 100)
+        .grants("A", KEY, 1, 1.0, 1, Some("10.0"))
+        .grants("B", KEY, 2, 2.0, 1, Some("9.0"));
+    assert_eq!(finding(&guess, "fence_issued"), Finding::Held);
+    let alone = edge().fenced("A", KEY, 1.0, "1.0");
+    assert_eq!(finding(&alone, "fence_issued"), Finding::Undecided);
+}
+
+#[test]
+fn a_promised_fence_has_to_come() {
+    let none = in_turn().with("fenced");
+    assert_eq!(finding(&none, "fence_issued"), Finding::Violated);
+    assert_eq!(finding(&in_turn(), "fence_issued"), Finding::NotApplicable);
+}
+
+#[test]
+fn nothing_is_accepted_below_the_highest_fence() {
+    for (action, fence, refused, expected) in [
+        (Action::Read, "6.9", false, Finding::Violated),
+        (Action::Write, "6.9", false, Finding::Violated),
+        (Action::Write, "6.9", true, Finding::Held),
+        (Action::Write, "7.0", false, Finding::Held),
+        (Action::Read, "8.0", false, Finding::Held),
+    ] {
+        let used = What::Register {
+            op: 1,
+            hold: 1,
+            serial: 1,
+            action,
+            value: 0,
+            fence: Some(fence.into()),
+            highest: Some("7.0".into()),
+            refused,
+        };
+        let tale = edge().with("fenced").add(1.0, "A", used);
+        assert_eq!(
+            finding(&tale, "fence_enforced"),
+            expected,
+            "{action:?} {fence}"
+        );
+    }
+    assert_eq!(
+        finding(&overrun(), "fence_enforced"),
+        Finding::NotApplicable
+    );
+}
+
+fn crash() -> Tale {
+    Tale::of(Scenario::Crash)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 300.0, Fault::Killed)
+        .tries("B", 301.0)
+}
+
+#[test]
+fn recovery_is_held_against_what_was_promised() {
+    let recovered = crash().granted("B", KEY, 302.0, 1002.0, 1);
+    assert_eq!(finding(&recovered, "recovery"), Finding::Held);
+    let promise = Claims {
+        recovery_ms: Some(500),
+        ..Claims::default()
+    };
+    assert_eq!(
+        finding(&recovered.promising(promise), "recovery"),
+        Finding::Held
+    );
+    let late = crash().granted("B", KEY, 302.0, 2302.0, 1);
+    assert_eq!(finding(&late, "recovery"), Finding::Held);
+    assert_eq!(
+        finding(&late.promising(promise), "recovery"),
+        Finding::Violated
+    );
+    assert_eq!(finding(&crash(), "recovery"), Finding::Undecided);
+}
+
+#[test]
+fn stuck_needs_three_ttls_and_a_store_that_does_not_say_otherwise() {
+    let stuck = crash().waits_in_vain("B", 302.0, 3302.0);
+    let freed = crash().granted("B", KEY, 302.0, 1002.0, 1);
+    for (tale, expected) in [
+        (stuck.clone(), Finding::Violated),
+        (stuck.clone().looks(3303.0, true, None), Finding::Violated),
+        (stuck.clone().looks(3303.0, true, Some(20.0)), Finding::Held),
+        (stuck.looks(3303.0, false, None), Finding::Held),
+        (crash().waits_in_vain("B", 302.0, 3299.0), Finding::Held),
+        (freed.waits_in_vain("C", 303.0, 4000.0), Finding::Held),
+    ] {
+        assert_eq!(finding(&tale, "not_stuck"), expected);
+    }
+}
+
+#[test]
+fn nobody_can_buy_after_a_purchase_that_failed() {
+    for (until, outcome, expected) in [
+        (3100.0, Outcome::Busy, Finding::Violated),
+        (3100.0, Outcome::Sold, Finding::Held),
+        (2000.0, Outcome::Busy, Finding::Held),
+    ] {
+        let tale = Tale::of(Scenario::ShortStock)
+            .buys("A", 0.0, 1.0, Outcome::NoStock)
+            .buys("B", 2.0, 3.0, Outcome::Busy)
+            .buys("B", 4.0, until, outcome);
+        assert_eq!(finding(&tale, "not_stuck"), expected, "{until} {outcome:?}");
+    }
+}
+
+/// Each holds one lock and waits for the other's.
+fn embrace() -> Tale {
+    Tale::of(Scenario::Deadlock)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", "product_B", 0.0, 1.5, 1)
+        .asks("A", "product_B", 50.0, 10_000)
+        .asks("B", KEY, 51.0, 10_000)
+}
+
+#[test]
+fn a_wait_cycle_is_found_with_its_length() {
+    let tale =
+        embrace()
+            .grants("B", KEY, 6, 1001.0, 2, None)
+            .grants("A", "product_B", 5, 1002.0, 2, None);
+    let cycles = tale.facts().cycles();
+    assert_eq!(cycles.len(), 1);
+    assert_eq!(cycles[0].who, ["B", "A"]);
+    assert_eq!(cycles[0].lasted_ns, 950_000_000);
+    assert_eq!(finding(&tale, "no_wait_cycle"), Finding::Violated);
+    assert_eq!(finding(&in_turn(), "no_wait_cycle"), Finding::Held);
+}
+
+#[test]
+fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
+    let line = Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .asks("B", KEY, 2.0, 10_000)
+        .asks("C", KEY, 3.0, 10_000);
+    assert!(line.facts().cycles().is_empty());
+    let once = Tale::of(Scenario::Deadlock)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", "product_B", 0.0, 1.5, 1)
+        .asks("A", "product_B", 50.0, 10_000)
+        .asks("B", KEY, 51.0, 0);
+    assert!(once.facts().cycles().is_empty());
+}
+
+#[test]
+fn a_cycle_of_three_is_found_once() {
+    let tale = Tale::of(Scenario::Deadlock)
+        .granted("A", "a", 0.0, 1.0, 1)
+        .granted("B", "b", 0.0, 1.0, 1)
+        .granted("C", "c", 0.0, 1.0, 1)
+        .asks("A", "b", 2.0, 10_000)
+        .asks("B", "c", 3.0, 10_000)
+        .asks("C", "a", 4.0, 10_000);
+    // The lab still records: everybody holds on.
+    let tale = tale.looks(50.0, true, None);
+    let cycles = tale.facts().cycles();
+    assert_eq!(cycles.len(), 1);
+    assert_eq!(cycles[0].who, ["C", "A", "B"]);
+    assert_eq!((cycles[0].until, cycles[0].lasted_ns), (None, 46_000_000));
+}
+
+#[test]
+fn a_cycle_that_outlasts_three_ttls_is_stuck() {
+    let stuck = |until| {
+        embrace()
+            .refuses("A", 5, until)
+            .refuses("B", 6, until + 1.0)
+    };
+    assert_eq!(finding(&stuck(3052.0), "not_stuck"), Finding::Violated);
+    assert_eq!(finding(&stuck(3000.0), "not_stuck"), Finding::Held);
+}

@@ -1,0 +1,455 @@
+//! Verdicts over histories written by hand.
+
+use crate::history::{Fault, What};
+use crate::holds::Scenario;
+use crate::protocol::{Outcome as Answered, ReleaseWord};
+use crate::tale::{KEY, Tale, shown};
+use crate::verdict::{Outcome, Verdict};
+
+const RELEASED: ReleaseWord = ReleaseWord::Released;
+const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
+const OTHER: &str = "product_B";
+
+fn missing(verdict: &Verdict) -> &'static str {
+    assert_eq!(
+        verdict.outcome,
+        Outcome::Inconclusive,
+        "{}",
+        verdict.because
+    );
+    verdict.missing.as_ref().unwrap().what
+}
+
+fn held(verdict: &Verdict) {
+    assert_eq!(verdict.outcome, Outcome::Held, "{}", verdict.because);
+    assert!(!verdict.witness.is_empty(), "no HELD without a witness");
+    assert!(verdict.limits.is_some(), "no HELD without limits");
+}
+
+fn crash() -> Tale {
+    Tale::of(Scenario::Crash)
+        .ttl(2_000)
+        .granted("A", KEY, 11.0, 11.9, 1)
+        .fault("A", 312.4, Fault::Killed)
+}
+
+#[test]
+fn a_recovery_is_measured_against_the_rest_of_the_lease() {
+    let verdict = crash()
+        .tries("B", 312.9)
+        .granted("B", KEY, 313.0, 2014.6, 1)
+        .judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "Recovered by itself, 1,702.2 ms after the kill."
+    );
+    assert_eq!(
+        verdict.measured,
+        ["1,699.5 ms at most were left of the lease at the kill; 2.7 ms or more came on top"]
+    );
+    assert_eq!(
+        verdict.witness,
+        ["A died of signal 9 while holding; B was refused 0.5 ms later"]
+    );
+    assert_eq!(verdict.belief.code, "none");
+}
+
+#[test]
+fn a_crash_that_shows_nothing_is_inconclusive() {
+    let alive = Tale::of(Scenario::Crash).granted("A", KEY, 0.0, 1.0, 1);
+    assert_eq!(missing(&alive.judged()), "kill");
+    let over = Tale::of(Scenario::Crash)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 1500.0, Fault::Killed)
+        .granted("B", KEY, 1501.0, 1502.0, 1);
+    assert_eq!(missing(&over.judged()), "hold");
+    assert_eq!(missing(&crash().tries("B", 313.0).judged()), "answers");
+    let at_once = crash().granted("B", KEY, 313.0, 313.5, 1);
+    assert_eq!(missing(&at_once.judged()), "contention");
+    let slow = crash()
+        .waits_in_vain("B", 313.0, 6400.0)
+        .looks(6401.0, false, None);
+    assert_eq!(missing(&slow.judged()), "calm");
+}
+
+#[test]
+fn a_lock_that_nobody_can_have_is_stuck() {
+    let reached = What::Reached {
+        op: 1,
+        step: 1,
+        of: 2,
+        what: "creates the key".into(),
+    };
+    let verdict = Tale::of(Scenario::Crash)
+        .with("naive")
+        .ttl(2_000)
+        .asks("A", KEY, 9.0, 0)
+        .add(9.8, "A", reached)
+        .fault("A", 10.1, Fault::Killed)
+        .tries("B", 10.5)
+        .waits_in_vain("B", 10.6, 6010.1)
+        .looks(6010.4, true, None)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Stuck);
+    assert_eq!(
+        verdict.because,
+        "The holder is dead, and 6,000.0 ms (3 × TTL) later nobody can have its lock."
+    );
+    assert_eq!(
+        shown(&verdict),
+        [
+            "#3 A is killed (signal 9) between its two steps",
+            "#7 B is still refused",
+            "#8 the lab reads the store: key there, no expiry, owner gone",
+        ]
+    );
+    assert!(verdict.why.unwrap().starts_with("naive creates the key"));
+}
+
+/// A's reading and B's turn in between.
+fn edge(strategy: &'static str) -> Tale {
+    Tale::of(Scenario::TtlEdge)
+        .with(strategy)
+        .ttl(2_000)
+        .granted("A", KEY, 8.0, 8.6, 1)
+        .reads("A", 8.8, 1)
+        .lease_over("A", 2008.6, 1)
+        .granted("B", KEY, 20.0, 2011.2, 1)
+        .reads("B", 2011.3, 1)
+        .writes("B", 2011.9, 1, 1)
+        .releases("B", 2012.1, 1, RELEASED)
+}
+
+#[test]
+fn an_update_that_was_written_over_breaks_a_lock() {
+    let verdict = edge("safe")
+        .writes("A", 3009.4, 1, 1)
+        .releases("A", 3009.7, 1, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "A wrote over B's update, 1,000.8 ms or more after its lease had ended. One is lost."
+    );
+    let sentences: Vec<_> = verdict
+        .evidence
+        .iter()
+        .map(|e| e.sentence.as_str())
+        .collect();
+    assert_eq!(
+        sentences,
+        [
+            "A reads 0",
+            "B, granted in between, writes 1",
+            "A writes 1: computed from op 1, B's update is gone",
+        ]
+    );
+    assert_eq!(
+        verdict.belief.text.unwrap(),
+        "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms"
+    );
+    assert_eq!(verdict.damage.code, "lost_update, interleaved");
+    assert_eq!(
+        verdict.damage.text.unwrap(),
+        "2 additions acknowledged, the number is 1"
+    );
+    assert_eq!(verdict.next.len(), 2);
+}
+
+#[test]
+fn a_resource_that_refuses_the_late_write_holds() {
+    let verdict = edge("fenced")
+        .write_refused("A", 3009.4, 1, 1)
+        .releases("A", 3009.7, 1, LOST)
+        .judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "No damage: the resource refused A's late write (fence 1.0; it had seen 2.0)."
+    );
+    assert_eq!(
+        verdict.witness,
+        ["A's lease was over by 2,008.6 ms, and A wrote at 3,009.4 ms"]
+    );
+    assert_eq!(verdict.belief.code, "overlap");
+    assert_eq!(verdict.damage.code, "none");
+}
+
+#[test]
+fn a_fenced_lock_that_is_granted_twice_within_its_lease_is_broken() {
+    let verdict = Tale::of(Scenario::TtlEdge)
+        .with("fenced")
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .granted("B", KEY, 3.0, 500.0, 1)
+        .releases("B", 510.0, 1, RELEASED)
+        .write_refused("A", 3000.0, 1, 1)
+        .releases("A", 3001.0, 1, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(verdict.because, "Two holders at once.");
+}
+
+#[test]
+fn a_slow_answer_of_the_lab_does_not_convict_a_fenced_lock() {
+    // A's grant was read late, so its lease was over earlier than the lab reckons: B is let in rightly.
+    let verdict = Tale::of(Scenario::TtlEdge)
+        .with("fenced")
+        .granted("A", KEY, 0.0, 200.0, 1)
+        .reads("A", 201.0, 1)
+        .granted("B", KEY, 202.0, 1002.0, 1)
+        .reads("B", 1003.0, 1)
+        .writes("B", 1004.0, 1, 1)
+        .releases("B", 1005.0, 1, RELEASED)
+        .lease_over("A", 1200.0, 1)
+        .write_refused("A", 3000.0, 1, 1)
+        .releases("A", 3001.0, 1, LOST)
+        .judged();
+    held(&verdict);
+}
+
+#[test]
+fn a_lease_that_is_renewed_keeps_the_other_out() {
+    let kept = |work: f64| {
+        Tale::of(Scenario::TtlEdge)
+            .with("watchdog")
+            .ttl(2_000)
+            .granted("A", KEY, 8.0, 8.6, 1)
+            .reads("A", 8.8, 1)
+            .writes("A", work, 1, 1)
+            .releases("A", work + 0.2, 1, RELEASED)
+            .granted("B", KEY, 20.0, work + 2.0, 1)
+            .reads("B", work + 3.0, 1)
+            .writes("B", work + 4.0, 1, 2)
+            .releases("B", work + 5.0, 1, RELEASED)
+            .judged()
+    };
+    held(&kept(3008.6));
+    assert_eq!(missing(&kept(1500.0)), "overrun");
+}
+
+#[test]
+fn who_knows_that_its_lock_is_lost_and_stops_holds() {
+    let tale = edge("watchdog")
+        .add(3009.4, "A", What::Declined { op: 40, hold: 1 })
+        .releases("A", 3009.7, 1, LOST);
+    let verdict = tale.judged();
+    held(&verdict);
+    assert_eq!(verdict.belief.code, "none", "it may have known all along");
+}
+
+/// Each holds one lock and waits for the other's; then the TTL lets both in.
+fn embrace(strategy: &'static str) -> Tale {
+    Tale::of(Scenario::Deadlock)
+        .with(strategy)
+        .ttl(3_000)
+        .granted("A", KEY, 0.5, 0.9, 1)
+        .granted("B", OTHER, 0.6, 1.0, 1)
+        .asks("A", OTHER, 51.1, 9_020)
+        .asks("B", KEY, 51.2, 9_020)
+}
+
+fn let_in(strategy: &'static str) -> Tale {
+    embrace(strategy)
+        .grants("B", KEY, 6, 3002.5, 2, None)
+        .grants("A", OTHER, 5, 3002.8, 2, None)
+        .reads("A", 3003.1, 1)
+        .reads("B", 3003.2, 2)
+}
+
+fn let_go(tale: Tale) -> Verdict {
+    tale.releases_of("A", OTHER, 3053.9, 2, RELEASED)
+        .releases_of("B", KEY, 3053.9, 2, RELEASED)
+        .releases_of("A", KEY, 3053.9, 1, LOST)
+        .releases_of("B", OTHER, 3053.9, 1, LOST)
+        .judged()
+}
+
+#[test]
+fn a_deadlock_that_the_ttl_ends_is_a_violation() {
+    let tale = let_in("safe")
+        .writes("A", 3053.4, 1, 1)
+        .writes("B", 3053.6, 2, 1);
+    let verdict = let_go(tale);
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the TTL ended the deadlock by letting both in. One update is lost."
+    );
+    assert_eq!(
+        shown(&verdict),
+        [
+            "#6 wait cycle: A waits for B, B waits for A, until 3,002.5 ms",
+            "#7 B is granted product_A; A, granted it at 0.9, held on to 3,053.9",
+            "#10 A reads 0, B reads 0, A writes 1, B writes 1: the two holds interleave",
+        ]
+    );
+    assert_eq!(
+        verdict.belief.text.unwrap(),
+        "two holders of product_A for 51.4 ms, of product_B for 51.1 ms"
+    );
+}
+
+#[test]
+fn under_fences_the_late_one_is_refused_and_that_is_harmless() {
+    let tale = let_in("fenced")
+        .write_refused("A", 3053.4, 1, 1)
+        .writes("B", 3053.6, 2, 1);
+    let verdict = let_go(tale);
+    held(&verdict);
+    assert_eq!(
+        (verdict.belief.code.as_str(), verdict.damage.code.as_str()),
+        ("overlap", "none")
+    );
+}
+
+#[test]
+fn a_deadlock_that_nothing_ends_is_stuck() {
+    let verdict = embrace("watchdog")
+        .refuses("B", 6, 9071.5)
+        .refuses("A", 5, 9071.9)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Stuck);
+    assert_eq!(
+        verdict.because,
+        "Both wait for each other, and 9,020.3 ms (3 × TTL) later neither has got on."
+    );
+    let nothing = Tale::of(Scenario::Deadlock).granted("A", KEY, 0.0, 1.0, 1);
+    assert_eq!(missing(&nothing.judged()), "cycle");
+}
+
+fn sorted(a_lets_go: f64, b_gets_it: f64) -> Verdict {
+    Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.0, 0.9, 1)
+        .asks("B", KEY, 1.0, 3_020)
+        .granted("A", OTHER, 50.0, 51.0, 2)
+        .reads("A", 51.2, 1)
+        .writes("A", 101.6, 1, 1)
+        .releases_of("A", OTHER, 101.7, 2, RELEASED)
+        .releases("A", a_lets_go, 1, RELEASED)
+        .grants("B", KEY, 3, b_gets_it, 1, None)
+        .granted("B", OTHER, 2000.0, 2000.5, 2)
+        .reads("B", 2001.0, 1)
+        .writes("B", 2002.0, 1, 2)
+        .releases("B", 2003.0, 1, RELEASED)
+        .judged()
+}
+
+#[test]
+fn in_the_same_order_both_finish() {
+    let verdict = sorted(102.0, 103.4);
+    held(&verdict);
+    assert_eq!(
+        verdict.witness,
+        ["B met product_A taken and waited 102.4 ms for it"]
+    );
+    assert_eq!(sorted(102.0, 99.0).outcome, Outcome::Broken);
+    assert_eq!(
+        missing(&sorted(1500.0, 1400.0)),
+        "calm",
+        "the lease was over: a busy machine"
+    );
+}
+
+fn stale(strategy: &'static str) -> Tale {
+    Tale::of(Scenario::StaleRelease)
+        .with(strategy)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .writes("A", 3.0, 1, 1)
+        .fault("A", 4.0, Fault::Stopped)
+        .lease_over("A", 1001.0, 1)
+        .granted("B", KEY, 5.0, 1003.0, 1)
+        .reads("B", 1004.0, 1)
+        .fault("A", 1030.0, Fault::Continued)
+}
+
+#[test]
+fn a_late_release_that_changes_nothing_holds() {
+    let verdict = stale("safe")
+        .releases("A", 1031.0, 1, LOST)
+        .tries("C", 1033.0)
+        .writes("B", 1035.0, 1, 2)
+        .releases("B", 1036.0, 1, RELEASED)
+        .judged();
+    held(&verdict);
+    assert!(
+        verdict
+            .belief
+            .text
+            .unwrap()
+            .starts_with("A and B both believed to hold it")
+    );
+}
+
+#[test]
+fn a_late_release_that_gives_anothers_lock_away_breaks() {
+    let let_in = |at: f64| {
+        stale("blind-delete")
+            .releases("A", 1031.0, 1, ReleaseWord::Unknown)
+            .granted("C", KEY, at - 1.0, at, 1)
+            .reads("C", at + 1.0, 1)
+            .writes("C", at + 2.0, 1, 2)
+            .releases("C", at + 3.0, 1, RELEASED)
+            .writes("B", at + 5.0, 1, 2)
+            .releases("B", at + 6.0, 1, RELEASED)
+            .judged()
+    };
+    let verdict = let_in(1033.0);
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "A's late release gave B's lock away: C was let in as well. One update is lost."
+    );
+    assert_eq!(verdict.evidence.len(), 3);
+    assert_eq!(
+        missing(&let_in(2100.0)),
+        "calm",
+        "B's own lease may have been over"
+    );
+}
+
+#[test]
+fn a_lock_that_is_granted_twice_within_the_lease_is_not_excused_by_the_pause() {
+    let verdict = Tale::of(Scenario::StaleRelease)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 4.0, Fault::Stopped)
+        .granted("B", KEY, 5.0, 6.0, 1)
+        .fault("A", 1030.0, Fault::Continued)
+        .releases("A", 1031.0, 1, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(verdict.because, "Two holders at once, within A's lease.");
+}
+
+#[test]
+fn without_a_pause_or_an_overrun_a_late_release_is_not_tested() {
+    let unpaused = Tale::of(Scenario::StaleRelease).granted("A", KEY, 0.0, 1.0, 1);
+    assert_eq!(missing(&unpaused.judged()), "pause");
+    let alone = Tale::of(Scenario::StaleRelease)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 4.0, Fault::Stopped)
+        .fault("A", 1030.0, Fault::Continued);
+    assert_eq!(missing(&alone.judged()), "overrun");
+}
+
+#[test]
+fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
+    let after = |outcome, until: f64| {
+        Tale::of(Scenario::ShortStock)
+            .with("late-expiry")
+            .add(0.0, "", What::StockSet { units: 0 })
+            .buys("A", 0.5, 1.0, Answered::NoStock)
+            .add(1.1, "", What::StockSet { units: 1 })
+            .buys("B", 1.2, until, outcome)
+            .judged()
+    };
+    held(&after(Answered::Sold, 2.0));
+    let stuck = after(Answered::Busy, 3100.0);
+    assert_eq!(stuck.outcome, Outcome::Stuck);
+    assert_eq!(stuck.evidence.len(), 2);
+    assert_eq!(missing(&after(Answered::Busy, 900.0)), "answers");
+    let full = Tale::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
+    assert_eq!(missing(&full.judged()), "failed_purchase");
+}
