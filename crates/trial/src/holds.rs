@@ -197,10 +197,35 @@ impl Trial {
         text
     }
 
+    /// The name of its files, without their ending.
+    pub fn file_stem(&self) -> String {
+        format!("{}_{}", self.scenario.name(), self.strategy.name)
+    }
+
     /// The command that runs this again.
     pub fn reproduce(&self) -> String {
         format!("{} --seed {}", self.command(self.strategy.name), self.seed)
     }
+}
+
+/// The lock trials of the matrix, scenario by scenario: every lock that exists there.
+///
+/// Trials mostly sleep; most of them sleep less than by default. Two rows keep the default times.
+pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
+    const DEFAULT_TIMES: [&str; 2] = ["naive", "safe"];
+    let able = |strategy: &&'static Strategy| strategy.lock.is_some() && strategy.exists_at(place);
+    let mut cells = Vec::new();
+    for scenario in Scenario::ALL {
+        for strategy in strategy::ALL.into_iter().filter(able) {
+            let mut trial = Trial::new(scenario, strategy, seed);
+            trial.place = place.clone();
+            if !DEFAULT_TIMES.contains(&strategy.name) {
+                (trial.ttl_ms, trial.work_ms) = (500, 750);
+            }
+            cells.push(trial);
+        }
+    }
+    cells
 }
 
 /// When a lease begins to run.
@@ -247,4 +272,46 @@ pub fn run(
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     stage::run(trial, subject, file, watch, interrupt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lock_is_tried_in_every_scenario() {
+        let cells = cells(&Place::Sqlite, 7);
+        assert_eq!(cells.len(), 6 * 7);
+        let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
+        stems.sort();
+        stems.dedup();
+        assert_eq!(stems.len(), cells.len());
+        for cell in cells {
+            let header = cell.header();
+            let again = Trial::of(&header).unwrap();
+            assert_eq!(again.reproduce(), cell.reproduce());
+            let expected = crate::expectation::holds(cell.scenario, cell.strategy.name);
+            assert!(expected.is_some(), "{}", cell.reproduce());
+        }
+    }
+
+    #[test]
+    fn a_command_names_what_differs_from_the_defaults() {
+        let safe = strategy::find("safe").unwrap();
+        let mut trial = Trial::new(Scenario::TtlEdge, safe, 7041);
+        assert_eq!(
+            trial.reproduce(),
+            "fencepost crash --ttl-edge --lock=safe --seed 7041"
+        );
+        (trial.ttl_ms, trial.work_ms) = (500, 750);
+        assert_eq!(
+            trial.command("fenced"),
+            "fencepost crash --ttl-edge --lock=fenced --ttl 500 --work 750"
+        );
+        trial.scenario = Scenario::StaleRelease;
+        assert_eq!(
+            trial.command("safe"),
+            "fencepost trial stale-release --lock=safe"
+        );
+    }
 }

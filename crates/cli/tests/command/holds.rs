@@ -132,7 +132,7 @@ fn a_renewed_lease_keeps_the_other_out() {
         "crash --ttl-edge --ttl 400 --work 700 --lock=watchdog",
         0,
         "… HELD B got the lock only after A had given it back: never two holders, no update lost.
-witness A worked N ms on a lease of N ms; B waited, and got the lock N ms after A let go",
+witness A worked N ms on a lease of N ms; B waited, and came in N ms after A",
     );
 }
 

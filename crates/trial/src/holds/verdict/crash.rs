@@ -84,15 +84,20 @@ fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) ->
             ..Verdict::bare(Outcome::Broken, because)
         };
     }
-    let mut witness = match held {
-        Some(_) => "A died of signal 9 while holding".to_owned(),
-        None => "A died of signal 9 between two steps of taking the lock".to_owned(),
+    let mut others = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
+    let Some(refused) = others.find_map(|wait| wait.refused()) else {
+        return inconclusive(
+            "B got the lock at its first try: nothing shows that A's hold had kept anybody out.",
+            "contention",
+            "somebody whom the dead holder's lock keeps out at first.",
+        );
     };
-    let refused = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
-    if let Some(refused) = refused.filter_map(|wait| wait.refused()).next() {
-        let after = ms(refused.at_ns.saturating_sub(died.at_ns));
-        witness.push_str(&format!("; B was refused {after} ms later"));
-    }
+    let how = match held {
+        Some(_) => "while holding",
+        None => "between two steps of taking the lock",
+    };
+    let after = ms(refused.at_ns.saturating_sub(died.at_ns));
+    let witness = format!("A died of signal 9 {how}; B was refused {after} ms later");
     let seconds = decimal(took_ns as f64 / 1e9);
     Verdict {
         measured: measured(court, died, held, took_ns).into_iter().collect(),

@@ -158,13 +158,13 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     }
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
-        "renewing needs a process that runs: one that is paused beyond its lease loses it unnoticed"
+        "renewing needs a running process: one paused beyond its lease loses it unnoticed"
     } else {
         "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
     };
     Verdict {
         witness: vec![format!(
-            "A worked {worked} ms on a lease of {} ms; B waited, and got the lock {} ms after A let go",
+            "A worked {worked} ms on a lease of {} ms; B waited, and came in {} ms after A",
             count(court.header.ttl_ms as i64),
             ms(other.granted.at_ns - release.at_ns)
         )],

@@ -4,7 +4,8 @@ use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
-use crate::report::numbers::ms;
+use crate::holds::facts::Mark;
+use crate::report::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
 /// Who is paused, who gets the lock meanwhile, and who tries when the first has given it back.
@@ -13,15 +14,16 @@ const NEW: &str = "B";
 const THIRD: &str = "C";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
-    // That the paused one still believes to hold it is how this trial is set up, not what it asks.
+    // That the paused one still believes to hold it after its lease is how this trial is set up, not what it asks.
+    let ttl_ns = court.ttl_ns();
     let mut overlaps = court.findings.overlaps();
-    overlaps.retain(|overlap| overlap.first.who != LATE);
+    overlaps.retain(|overlap| overlap.first.who != LATE || overlap.is_within_lease(ttl_ns));
     // B's lease began when A's had ended, and that was a TTL after A asked for it at the earliest.
     let asked = court
         .facts
         .first_of(LATE)
         .map_or(0, |held| held.asked.at_ns);
-    let within_lease = |overlap: &Overlap<'_>| overlap.from_ns < asked + 2 * court.ttl_ns();
+    let within_lease = |overlap: &Overlap<'_>| overlap.from_ns < asked + 2 * ttl_ns;
     if overlaps.iter().any(within_lease) {
         return broken(court, &overlaps);
     }
@@ -49,9 +51,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "a lease that ends while its holder is paused.",
         );
     };
-    let Some((released, _)) = late.released else {
+    if late.released.is_none() {
         return court.unanswered();
-    };
+    }
     let third = court.facts.waits.iter().find(|wait| wait.who == THIRD);
     let Some(refused) = third.and_then(|wait| wait.refused()) else {
         return court.unanswered();
@@ -64,26 +66,16 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             "somebody who holds the lock when the late one gives it back.",
         );
     }
-    held(
-        court,
-        &[
-            stopped.at_ns,
-            continued.at_ns,
-            released.at_ns,
-            refused.at_ns,
-        ],
-    )
+    held(court, stopped, continued)
 }
 
-fn held(court: &Court<'_>, stamps: &[u64; 4]) -> Verdict {
-    let [stopped, continued, released, refused] = *stamps;
+fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     let overlaps = court.findings.overlaps();
     let mut verdict = Verdict {
         witness: vec![format!(
-            "A was stopped for {} ms on a lease of {} ms; B got the lock; C was refused {} ms after A's release",
-            ms(continued - stopped),
-            court.header.ttl_ms,
-            ms(refused.saturating_sub(released))
+            "A was stopped for {} ms on a lease of {} ms; B came in; C was refused",
+            ms(continued.at_ns - stopped.at_ns),
+            count(court.header.ttl_ms as i64)
         )],
         limits: Some("A had done its work before the pause; work after it is another trial".into()),
         next: court
@@ -128,6 +120,9 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
         )
     });
     let because = match overlaps.first() {
+        Some(overlap) if overlap.first.who == LATE => {
+            format!("Two holders at once, within A's lease.{}", court.losses())
+        }
         Some(overlap) => format!(
             "A's late release gave {}'s lock away: {} was let in as well.{}",
             overlap.first.who,

@@ -65,6 +65,8 @@ fn a_crash_that_shows_nothing_is_inconclusive() {
         .granted("B", KEY, 1501.0, 1502.0, 1);
     assert_eq!(missing(&over.judged()), "hold");
     assert_eq!(missing(&crash().tries("B", 313.0).judged()), "answers");
+    let at_once = crash().granted("B", KEY, 313.0, 313.5, 1);
+    assert_eq!(missing(&at_once.judged()), "contention");
     let slow = crash()
         .waits_in_vain("B", 313.0, 6400.0)
         .looks(6401.0, false, None);
@@ -406,6 +408,19 @@ fn a_late_release_that_gives_anothers_lock_away_breaks() {
         "calm",
         "B's own lease may have been over"
     );
+}
+
+#[test]
+fn a_lock_that_is_granted_twice_within_the_lease_is_not_excused_by_the_pause() {
+    let verdict = Tale::of(Scenario::StaleRelease)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .fault("A", 4.0, Fault::Stopped)
+        .granted("B", KEY, 5.0, 6.0, 1)
+        .fault("A", 1030.0, Fault::Continued)
+        .releases("A", 1031.0, 1, LOST)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(verdict.because, "Two holders at once, within A's lease.");
 }
 
 #[test]
