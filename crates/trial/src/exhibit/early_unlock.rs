@@ -19,8 +19,8 @@ use crate::verdict::Outcome;
 
 /// Such a lock blocks: its callers queue even when nobody asked them to wait.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A commit takes at least this long, or four times the work: time enough for the next to read.
-const COMMIT: Duration = Duration::from_millis(20);
+/// A commit takes at least this long, or ten times the work: time enough for the next to read, also on a busy machine.
+const COMMIT: Duration = Duration::from_millis(50);
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -91,7 +91,7 @@ impl EarlyUnlock {
         if after < 0 {
             return Ok(no_stock(before));
         }
-        std::thread::sleep(COMMIT.max(4 * order.delay));
+        std::thread::sleep(COMMIT.max(10 * order.delay));
         self.stock.write(&order.product, after)?;
         Ok(sold(before, after))
     }

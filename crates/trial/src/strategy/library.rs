@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::backend::sqlite::Sqlite;
-use fencepost::{BoxFuture, Guard, Locker, ReleaseOutcome};
+use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};
 use crate::ground::Ground;
@@ -60,11 +60,7 @@ impl Library {
         let at_once = at_once.map_err(Failure::indefinite)?;
         let contended = at_once.is_none();
         let guard = match at_once {
-            None if !wait.is_zero() => self
-                .locker
-                .acquire_within(key, wait)
-                .await
-                .map_err(Failure::indefinite)?,
+            None if !wait.is_zero() => self.wait(key, wait).await?,
             at_once => at_once,
         };
         let Some(guard) = guard else {
@@ -80,6 +76,16 @@ impl Library {
         };
         self.holds.insert(self.last_hold, guard);
         Ok(Some(held))
+    }
+
+    async fn wait(&self, key: &str, wait: Duration) -> Result<Option<Guard>, Failure> {
+        match self.locker.acquire_within(key, wait).await {
+            // The store said before that the lock is taken; for the same again there was not time enough.
+            Err(error) if error.kind() == ErrorKind::Timeout && wait < DEFAULT_STORE_TIMEOUT => {
+                Ok(None)
+            }
+            turn => turn.map_err(Failure::indefinite),
+        }
     }
 
     async fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
