@@ -186,6 +186,7 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 mod tests {
     use super::*;
     use crate::exhibit::none;
+    use crate::ground::Place;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
         let mut output = Vec::new();
@@ -235,5 +236,73 @@ mod tests {
             assert!(reply["message"].as_str().unwrap().contains(part), "{reply}");
         }
         assert_eq!(replies.len(), 3);
+    }
+
+    fn hold(strategy: &Strategy, requests: &str, stop: fn()) -> Vec<serde_json::Value> {
+        let folder = tempfile::tempdir().unwrap();
+        let ground = Place::Sqlite.ground(folder.path());
+        ground.prepare().unwrap();
+        let init = format!(
+            r#"{{"type":"init","id":"A","keys":["k"],"ttl_ms":60000,"endpoints":["{ground}"],"resource":"number"}}"#
+        );
+        let mut output = Vec::new();
+        let input = format!("{init}\n{requests}");
+        serve_and_stop(strategy, input.as_bytes(), &mut output, stop).unwrap();
+        let text = String::from_utf8(output).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    const HOLD: &str = r#"{"type":"acquire","op":1,"key":"k","wait_ms":0}
+{"type":"acquire","op":2,"key":"k","wait_ms":0}
+{"type":"step","op":3,"hold":1,"action":"read"}
+{"type":"step","op":4,"hold":9,"action":"read"}
+{"type":"release","op":5,"hold":1}
+{"type":"step","op":6,"hold":1,"action":"write"}
+"#;
+
+    #[test]
+    fn a_subject_holds_steps_and_gives_back() {
+        let safe = crate::strategy::find("safe").unwrap();
+        let replies = hold(safe, HOLD, || panic!("nobody asked it to stop"));
+        let types: Vec<&str> = replies
+            .iter()
+            .map(|reply| reply["type"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            types,
+            [
+                "init_ok", "acquired", "refused", "stepped", "error", "released", "error"
+            ]
+        );
+        assert_eq!(replies[1]["fence"], replies[3]["fence"]);
+        assert_eq!(replies[5]["outcome"], "released");
+    }
+
+    #[test]
+    fn a_subject_stops_between_two_steps_and_nowhere_else() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static STOPS: AtomicUsize = AtomicUsize::new(0);
+        let stepwise = r#"{"type":"acquire","op":1,"key":"k","wait_ms":0,"halt_after":1}"#;
+        let stop = || {
+            STOPS.fetch_add(1, Ordering::Relaxed);
+        };
+        let said = |name| {
+            let strategy = crate::strategy::find(name).unwrap();
+            let replies = hold(strategy, stepwise, stop);
+            let types = replies.iter().map(|reply| reply["type"].to_string());
+            types.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(said("naive"), r#""init_ok" "reached" "acquired""#);
+        assert_eq!(STOPS.load(Ordering::Relaxed), 1);
+        assert_eq!(said("safe"), r#""init_ok" "acquired""#);
+        assert_eq!(STOPS.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_strategy_without_a_lock_has_nothing_to_hold() {
+        let replies = hold(&none::STRATEGY, "", || ());
+        assert_eq!(replies[0]["message"], "none has no lock to hold");
     }
 }

@@ -201,7 +201,7 @@ impl<'a> Findings<'a> {
             .filter_map(|wait| Some((wait.who.clone(), wait.refused()?)))
             .collect();
         let all_refused = refused.len() == cycle.who.len();
-        (all_refused && self.is_for_ever(cycle.lasted_ns)).then(|| Stuck {
+        (all_refused && self.is_for_ever(cycle.lasted_ns)).then_some(Stuck {
             since: cycle.since,
             refused,
             lasted_ns: cycle.lasted_ns,

@@ -210,10 +210,10 @@ impl Stage<'_> {
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
                 Doing::Until(until) if *until <= now => self.actors[index].go_on(),
-                Doing::Meeting(other, acts, until) => {
-                    if *until <= now || self.has_done(*other, *acts) {
-                        self.actors[index].go_on();
-                    }
+                Doing::Meeting(other, acts, until)
+                    if *until <= now || self.has_done(*other, *acts) =>
+                {
+                    self.actors[index].go_on();
                 }
                 Doing::Asked(asked, until) if *until <= now => {
                     let message = format!("no answer for {} s", PATIENCE.as_secs());

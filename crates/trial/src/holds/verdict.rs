@@ -89,8 +89,8 @@ impl Court<'_> {
         let accepted: Vec<&Op> = self.facts.ops.iter().filter(|op| !op.refused).collect();
         accepted.iter().enumerate().find_map(|(index, write)| {
             let own = |op: &Op| op.who == write.who && op.hold == write.hold;
-            let is_read = |op: &&Op| own(op) && op.action == Action::Read;
-            let read = accepted[..index].iter().rposition(|op| is_read(&op))?;
+            let is_read = |op: &Op| own(op) && op.action == Action::Read;
+            let read = accepted[..index].iter().rposition(|op| is_read(op))?;
             let foreign = |op: &&&Op| !own(op) && op.action == Action::Write;
             let between = accepted[read + 1..index].iter().find(foreign)?;
             (write.action == Action::Write).then(|| Lost {

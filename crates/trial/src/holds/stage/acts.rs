@@ -38,7 +38,7 @@ impl Stage<'_> {
     /// Who is asked first where several are ready: the lab's one choice.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.actors.len()).collect();
-        if self.trial.seed % 2 == 0 {
+        if self.trial.seed.is_multiple_of(2) {
             order.reverse();
         }
         order

@@ -1,0 +1,201 @@
+//! The lab against strangers: shell scripts in the place of a lock, most of them bad.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::process::Command;
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::history::{Event, Fault, What};
+use fencepost_trial::holds::{Scenario, Trial, run};
+use fencepost_trial::report::holds::Tried;
+use fencepost_trial::stopped::Stopped;
+use fencepost_trial::strategy;
+use fencepost_trial::verdict::Outcome;
+
+/// Answers line by line; `acquire`, `step` and `release` say what with.
+const LOOP: &str = r#"
+answer() { echo "{\"type\":\"$1\",\"op\":$op$2}"; }
+while read -r line; do
+  op=${line#*'"op":'}; op=${op%%[,\}]*}
+  case $line in
+    *'"type":"init"'*) echo '{"type":"init_ok"}';;
+    *'"type":"acquire"'*) acquire;;
+    *'"type":"step"'*) step;;
+    *'"type":"release"'*) release;;
+    *) exit 0;;
+  esac
+done"#;
+const STEP: &str = "step() { answer stepped; };";
+const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
+const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
+
+fn trial(scenario: Scenario, strategy: &str) -> Trial {
+    let mut trial = Trial::new(scenario, strategy::find(strategy).unwrap(), 7);
+    (trial.ttl_ms, trial.work_ms) = (200, 300);
+    trial
+}
+
+fn tried(trial: &Trial, script: &str) -> Result<Tried, Stopped> {
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    };
+    let history = run(trial, &shell, None, &mut (), Interrupt::never())?;
+    assert!(history.events.is_sorted_by_key(|event| event.n));
+    Ok(Tried::of(trial, history))
+}
+
+fn judged(scenario: Scenario, strategy: &str, script: &str) -> Tried {
+    tried(&trial(scenario, strategy), &format!("{script}{LOOP}")).unwrap()
+}
+
+fn count(tried: &Tried, what: impl Fn(&Event) -> bool) -> usize {
+    tried.events.iter().filter(|event| what(event)).count()
+}
+
+#[test]
+fn a_lock_that_lets_everybody_in_is_convicted_wherever_two_meet() {
+    let script = format!("{GRANT}{STEP}{RELEASE}");
+    for scenario in [
+        Scenario::TtlEdge,
+        Scenario::Deadlock,
+        Scenario::Sorted,
+        Scenario::StaleRelease,
+    ] {
+        let verdict = judged(scenario, "safe", &script).verdict;
+        assert_eq!(
+            verdict.outcome,
+            Outcome::Broken,
+            "{scenario:?}: {}",
+            verdict.because
+        );
+        assert!(verdict.evidence.len() >= 2, "{scenario:?}");
+    }
+    let crash = judged(Scenario::Crash, "safe", &script).verdict;
+    assert_eq!(
+        crash.missing.unwrap().what,
+        "contention",
+        "nobody was ever kept out"
+    );
+}
+
+#[test]
+fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
+    let grant = r#"acquire() { answer acquired ',"hold":1,"fence":"7.0"'; };"#;
+    let step = r#"step() { answer stepped ',"fence":"7.0"'; };"#;
+    let tried = judged(
+        Scenario::TtlEdge,
+        "fenced",
+        &format!("{grant}{step}{RELEASE}"),
+    );
+    assert_eq!(
+        tried.verdict.outcome,
+        Outcome::Broken,
+        "{}",
+        tried.verdict.because
+    );
+    let refused = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
+    assert_eq!(count(&tried, refused), 2, "B's reading and writing");
+    let fences = |check: &&fencepost_trial::check::Checked| check.name == "fence_issued";
+    let check = tried.verdict.checks.iter().find(fences).unwrap();
+    assert_eq!(check.finding, fencepost_trial::check::Finding::Violated);
+}
+
+#[test]
+fn the_dead_the_mute_and_the_confused_leave_nothing_to_judge() {
+    for (script, said) in [
+        (
+            "acquire() { echo out of coffee >&2; kill -9 $$; };",
+            "killed by SIGKILL: 'out of coffee'",
+        ),
+        ("acquire() { exit 3; };", "ended with 3"),
+        (
+            "acquire() { echo Segmentation fault; };",
+            "no message (expected value at line 1 column 1): 'Segmentation fault'",
+        ),
+        (
+            "acquire() { op=99; answer refused; };",
+            "an answer to something else: ",
+        ),
+        (
+            r#"acquire() { answer error ',"definite":true,"message":"no database"'; };"#,
+            "no database",
+        ),
+    ] {
+        let tried = judged(
+            Scenario::TtlEdge,
+            "safe",
+            &format!("{script}{STEP}{RELEASE}"),
+        );
+        assert_eq!(tried.verdict.outcome, Outcome::Inconclusive, "{script}");
+        let notes = tried.verdict.notes.join("\n");
+        assert!(notes.contains(said), "{script}: {notes}");
+    }
+}
+
+#[test]
+fn who_does_not_get_ready_stops_the_run() {
+    let not_ready = tried(
+        &trial(Scenario::Crash, "safe"),
+        "read init; echo no database >&2; exit 4",
+    );
+    match not_ready.unwrap_err() {
+        Stopped::NotReady {
+            who,
+            what,
+            last_words,
+        } => {
+            assert!(["A", "B"].contains(&who.as_str()), "{who}");
+            assert_eq!(what, "ended with 4 before it was ready");
+            assert_eq!(last_words, ["no database"]);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_kill_is_written_down_only_after_the_death_was_seen() {
+    let tried = judged(Scenario::Crash, "safe", &format!("{GRANT}{STEP}{RELEASE}"));
+    let killed = |event: &Event| {
+        let fault = Fault::Killed;
+        event.what == What::Fault { fault } && event.who.as_deref() == Some("A")
+    };
+    assert_eq!(count(&tried, killed), 1);
+    // Who dies by itself before was not killed by the lab.
+    let suicide = format!("{GRANT}step() {{ exit 0; }};{RELEASE}");
+    let tried = judged(Scenario::Crash, "safe", &suicide);
+    assert_eq!(count(&tried, killed), 0);
+    assert_eq!(tried.verdict.missing.unwrap().what, "kill");
+}
+
+#[test]
+fn a_stranger_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
+    let script = format!("{GRANT}{STEP}{RELEASE}");
+    let tried = judged(Scenario::StaleRelease, "get-then-delete", &script);
+    let stopped = |event: &Event| matches!(event.what, What::Fault { .. });
+    assert_eq!(count(&tried, stopped), 0);
+}
+
+#[test]
+fn who_declines_to_work_still_gives_its_lock_back() {
+    let step = r#"step() { case $line in *write*) answer declined;; *) answer stepped;; esac; };"#;
+    let tried = judged(
+        Scenario::TtlEdge,
+        "safe",
+        &format!("{GRANT}{step}{RELEASE}"),
+    );
+    assert_eq!(
+        count(&tried, |event| matches!(event.what, What::Declined { .. })),
+        2
+    );
+    assert_eq!(
+        count(&tried, |event| matches!(event.what, What::Released { .. })),
+        2
+    );
+    let written = |event: &Event| {
+        let action = fencepost_trial::protocol::Action::Write;
+        matches!(event.what, What::Register { action: done, .. } if done == action)
+    };
+    assert_eq!(count(&tried, written), 0);
+}
