@@ -97,6 +97,30 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     );
     assert!(browser.text(".matrix").contains("safe"));
     assert_eq!(browser.troubles(), NOTHING);
+
+    let edge = "crash --ttl-edge --lock=fenced --ttl 300 --work 450";
+    browser.open(&race_of("edge.html", edge));
+    assert!(browser.text("#run-p").contains("TTL 300 ms"));
+    assert!(
+        browser
+            .text("#lanes .lanes-say")
+            .starts_with("2 processes, ")
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+
+    browser.open(&race_of(
+        "retry.html",
+        "retry --concurrency=4 --stock=2 --budget 8000",
+    ));
+    let rows = browser.evaluate("document.querySelectorAll('#retry tbody tr').length");
+    let runs = browser.evaluate("document.querySelectorAll('.matrix button').length");
+    assert_eq!((rows, runs), (4.into(), 4.into()));
+    // A round is a part of a longer history, and starts at zero all the same.
+    browser.evaluate("location.hash = 'run=safe.line'");
+    browser.wait_for("document.querySelector('#h-r').textContent === 'safe, waiting line'");
+    let first = browser.text("#storylist time");
+    assert!(first.starts_with("0."), "{first}");
+    assert_eq!(browser.troubles(), NOTHING);
 }
 
 /// The other tests rest on this one: a list of troubles that is always empty would show nothing.

@@ -32,7 +32,9 @@ impl Library {
     /// Connects to the store. Without keep-alive, the holder does not look at the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
         let path = file(setup)?;
-        let backend = Sqlite::open(path).await.map_err(Failure::definite)?;
+        // A new file for every run: small fences are easier to read.
+        let backend = Sqlite::builder(path).first_epoch(1).open().await;
+        let backend = backend.map_err(Failure::definite)?;
         let locker = Locker::builder(Arc::new(backend))
             .ttl(setup.ttl)
             .keep_alive(keep_alive)

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::events::{Packed, Tables};
-use super::story::{Beat, story};
+use super::story::{Beat, fences, story};
 use super::{Page, PageRun, Retry};
+use crate::report::numbers::shorten;
 use crate::strategy;
 use crate::verdict::{Axis, Evidence, Outcome, Verdict};
 
@@ -78,6 +79,7 @@ struct Run<'a> {
     ttl_us: u64,
     keep_alive: bool,
     fencing: bool,
+    fence_cut: usize,
     expected: Option<Outcome>,
     outcome: Outcome,
     exit_code: u8,
@@ -217,6 +219,7 @@ impl<'a> Run<'a> {
             ttl_us: run.lease_us(),
             keep_alive: run.claims.keep_alive,
             fencing: run.claims.fencing,
+            fence_cut: fence_cut(run),
             expected: run.expected,
             outcome: *outcome,
             exit_code: outcome.exit_code(),
@@ -260,6 +263,18 @@ fn told(axis: &Axis) -> Option<String> {
         (Some(text), _) => Some(text.clone()),
         (None, code) => Some(code.replace('_', " ")),
     }
+}
+
+/// How many letters the fences of a run have in common at their beginning; none where they are short.
+fn fence_cut(run: &PageRun<'_>) -> usize {
+    let fences = fences(run.events);
+    let cut = |first: &&str| {
+        let short = shorten(first, &fences);
+        short
+            .strip_prefix('…')
+            .map_or(0, |rest| first.len() - rest.len())
+    };
+    fences.first().map_or(0, cut)
 }
 
 fn settings(run: &PageRun<'_>) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::PageRun;
 use crate::history::{Event, Fault, What};
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
-use crate::report::numbers::{count, plural};
+use crate::report::numbers::{count, plural, shorten};
 use crate::verdict::{Evidence, Outcome};
 
 /// A story is no longer than this, and no shorter while there is anything to tell.
@@ -115,27 +115,36 @@ fn sentence(text: &str, names: &HashSet<&str>) -> String {
     }
 }
 
+/// Every fence of a run.
+pub(super) fn fences(events: &[Event]) -> Vec<&str> {
+    let all = events.iter().filter_map(|event| match &event.what {
+        What::Acquired { fence, .. } | What::Register { fence, .. } => fence.as_deref(),
+        _ => None,
+    });
+    all.collect()
+}
+
 /// Finds words for events, one after the other.
 struct Teller<'a> {
     answers: HashMap<u64, u64>,
-    asked: usize,
     orders: usize,
     last_order: u64,
     firsts: HashMap<(&'static str, Option<&'a str>), usize>,
     keys: usize,
     processes: usize,
+    fences: Vec<&'a str>,
 }
 
 impl<'a> Teller<'a> {
     fn of(events: &'a [Event]) -> Self {
         let mut teller = Self {
             answers: HashMap::new(),
-            asked: 0,
             orders: 0,
             last_order: 0,
             firsts: HashMap::new(),
             keys: 0,
             processes: 0,
+            fences: fences(events),
         };
         let mut keys: Vec<&str> = Vec::new();
         for event in events {
@@ -143,7 +152,6 @@ impl<'a> Teller<'a> {
                 What::Acquired { op, .. } | What::Refused { op, .. } | What::Failed { op, .. } => {
                     teller.answers.insert(*op, event.at_ns);
                 }
-                What::Purchase { .. } => teller.asked += 1,
                 What::Purchased { purchase, .. } if purchase.outcome == Answered::Sold => {
                     teller.last_order = event.n;
                 }
@@ -179,7 +187,7 @@ impl<'a> Teller<'a> {
                 (70, format!("The lab sets the stock to {}", count(*units)))
             }
             What::Purchase { .. } if self.times("purchase", None) == 0 => {
-                let asked = plural(self.asked, "process is", "processes are");
+                let asked = plural(self.processes, "process is", "processes are");
                 (60, format!("{asked} asked to buy, {name} first"))
             }
             What::Purchased { .. } => self.answer(event, name)?,
@@ -282,9 +290,9 @@ impl<'a> Teller<'a> {
                 } else {
                     10
                 };
-                let fence = fence
-                    .as_deref()
-                    .map_or(String::new(), |fence| format!(", with fence {fence}"));
+                let fence = fence.as_deref().map_or(String::new(), |fence| {
+                    format!(", with fence {}", shorten(fence, &self.fences))
+                });
                 (
                     weight,
                     format!("{name} is granted {}{fence}", lock(key, self.keys)),
@@ -312,7 +320,7 @@ impl<'a> Teller<'a> {
                     format!("{name}'s lease{of} is over by now; {name} does not know"),
                 )
             }
-            What::Register { .. } => register(&event.what, name)?,
+            What::Register { .. } => register(&event.what, name, &self.fences)?,
             What::Declined { .. } => (
                 80,
                 format!("{name} declines to go on: it knows that its lock is lost"),
@@ -341,7 +349,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-fn register(what: &What, name: &str) -> Option<(u32, String)> {
+fn register(what: &What, name: &str, fences: &[&str]) -> Option<(u32, String)> {
     let What::Register {
         serial,
         action,
@@ -356,6 +364,7 @@ fn register(what: &What, name: &str) -> Option<(u32, String)> {
     };
     let told = match (action, refused, fence, highest) {
         (_, true, Some(fence), Some(highest)) => {
+            let (fence, highest) = (shorten(fence, fences), shorten(highest, fences));
             let verb = if *action == Action::Write {
                 "write"
             } else {

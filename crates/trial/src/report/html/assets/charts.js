@@ -49,7 +49,7 @@ export function stockOf(run) {
 }
 
 export function stockCaption(run, stock) {
-  if (!stock.changes) return stock.isSale ? 'Nothing was sold in this run, so the stock did not change.' : 'Nobody changed the number in this run.';
+  if (!stock.changes) return stock.isSale ? 'Nothing was sold in this run.' : 'Nobody changed the number in this run.';
   const done = stock.isSale ? plural(stock.changes, 'order was acknowledged', 'orders were acknowledged') : plural(stock.changes, 'addition was accepted', 'additions were accepted');
   const what = stock.isSale ? 'stock' : 'number';
   if (!stock.gap) return `${done}. ${stock.isSale ? 'Stock and orders agree.' : 'The number agrees.'}`;

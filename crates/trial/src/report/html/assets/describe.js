@@ -20,7 +20,7 @@ const DESCRIBERS = {
     return {
       title: `${item.lane.name} holds ${item.keyName}`,
       rows: rows(
-        ['from', exactMoment(item.t0)], ['to', endOf(item)], ['held at least', duration(item.t1 - item.t0)], ['fence', item.fence],
+        ['from', exactMoment(item.t0)], ['to', endOf(item)], ['held at least', duration(item.t1 - item.t0)], ['fence', item.event.fence],
         ['lease over by', isOver ? exactMoment(item.over) : null], ['believed on for', isOver ? duration(item.t1 - item.over) : null],
         ['at the same time', names.length > 4 ? `${names.length} others` : names.join(', ') || 'nobody else'], ['release', RELEASES[item.answer]],
       ),
@@ -50,7 +50,7 @@ const DESCRIBERS = {
     const end = item.isOver ? 'over by now' : item.expires == null ? 'renewed until here' : item.open ? 'still there' : 'ended or given back';
     return {
       title: `Lease of ${item.by}`,
-      rows: rows(['from', exactMoment(item.t0)], ['until', `${exactMoment(item.t1)}, ${end}`], ['TTL ends at most', item.expires == null ? null : exactMoment(item.expires)], ['fence', item.fence]),
+      rows: rows(['from', exactMoment(item.t0)], ['until', `${exactMoment(item.t1)}, ${end}`], ['TTL ends at most', item.expires == null ? null : exactMoment(item.expires)], ['fence', item.event.fence]),
     };
   },
   op(item) {

@@ -6,6 +6,9 @@ const isLower = (fence, highest) => {
   return a[0] !== b[0] ? a[0] < b[0] : (a[1] ?? 0) < (b[1] ?? 0);
 };
 
+// Fences are long and differ at their end: what those of a run share is left out.
+const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
+
 class Fold {
   constructor(run) {
     this.run = run;
@@ -25,6 +28,7 @@ class Fold {
     this.orders = 0;
     this.initial = null;
     this.read = new Map();
+    this.short = shortener(run.fence_cut);
     this.proofs = new Set(run.evidence.map(evidence => evidence.event));
   }
 
@@ -71,10 +75,10 @@ class Fold {
     this.waits.delete(e.op);
     const key = this.key(e.key);
     this.endLeaseOfOthers(key, e.t);
-    const hold = this.add({ type: 'hold', lane, t0: e.t, t1: null, key, keyName: e.key, fence: e.fence, over: null, event: e });
+    const hold = this.add({ type: 'hold', lane, t0: e.t, t1: null, key, keyName: e.key, fence: this.short(e.fence), over: null, event: e });
     this.holds.set(`${e.who}/${e.hold}`, hold);
     if (this.run.ttl_us) {
-      hold.lease = { type: 'lease', hold, t0: e.t, t1: null, expires: this.run.keep_alive ? null : e.t + this.run.ttl_us, key, by: e.who, fence: e.fence, event: e };
+      hold.lease = { type: 'lease', hold, t0: e.t, t1: null, expires: this.run.keep_alive ? null : e.t + this.run.ttl_us, key, by: e.who, fence: this.short(e.fence), event: e };
       this.leases.push(hold.lease);
       this.openLeases.set(key, [hold.lease]);
     }
@@ -157,7 +161,8 @@ class Fold {
       type: 'op', isProof: this.proofs.has(e.n), by: lane, t0: e.t, t1: e.t, shape: isWrite ? 'square' : 'ring', refused: !!e.refused, below, overwrites,
       bad: this.broken && !e.refused && isWrite && (below || overwrites), event: e,
     };
-    op.top = below ? [`${e.fence} < ${e.highest}${e.refused ? ' refused' : ''}`, e.fence] : e.fence ? [e.fence] : [];
+    const [fence, highest] = [this.short(e.fence), this.short(e.highest)];
+    op.top = below ? [`${fence} < ${highest}${e.refused ? ' refused' : ''}`, fence] : fence ? [fence] : [];
     const verb = isWrite ? 'writes' : 'reads';
     const value = `${verb} ${e.value}${op.bad && overwrites ? ' over it' : ''}`;
     op.low = e.refused ? [] : [`op ${e.serial}: ${value}`, value, `${verb[0]} ${e.value}`];

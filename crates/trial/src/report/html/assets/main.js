@@ -88,6 +88,8 @@ if (!single) {
   $('#matrix').hidden = false;
 }
 if (data.retry) mountRetry(data.retry);
+// Where waiting is the question, its figures are the answer.
+if (data.retry && data.verdict) $('#head').after($('#retry'));
 for (const link of document.querySelectorAll('.top nav a')) link.hidden = $(link.getAttribute('href')).hidden;
 $('#foot').append('Fencepost judges from a recorded history; this page only draws it. To keep the history: ', h('code', {}, '--history FILE.jsonl'));
 const first = wanted() ?? data.runs.find(run => run.id === data.lead) ?? data.runs[0];

@@ -24,10 +24,12 @@ export class Matrix {
 
   mount() {
     const { runs } = this.data;
-    const tried = runs.length;
     const surprises = runs.filter(isSurprise).length;
+    const foreseen = runs.filter(run => run.expected != null).length;
     const rest = surprises ? `; ${count(surprises)} did not (marked ≠)` : '';
-    $('#matrix-sum').textContent = `${count(tried)} trials. ${count(tried - surprises)} came out as expected${rest}. Choose a cell to see its run.`;
+    const expected = foreseen ? ` ${count(foreseen - surprises)} came out as expected${rest}.` : '';
+    $('#matrix-sum').textContent = `${count(runs.length)} runs.${expected} Choose a cell to see its run.`;
+    if (this.data.retry && this.data.verdict) $('#h-m').textContent = 'Every way of waiting as a run';
     const table = h('table', { class: 'matrix' },
       h('caption', { class: 'sr' }, 'The verdict of each strategy in each scenario'),
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, h('span', { class: 'sr' }, 'Strategy')), this.data.columns.map(column => h('th', { scope: 'col' }, h('span', {}, column.name), h('small', {}, column.about))))),

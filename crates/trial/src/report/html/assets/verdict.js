@@ -4,7 +4,15 @@ import { commandBox, glyph, h, verdictTag } from './dom.js';
 import { count, moment } from './format.js';
 import { isSurprise } from './matrix.js';
 
-const FINDINGS = { held: ['HELD', 'held'], violated: ['BROKEN', 'violated'], undecided: ['INCONCLUSIVE', 'undecided'], 'n/a': ['N/A', 'not claimed'] };
+const FINDINGS = { held: ['HELD', 'held'], undecided: ['INCONCLUSIVE', 'undecided'], 'n/a': ['N/A', 'n/a'] };
+
+// Red is for what broke the run: the same finding in a run that held did no harm.
+function finding(run, found) {
+  if (found !== 'violated') return FINDINGS[found] ?? FINDINGS['n/a'];
+  if (run.outcome === 'BROKEN' || run.outcome === 'STUCK') return [run.outcome, 'violated'];
+  return ['INCONCLUSIVE', 'not kept, harmless'];
+}
+
 
 export function axes(run) {
   const expected = run.expected == null ? null : isSurprise(run) ? `no: ${run.expected} was expected` : 'yes';
@@ -30,16 +38,17 @@ export const chips = run => run.facts.map(([name, value]) => h('span', {}, `${na
 
 export function mountHead(place, data) {
   const about = h('dl', { class: 'facts' }, [['Seed', String(data.seed)], ['Made', data.generated], ['Store', data.store], ['Tool', `fencepost ${data.version}`]].flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+  const sentence = text => text.replace(/(\d) (ms|s|µs|×)/g, '$1\u00a0$2');
   const command = h('div', {}, h('div', { class: 'label' }, 'Reproduce it'), commandBox(data.command), h('p', { class: 'tiny mute mt6' }, 'The seed repeats every choice of the lab, not the timing of the operating system.'));
   const meta = h('div', { class: 'meta' }, command, about);
   if (data.runs.length === 1) {
     const [run] = data.runs;
-    place.append(h('p', { class: 'over' }, 'Tried: ', h('code', {}, run.strategy), ` under ${run.scenario} (${run.about})`), h('div', { class: 'verdictline' }, verdictTag(run.outcome)), h('h1', {}, run.because), axes(run), grounds(run), meta);
+    place.append(h('p', { class: 'over' }, 'Tried: ', h('code', {}, run.strategy), ` under ${run.scenario} (${run.about})`), h('div', { class: 'verdictline' }, verdictTag(run.outcome)), h('h1', {}, sentence(run.because)), axes(run), grounds(run), meta);
     return;
   }
   if (data.verdict) {
     const { outcome, because, witness, limits } = data.verdict;
-    place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, because), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
+    place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, sentence(because)), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
     return;
   }
   const tally = outcome => data.runs.filter(run => run.outcome === outcome).length;
@@ -51,7 +60,7 @@ export function mountHead(place, data) {
 
 export function checkTable(run) {
   const row = check => {
-    const [outcome, word] = FINDINGS[check.finding] ?? FINDINGS['n/a'];
+    const [outcome, word] = finding(run, check.finding);
     return h('tr', {}, h('th', { scope: 'row' }, check.title), h('td', {}, h('span', { class: `res v-${outcome.replace('/', '')}` }, glyph(outcome), word)), h('td', { class: 'two' }, check.detail));
   };
   return h('table', { class: 'checks' }, h('caption', {}, `Checks on ${run.strategy}, ${run.scenario}`), h('thead', {}, h('tr', {}, ['Property', 'Result', 'Evidence'].map(text => h('th', { scope: 'col' }, text)))), h('tbody', {}, run.checks.map(row)));
