@@ -22,6 +22,7 @@ pub mod matrix;
 pub mod protocol;
 pub mod report;
 pub mod sale;
+mod start;
 pub mod stock;
 pub mod stopped;
 #[cfg(test)]

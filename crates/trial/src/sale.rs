@@ -15,6 +15,7 @@ use crate::facts::{Attempt, Facts};
 use crate::ground::{Ground, Place, Swept};
 use crate::history::{self, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource};
+use crate::start::StartingLine;
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -171,8 +172,11 @@ pub fn run(
         progress: progress(0, sale.concurrency),
         events: 0,
     })?;
+    let line = StartingLine::draw(folder.path());
+    let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
     let mut lab = Lab {
         sale,
+        line,
         stock,
         recorder,
         facts: Facts::default(),
@@ -188,6 +192,7 @@ pub fn run(
 
 struct Lab<'a> {
     sale: &'a Sale,
+    line: StartingLine,
     stock: Box<dyn Stock>,
     recorder: Recorder,
     facts: Facts,
@@ -205,6 +210,7 @@ impl Lab<'_> {
             ttl_ms: self.sale.ttl_ms(),
             endpoints: vec![ground.to_string()],
             resource: Resource::Stock,
+            start: Some(self.line.path()),
         };
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);
@@ -231,6 +237,8 @@ impl Lab<'_> {
             self.asked.push_back((Instant::now(), index));
             crowd.subjects.send(index, &request);
         }
+        let started = self.line.go();
+        started.map_err(|error| Stopped::Store(format!("the line does not open: {error}")))?;
         self.listen(crowd)?;
         let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })

@@ -7,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::ground::Ground;
 use crate::protocol::{Reply, Request, Resource};
+use crate::start;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
 mod holder;
@@ -41,6 +42,7 @@ fn serve_and_stop(
         strategy,
         runtime,
         buyer: None,
+        start: None,
         holder: None,
     };
     for line in input.lines() {
@@ -67,6 +69,8 @@ struct Subject<'a> {
     strategy: &'a Strategy,
     runtime: Runtime,
     buyer: Option<Box<dyn Buyer>>,
+    /// Where to wait before the first purchase.
+    start: Option<String>,
     holder: Option<Holder>,
 }
 
@@ -87,13 +91,17 @@ impl Subject<'_> {
                 ttl_ms,
                 endpoints,
                 resource,
+                start,
                 ..
-            } => match self.init(ttl_ms, &endpoints, resource) {
-                Ok(()) => Reply::InitOk {
-                    claims: self.strategy.claims,
-                },
-                Err(failure) => refuse(None, failure),
-            },
+            } => {
+                self.start = start;
+                match self.init(ttl_ms, &endpoints, resource) {
+                    Ok(()) => Reply::InitOk {
+                        claims: self.strategy.claims,
+                    },
+                    Err(failure) => refuse(None, failure),
+                }
+            }
             Request::Purchase {
                 op,
                 product,
@@ -158,6 +166,9 @@ impl Subject<'_> {
         let Some(buyer) = &mut self.buyer else {
             return refuse(Some(op), Failure::definite("asked to buy before init"));
         };
+        if let Some(line) = self.start.take() {
+            start::wait_at(&line);
+        }
         match self.runtime.block_on(buyer.purchase(order)) {
             Ok(purchase) => Reply::Purchased { op, purchase },
             Err(failure) => refuse(Some(op), failure),
