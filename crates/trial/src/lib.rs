@@ -24,6 +24,7 @@ pub mod protocol;
 pub mod report;
 pub mod retry;
 pub mod sale;
+mod start;
 pub mod stock;
 pub mod stopped;
 #[cfg(test)]

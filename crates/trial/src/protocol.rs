@@ -22,6 +22,10 @@ pub enum Request {
         /// What the locks protect.
         #[serde(default)]
         resource: Resource,
+        /// A file that is locked until everybody was asked. Who wants to start together with the others waits, before its first
+        /// purchase, until it can lock it in shared mode (`flock`). A stranger may ignore it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        start: Option<String>,
     },
     /// Buy. Answered by [`Reply::Purchased`] or [`Reply::Error`] with the same `op`.
     Purchase {

@@ -15,6 +15,7 @@ use crate::facts::{Attempt, Facts};
 use crate::ground::{Ground, Place, Swept};
 use crate::history::{self, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource, Retry};
+use crate::start::StartingLine;
 use crate::stock::Stock;
 use crate::strategy::{self, Strategy};
 use crate::subjects::{LOOK_UP, PATIENCE, Subjects};
@@ -196,8 +197,11 @@ pub(crate) fn record(
     let ground = Swept(sale.place.ground(folder.path()));
     ground.0.prepare()?;
     let stock = ground.0.stock()?;
+    let line = StartingLine::draw(folder.path());
+    let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
     let mut lab = Lab {
         sale,
+        line,
         stock,
         recorder,
         facts: Facts::default(),
@@ -213,6 +217,7 @@ pub(crate) fn record(
 
 struct Lab<'a> {
     sale: &'a Sale,
+    line: StartingLine,
     stock: Box<dyn Stock>,
     recorder: &'a mut Recorder,
     facts: Facts,
@@ -230,6 +235,7 @@ impl Lab<'_> {
             ttl_ms: self.sale.ttl_ms(),
             endpoints: vec![ground.to_string()],
             resource: Resource::Stock,
+            start: Some(self.line.path()),
         };
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);
@@ -262,6 +268,8 @@ impl Lab<'_> {
             self.asked.push_back((Instant::now(), index));
             crowd.subjects.send(index, &request);
         }
+        let started = self.line.go();
+        started.map_err(|error| Stopped::Store(format!("the line does not open: {error}")))?;
         self.listen(crowd)?;
         let units = self.stock.read(PRODUCT)?;
         self.record(Instant::now(), None, What::StockRead { units })

@@ -8,6 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::ground::Ground;
 use crate::protocol::{Reply, Request, Resource, Retry};
 use crate::retry;
+use crate::start;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
 mod holder;
@@ -42,6 +43,7 @@ fn serve_and_stop(
         strategy,
         runtime,
         buyer: None,
+        start: None,
         holder: None,
     };
     for line in input.lines() {
@@ -68,6 +70,8 @@ struct Subject<'a> {
     strategy: &'a Strategy,
     runtime: Runtime,
     buyer: Option<Box<dyn Buyer>>,
+    /// Where to wait before the first purchase.
+    start: Option<String>,
     holder: Option<Holder>,
 }
 
@@ -88,13 +92,17 @@ impl Subject<'_> {
                 ttl_ms,
                 endpoints,
                 resource,
+                start,
                 ..
-            } => match self.init(ttl_ms, &endpoints, resource) {
-                Ok(()) => Reply::InitOk {
-                    claims: self.strategy.claims,
-                },
-                Err(failure) => refuse(None, failure),
-            },
+            } => {
+                self.start = start;
+                match self.init(ttl_ms, &endpoints, resource) {
+                    Ok(()) => Reply::InitOk {
+                        claims: self.strategy.claims,
+                    },
+                    Err(failure) => refuse(None, failure),
+                }
+            }
             Request::Purchase {
                 op,
                 product,
@@ -161,6 +169,9 @@ impl Subject<'_> {
         let Some(buyer) = &mut self.buyer else {
             return refuse(Some(op), Failure::definite("asked to buy before init"));
         };
+        if let Some(line) = self.start.take() {
+            start::wait_at(&line);
+        }
         let bought = match retry {
             None => self.runtime.block_on(buyer.purchase(order)),
             Some(retry) => self

@@ -81,6 +81,7 @@ fn gather(
         ttl_ms: trial.ttl_ms,
         endpoints: vec![ground.to_string()],
         resource,
+        start: None,
     };
     let names = NAMES[..trial.scenario.processes()].iter();
     let names = names.map(|name| (*name).to_owned()).collect();
