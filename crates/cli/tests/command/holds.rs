@@ -114,13 +114,13 @@ crash --ttl-edge A's work takes longer than its lock lasts; both add N to a shar
 lock fenced TTL N ms work N ms store sqlite (one machine) seed N
 fence = a number that grows with every grant; the resource refuses a lower one
 
-… HELD No damage: the resource refused A's late write (fence …N; it had seen …N).
+… HELD No damage: the resource refused A's late write (fence N; it had seen N).
 witness A's lease was over by N ms, and A wrote at N ms
 belief still two holders for N ms; harmless, because the resource asked for the fence
 limits every resource must check the fence, on reads too; what cannot check is not protected",
     );
     assert!(
-        shape(&ran.stdout).contains("– write refused: …N < …N op N"),
+        shape(&ran.stdout).contains("– write refused: N < N op N"),
         "{}",
         ran.stdout
     );
