@@ -31,11 +31,34 @@ macro_rules! library_trial {
     };
 }
 
+/// A whole test target of another package, run in the release profile.
+macro_rules! target {
+    ($package:literal, $target:literal, $shows:literal) => {
+        Job {
+            name: $target,
+            arguments: &[
+                "test",
+                "--release",
+                "--package",
+                $package,
+                "--test",
+                $target,
+                "--",
+                "--nocapture",
+            ],
+            shows: $shows,
+            counts_tests: true,
+        }
+    };
+}
+
 #[rustfmt::skip]
 const LOOPS: &[Job] = &[
     library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
     library_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
     library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
+    target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
+    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
 ];
 
 #[derive(Args)]

@@ -14,6 +14,7 @@ use crate::ground::Place;
 use crate::history::{self, Event, Header, History, HoldSettings};
 use crate::stopped::Stopped;
 use crate::strategy::{self, Strategy};
+use crate::subjects::PATIENCE;
 
 pub mod check;
 pub mod facts;
@@ -241,6 +242,11 @@ enum Lease {
 
 /// Somebody who looks on.
 pub trait Watch {
+    /// How long a process may say nothing while it starts, or longer than it was told to wait.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
     /// So many of the processes are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);

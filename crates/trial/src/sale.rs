@@ -139,6 +139,11 @@ impl Sale {
 
 /// Somebody who looks on.
 pub trait Watch {
+    /// How long all processes may say nothing while they start, or longer than they were told to work and wait.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
     /// So many of the processes are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
@@ -206,6 +211,7 @@ pub(crate) fn record(
         recorder,
         facts: Facts::default(),
         asked: VecDeque::new(),
+        patience: watch.patience(),
         watch,
         interrupt,
     };
@@ -222,6 +228,7 @@ struct Lab<'a> {
     recorder: &'a mut Recorder,
     facts: Facts,
     asked: VecDeque<(Instant, usize)>,
+    patience: Duration,
     watch: &'a mut dyn Watch,
     interrupt: Interrupt,
 }
@@ -240,7 +247,8 @@ impl Lab<'_> {
         let watch = &mut *self.watch;
         let mut starting = |ready, of| watch.starting(ready, of);
         let names = (0..self.sale.concurrency).map(name).collect();
-        let subjects = Subjects::gather(names, subject, &init, self.interrupt, &mut starting)?;
+        let (patience, interrupt) = (self.patience, self.interrupt);
+        let subjects = Subjects::gather(names, subject, &init, patience, interrupt, &mut starting)?;
         Ok(Crowd::of(subjects))
     }
 
@@ -292,7 +300,7 @@ impl Lab<'_> {
                         self.record(heard.at, Some(heard.child), what)?;
                     }
                 }
-                Err(Silence::TimedOut) if heard_at.elapsed() < told + PATIENCE => {
+                Err(Silence::TimedOut) if heard_at.elapsed() < told + self.patience => {
                     self.write_down_asked(Instant::now())?;
                     self.watch.waiting(crowd.answered(), total);
                 }

@@ -33,6 +33,7 @@ impl Subjects {
         names: Vec<String>,
         subject: &dyn Fn() -> Command,
         init: &dyn Fn(&str) -> Request,
+        patience: Duration,
         interrupt: Interrupt,
         starting: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, Stopped> {
@@ -49,7 +50,7 @@ impl Subjects {
             starting(ready, total);
             match subjects.feed.next(LOOK_UP) {
                 Ok(heard) => subjects.expect_ready(&heard)?,
-                Err(_) if heard_at.elapsed() > PATIENCE => return Err(subjects.nobody_ready()),
+                Err(_) if heard_at.elapsed() > patience => return Err(subjects.nobody_ready()),
                 Err(_) => continue,
             }
             ready += 1;

@@ -307,6 +307,9 @@ impl Findings<'_> {
             (0, _) if self.claims.fencing && !self.facts.holds.is_empty() => {
                 Checked::of(name, title, Finding::Violated).because("promised, and none was issued")
             }
+            (some, _) if self.claims.fencing && some < self.facts.holds.len() => {
+                Checked::of(name, title, Finding::Violated).because("promised, and one is missing")
+            }
             (0, _) => Checked::of(name, title, Finding::NotApplicable).because("no fence"),
             (_, Some((earlier, later))) => Checked::of(name, title, Finding::Violated)
                 .because(format!(

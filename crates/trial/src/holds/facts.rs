@@ -53,6 +53,8 @@ pub struct Hold {
     pub killed: Option<Mark>,
     /// When its process said that it knew the lock to be lost.
     pub learnt: Option<Mark>,
+    /// When its process failed to answer; nobody knows what it has believed since its last answer.
+    pub silent: Option<Mark>,
     /// The end of what is certain: until then its process certainly believed to hold the lock.
     pub believed_until_ns: u64,
 }
@@ -236,6 +238,7 @@ impl Facts {
                     released: None,
                     killed: None,
                     learnt: None,
+                    silent: None,
                     believed_until_ns: 0,
                 });
             }
@@ -246,6 +249,7 @@ impl Facts {
             }
             What::Failed { op, message, .. } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
+                self.fall_silent(&who, mark);
                 self.failures.push((mark, who, message.clone()));
             }
             What::Step { op, .. } => self.asked_ops.push((*op, mark)),
@@ -359,16 +363,26 @@ impl Facts {
         self.faults.push((mark, who, fault));
     }
 
+    /// The process is dead, mute or confused: what it holds it may have given up.
+    fn fall_silent(&mut self, who: &str, mark: Mark) {
+        let open = |held: &&mut Hold| held.who == who && held.is_open();
+        for held in self.holds.iter_mut().filter(open) {
+            held.silent.get_or_insert(mark);
+        }
+    }
+
     /// Sets how far each belief is certain.
     fn bound_beliefs(&mut self) {
         for held in &mut self.holds {
             let ends = [held.release, held.killed].into_iter().flatten();
             let end = ends.map(|mark| mark.at_ns).min().unwrap_or(self.end_ns);
-            // Who says that the lock is lost has known it for a while: since its last step at the latest, it seems.
-            held.believed_until_ns = match held.learnt {
-                Some(learnt) if learnt.at_ns <= end => {
+            // Who says that the lock is lost, or says nothing sensible any more, may have known it for a while: since its last
+            // step at the latest, it seems.
+            let doubt = [held.learnt, held.silent].into_iter().flatten();
+            held.believed_until_ns = match doubt.min() {
+                Some(doubt) if doubt.at_ns <= end => {
                     let own = |step: &&(String, u64, u64)| {
-                        step.0 == held.who && step.1 == held.hold && step.2 < learnt.at_ns
+                        step.0 == held.who && step.1 == held.hold && step.2 < doubt.at_ns
                     };
                     let last = self.answered_steps.iter().rev().find(own);
                     last.map_or(held.granted.at_ns, |step| step.2.max(held.granted.at_ns))

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fencepost_rig::{Heard, Interrupt, Said, folder};
 
@@ -18,13 +18,16 @@ use crate::history::{History, Recorder, What};
 use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::stock::Stock;
 use crate::stopped::Stopped;
-use crate::subjects::{LOOK_UP, PATIENCE, Subjects, quote};
+use crate::subjects::{LOOK_UP, Subjects, quote};
 
 mod acts;
 mod answers;
 mod diary;
 
 use diary::Diary;
+
+/// Stands for a request where a process failed without having been asked anything: real ones count from one.
+const NOTHING_ASKED: u64 = 0;
 
 /// Runs the trial from the first process to the last look at the store.
 pub(super) fn run(
@@ -55,6 +58,7 @@ pub(super) fn run(
         register: Register::new(trial.strategy.claims.fencing),
         diary: Diary::new(recorder),
         last_op: 0,
+        patience: watch.patience(),
         watch,
         interrupt,
     };
@@ -83,10 +87,11 @@ fn gather(
         resource,
         start: None,
     };
+    let patience = watch.patience();
     let names = NAMES[..trial.scenario.processes()].iter();
     let names = names.map(|name| (*name).to_owned()).collect();
     let mut starting = |ready, of| watch.starting(ready, of);
-    Subjects::gather(names, subject, &init, interrupt, &mut starting)
+    Subjects::gather(names, subject, &init, patience, interrupt, &mut starting)
 }
 
 struct Stage<'a> {
@@ -98,6 +103,7 @@ struct Stage<'a> {
     register: Register,
     diary: Diary,
     last_op: u64,
+    patience: Duration,
     watch: &'a mut dyn Watch,
     interrupt: Interrupt,
 }
@@ -217,7 +223,7 @@ impl Stage<'_> {
                     self.actors[index].go_on();
                 }
                 Doing::Asked(asked, until) if *until <= now => {
-                    let message = format!("no answer for {} s", PATIENCE.as_secs());
+                    let message = format!("no answer for {} s", self.patience.as_secs());
                     let op = asked.op;
                     self.fail(index, op, now, false, message)?;
                 }
@@ -258,8 +264,16 @@ impl Stage<'_> {
                 let message = format!("no message ({error}): {}", quote(line));
                 self.fail(index, asked.op, heard.at, false, message)
             }
-            // Nobody asked: there is nothing it could be an answer to.
-            (_, None) => Ok(()),
+            // It has nothing more to say, or will be asked nothing more.
+            (_, None) if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
+            (Ok(_), None) => {
+                let message = format!("an answer to nothing: {}", quote(line));
+                self.fail(index, NOTHING_ASKED, heard.at, false, message)
+            }
+            (Err(error), None) => {
+                let message = format!("no message ({error}): {}", quote(line));
+                self.fail(index, NOTHING_ASKED, heard.at, false, message)
+            }
         }
     }
 
@@ -276,10 +290,8 @@ impl Stage<'_> {
         };
         match asked {
             Some(asked) => self.fail(index, asked.op, at, false, end),
-            None => {
-                self.actors[index].end();
-                Ok(())
-            }
+            None if self.actors[index].is_finished() => Ok(()),
+            None => self.fail(index, NOTHING_ASKED, at, false, end),
         }
     }
 

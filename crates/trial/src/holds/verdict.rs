@@ -1,7 +1,8 @@
 //! The verdict over a lock trial, from its history alone.
 //!
 //! Damage at the resource breaks a lock, and so do two holders at once, unless the lock promises fences and the first one's lease may
-//! have been over: then the resource has to refuse the late one, and what is judged is whether it did.
+//! have been over: then the resource has to refuse the late one, and what is judged is whether it did. Fences that are promised have
+//! to be there, and to grow.
 
 use super::check::{Findings, Overlap, Stuck};
 use super::facts::{Facts, Mark, Op};
@@ -14,6 +15,7 @@ use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
 mod crash;
 mod deadlock;
 mod edge;
+mod fences;
 mod stale;
 mod stock;
 
@@ -40,6 +42,11 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::StaleRelease => stale::judge(&court),
         Scenario::ShortStock => stock::judge(&court),
     };
+    if verdict.outcome != Outcome::Broken
+        && let Some(broken) = fences::judge(&court)
+    {
+        verdict = broken;
+    }
     verdict.checks = court.findings.list();
     court.add_axes(&mut verdict);
     if verdict.outcome == Outcome::Inconclusive {

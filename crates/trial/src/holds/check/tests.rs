@@ -130,6 +130,28 @@ fn a_release_without_an_answer_ends_the_hold_where_it_was_sent() {
 }
 
 #[test]
+fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
+    let died = What::Failed {
+        op: 0,
+        definite: false,
+        message: "ended with 4".into(),
+    };
+    let tale = |last_step: f64| {
+        edge()
+            .granted("A", KEY, 0.0, 1.0, 1)
+            .granted("B", KEY, 3.0, 1001.0, 1)
+            .reads("A", last_step, 1)
+            .add(1500.0, "A", died.clone())
+            .releases("B", 2000.0, 1, RELEASED)
+    };
+    assert_eq!(finding(&tale(2.0), "exclusion_of_belief"), Finding::Held);
+    assert_eq!(
+        finding(&tale(1200.0), "exclusion_of_belief"),
+        Finding::Violated
+    );
+}
+
+#[test]
 fn an_acquire_without_an_answer_constrains_nothing() {
     let failed = What::Failed {
         op: 1,

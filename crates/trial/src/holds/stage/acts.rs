@@ -11,7 +11,6 @@ use crate::holds::Lease;
 use crate::holds::script::{Act, FIRST, NAMES};
 use crate::protocol::{Action, Request};
 use crate::stopped::Stopped;
-use crate::subjects::PATIENCE;
 
 /// How long a signal may take to be seen.
 const WITNESS: Duration = Duration::from_secs(10);
@@ -91,7 +90,7 @@ impl Stage<'_> {
         let at = Instant::now();
         self.diary.later(at, Some(NAMES[index]), what);
         let op = self.last_op;
-        self.actors[index].doing = Doing::Asked(Asked { op, act }, at + wait + PATIENCE);
+        self.actors[index].doing = Doing::Asked(Asked { op, act }, at + wait + self.patience);
         self.subjects.send(index, request);
     }
 
@@ -217,7 +216,7 @@ impl Stage<'_> {
             self.diary.forget_leases(index);
         }
         match self.actors[index].interrupted.take() {
-            Some(asked) => self.actors[index].doing = Doing::Asked(asked, at + PATIENCE),
+            Some(asked) => self.actors[index].doing = Doing::Asked(asked, at + self.patience),
             None => self.actors[index].go_on(),
         }
     }

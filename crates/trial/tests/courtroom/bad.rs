@@ -1,0 +1,130 @@
+//! Known to be bad: what each is put through, and what has to come of it.
+
+use fencepost_trial::holds::Scenario::{
+    Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
+};
+use fencepost_trial::stopped::Stopped;
+use fencepost_trial::verdict::{Outcome, Verdict};
+use libtest_mimic::{Failed, Trial};
+
+use crate::part::*;
+use crate::session::Ordeal::{self, Holds, Lasting, Oversell};
+use crate::{rates, runs};
+
+/// What has to come of it.
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    /// This verdict, with evidence.
+    Conviction(Outcome),
+    /// No verdict about the lock, and these words about the process.
+    Report(&'static [&'static str]),
+    /// No trial at all, and these words.
+    NoTrial(&'static [&'static str]),
+    /// Anything but an accusation.
+    NoAlarm,
+}
+
+use Due::{Conviction, NoAlarm, NoTrial, Report};
+
+const BROKEN: Due = Conviction(Outcome::Broken);
+const STUCK: Due = Conviction(Outcome::Stuck);
+const DEATH: &[&str] = &["ended with 4", "out of coffee"];
+const NO_MESSAGE: &[&str] = &["no message", r"'Segmentation\u{1b}[2J fault'"];
+
+const CASES: &[(Stranger, Ordeal, Due)] = &[
+    (NONE, Oversell, BROKEN),
+    (NONE, Holds(TtlEdge), BROKEN),
+    (NONE, Holds(Sorted), BROKEN),
+    (NONE, Holds(StaleRelease), BROKEN),
+    (BLIND_DELETE, Holds(StaleRelease), BROKEN),
+    (NO_EXPIRY, Holds(Crash), STUCK),
+    (NO_EXPIRY, Holds(Deadlock), STUCK),
+    (TWICE, Holds(StaleRelease), BROKEN),
+    (FORGETFUL, Holds(ShortStock), STUCK),
+    (CONSTANT, Holds(TtlEdge), BROKEN),
+    (CONSTANT, Holds(Crash), BROKEN),
+    (REGRESSING, Holds(TtlEdge), BROKEN),
+    (REGRESSING, Holds(Sorted), BROKEN),
+    (NO_FENCE, Holds(TtlEdge), BROKEN),
+    (NO_FENCE, Holds(Crash), BROKEN),
+    (NO_RENEWAL, Holds(TtlEdge), BROKEN),
+    (SLOW_RECOVERY, Lasting(Crash, 2_000), BROKEN),
+    (LATE, Holds(TtlEdge), BROKEN),
+    (LATE_AND_AWARE, Holds(TtlEdge), NoAlarm),
+    (LATE_AND_AWARE, Holds(Sorted), NoAlarm),
+    (LATE_AND_AWARE, Holds(StaleRelease), NoAlarm),
+    (LATE_AND_AWARE, Holds(Crash), NoAlarm),
+    (DIES_AT_STEP, Holds(TtlEdge), Report(DEATH)),
+    (DIES_AT_WORK, Holds(TtlEdge), Report(DEATH)),
+    (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),
+    (DIES_AT_INIT, Oversell, NoTrial(DEATH)),
+    (GARBAGE, Holds(TtlEdge), Report(NO_MESSAGE)),
+    (GARBAGE_AT_INIT, Holds(Crash), NoTrial(NO_MESSAGE)),
+    (
+        CHATTY,
+        Holds(TtlEdge),
+        Report(&["no message", "'DEBUG lock taken'"]),
+    ),
+    (BUFFERED, Holds(Crash), NoTrial(&["flush its output"])),
+    (BUFFERED, Oversell, NoTrial(&["flush its output"])),
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trial = |&(stranger, ordeal, due): &(Stranger, Ordeal, Due)| {
+        let name = format!("bad::{}::{}", stranger.name, ordeal.name());
+        Trial::test(name, move || judge(stranger, ordeal, due))
+    };
+    CASES.iter().map(trial).collect()
+}
+
+fn judge(stranger: Stranger, ordeal: Ordeal, due: Due) -> Result<(), Failed> {
+    // Each of these takes all of the lab's patience.
+    let runs = if stranger == BUFFERED { 1 } else { runs() };
+    let wrong: Vec<String> = (0..runs)
+        .filter_map(|seed| {
+            let tried = ordeal.try_subject(Part::Stranger(stranger), seed, stranger == BUFFERED);
+            let wrong = complaint(&tried, due);
+            match due {
+                Conviction(_) => rates::CONVICTIONS.count(wrong.is_none()),
+                NoAlarm => rates::FALSE_ALARMS.count(wrong.is_some()),
+                Report(_) | NoTrial(_) => {}
+            }
+            wrong
+        })
+        .collect();
+    match due {
+        Conviction(_) => rates::CONVICTED.count(wrong.is_empty()),
+        Report(_) | NoTrial(_) => rates::REPORTED.count(wrong.is_empty()),
+        NoAlarm => {}
+    }
+    match wrong.first() {
+        None => Ok(()),
+        Some(first) => Err(format!("{} of {runs} runs: {first}", wrong.len()).into()),
+    }
+}
+
+/// What is wrong with the outcome.
+fn complaint(tried: &Result<Verdict, Stopped>, due: Due) -> Option<String> {
+    let is_right = match (tried, due) {
+        (Ok(verdict), Conviction(outcome)) => {
+            verdict.outcome == outcome && !verdict.evidence.is_empty()
+        }
+        (Ok(verdict), NoAlarm) => is_harmless(verdict),
+        (Ok(verdict), Report(words)) => {
+            verdict.outcome == Outcome::Inconclusive && says(&verdict.notes.join("\n"), words)
+        }
+        (Err(stopped @ Stopped::NotReady { last_words, .. }), NoTrial(words)) => {
+            says(&format!("{stopped}\n{}", last_words.join("\n")), words)
+        }
+        _ => false,
+    };
+    (!is_right).then(|| format!("{due:?} expected, got {tried:#?}"))
+}
+
+pub(crate) fn is_harmless(verdict: &Verdict) -> bool {
+    matches!(verdict.outcome, Outcome::Held | Outcome::Inconclusive)
+}
+
+fn says(text: &str, words: &[&str]) -> bool {
+    words.iter().all(|words| text.contains(words))
+}

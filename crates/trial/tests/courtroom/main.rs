@@ -1,0 +1,36 @@
+//! The harness on trial: it has to convict locks that are known to be bad, to report subjects that are known to misbehave, and to
+//! acquit locks that are known to be good.
+//!
+//! This program is also every subject it starts: a part in the environment makes it play that instead of judging. The rates are
+//! printed at the end; `FENCEPOST_SOAK=1` makes the loops long.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod bad;
+mod good;
+mod latch;
+mod part;
+mod player;
+mod rates;
+mod session;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    if let Some(part) = part::of_this_process() {
+        return part.play();
+    }
+    let mut arguments = Arguments::from_args();
+    // Most of the time they wait for a lease to end.
+    arguments.test_threads = arguments.test_threads.or(Some(6));
+    let trials: Vec<Trial> = bad::trials().into_iter().chain(good::trials()).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    rates::print();
+    conclusion.exit();
+}
+
+/// How often each case is tried.
+fn runs() -> u64 {
+    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
+    if is_soak { 50 } else { 3 }
+}

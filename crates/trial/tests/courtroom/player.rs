@@ -1,0 +1,218 @@
+//! A subject that speaks the protocol with a lock of its own, well-mannered or not.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufWriter, Write, stdin, stdout};
+use std::time::{Duration, Instant};
+
+use fencepost_trial::protocol::{Outcome, Purchase, ReleaseWord, Reply, Request};
+
+use crate::latch::{Grant, Latch, now_ns};
+use crate::part::Stranger;
+
+/// How a process behaves, whatever its lock is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manners {
+    /// As it should.
+    Good,
+    /// The first one hears of its grant only when the lease is over, and works nevertheless.
+    LateAndBlind,
+    /// The same, but it looks at the clock and does not work.
+    LateAndAware,
+    /// It dies when it is asked for a step.
+    DiesAtStep,
+    /// It dies while it holds the lock and is asked for nothing.
+    DiesAtWork,
+    /// It dies before it is ready.
+    DiesAtInit,
+    /// It answers a step with what is no message.
+    Garbage,
+    /// It answers `init` so.
+    GarbageAtInit,
+    /// It prints a word of its own after each answer.
+    Chatty,
+    /// It never flushes its output.
+    Buffered,
+}
+
+/// The process that misbehaves where one is enough.
+const FIRST: &str = "A";
+/// How often a waiter tries.
+const PAUSE: Duration = Duration::from_millis(2);
+
+struct Player {
+    stranger: Stranger,
+    id: String,
+    ttl: Duration,
+    latch: Option<Latch>,
+    holds: HashMap<u64, Grant>,
+    last_hold: u64,
+}
+
+/// Answers until it is told to stop.
+pub(crate) fn play(stranger: Stranger) {
+    let mut player = Player {
+        stranger,
+        id: String::new(),
+        ttl: Duration::ZERO,
+        latch: None,
+        holds: HashMap::new(),
+        last_hold: 0,
+    };
+    let manners = stranger.manners;
+    let mut output = BufWriter::new(stdout());
+    for line in stdin().lock().lines() {
+        let request: Request = serde_json::from_str(&line.unwrap()).unwrap();
+        if matches!(request, Request::Shutdown) {
+            return;
+        }
+        player.misbehave(&request, &mut output);
+        let reply = player.answer(request);
+        serde_json::to_writer(&mut output, &reply).unwrap();
+        writeln!(output).unwrap();
+        if manners == Manners::Chatty && matches!(reply, Reply::Acquired { .. }) {
+            writeln!(output, "DEBUG lock taken").unwrap();
+        }
+        if manners != Manners::Buffered {
+            output.flush().unwrap();
+        }
+        if manners == Manners::DiesAtWork && matches!(reply, Reply::Stepped { .. }) {
+            die();
+        }
+    }
+}
+
+fn die() -> ! {
+    eprintln!("out of coffee");
+    std::process::exit(4)
+}
+
+impl Player {
+    fn misbehave(&self, request: &Request, output: &mut impl Write) {
+        match (self.stranger.manners, request) {
+            (Manners::DiesAtInit, Request::Init { .. })
+            | (Manners::DiesAtStep, Request::Step { .. }) => die(),
+            (Manners::GarbageAtInit, Request::Init { .. })
+            | (Manners::Garbage, Request::Step { .. }) => {
+                writeln!(output, "Segmentation\u{1b}[2J fault").unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Init {
+                id,
+                ttl_ms,
+                endpoints,
+                ..
+            } => {
+                let path = endpoints[0].strip_prefix("sqlite:").unwrap();
+                self.id = id;
+                self.ttl = Duration::from_millis(ttl_ms);
+                let Stranger { flaw, claims, .. } = self.stranger;
+                self.latch = Some(Latch::open(path, self.ttl, flaw, claims.fencing));
+                Reply::InitOk { claims }
+            }
+            Request::Acquire {
+                op, key, wait_ms, ..
+            } => match self.take(&key, wait_ms) {
+                None => Reply::Refused { op },
+                Some((hold, contended)) => Reply::Acquired {
+                    op,
+                    hold,
+                    fence: self.holds[&hold].fence.clone(),
+                    valid_ms: None,
+                    contended,
+                },
+            },
+            Request::Step { op, hold, .. } => {
+                let grant = &self.holds[&hold];
+                if self.stranger.manners == Manners::LateAndAware && grant.until_ns <= now_ns() {
+                    return Reply::Declined { op };
+                }
+                let fence = grant.fence.clone();
+                Reply::Stepped { op, fence }
+            }
+            Request::Release { op, hold, .. } => {
+                let outcome = match self.give_back(hold) {
+                    true => ReleaseWord::Released,
+                    false => ReleaseWord::AlreadyLost,
+                };
+                Reply::Released { op, outcome }
+            }
+            Request::Purchase {
+                op,
+                product,
+                wait_ms,
+                delay_us,
+                ..
+            } => Reply::Purchased {
+                op,
+                purchase: self.buy(&product, wait_ms, Duration::from_micros(delay_us)),
+            },
+            Request::Shutdown => unreachable!("seen before"),
+        }
+    }
+
+    /// Takes the lock; under which number, and whether it was taken at first.
+    fn take(&mut self, key: &str, wait_ms: u64) -> Option<(u64, bool)> {
+        let deadline = Instant::now() + Duration::from_millis(wait_ms);
+        self.last_hold += 1;
+        let token = format!("{} {}", self.id, self.last_hold);
+        let mut contended = false;
+        let latch = self.latch.as_mut().unwrap();
+        let grant = loop {
+            if let Some(grant) = latch.take(key, &token) {
+                break grant;
+            }
+            contended = true;
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(PAUSE);
+        };
+        let is_late = matches!(
+            self.stranger.manners,
+            Manners::LateAndBlind | Manners::LateAndAware
+        );
+        if is_late && self.id == FIRST {
+            std::thread::sleep(self.ttl + self.ttl / 10);
+        }
+        self.holds.insert(self.last_hold, grant);
+        Some((self.last_hold, contended))
+    }
+
+    fn give_back(&mut self, hold: u64) -> bool {
+        let grant = self.holds.remove(&hold).unwrap();
+        self.latch.as_mut().unwrap().give_back(&grant)
+    }
+
+    fn buy(&mut self, product: &str, wait_ms: u64, delay: Duration) -> Purchase {
+        let mut purchase = Purchase {
+            outcome: Outcome::Busy,
+            before: None,
+            after: None,
+            contended: true,
+            waited_ms: 0.0,
+            fence: None,
+            effort: None,
+        };
+        let Some((hold, contended)) = self.take(product, wait_ms) else {
+            return purchase;
+        };
+        purchase.contended = contended;
+        let latch = self.latch.as_ref().unwrap();
+        let before = latch.units(product);
+        purchase.before = Some(before);
+        purchase.outcome = Outcome::NoStock;
+        if before > 0 {
+            std::thread::sleep(delay);
+            latch.set_units(product, before - 1);
+            purchase.after = Some(before - 1);
+            purchase.outcome = Outcome::Sold;
+        }
+        self.give_back(hold);
+        purchase
+    }
+}

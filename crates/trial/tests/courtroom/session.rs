@@ -1,0 +1,106 @@
+//! One trial of one subject, from its start to the verdict.
+
+use std::time::Duration;
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::facts::Facts;
+use fencepost_trial::holds::{self, Scenario, Trial};
+use fencepost_trial::sale::{self, Sale};
+use fencepost_trial::stopped::Stopped;
+use fencepost_trial::verdict::{self, Verdict};
+
+use crate::part::Part;
+
+/// Leases are short, and yet long beside the time that a busy machine may take to run a process.
+const TTL_MS: u64 = 500;
+/// Long enough for a process to start, short enough to wait for one that says nothing.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a subject is put through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ordeal {
+    /// Processes buy at once.
+    Oversell,
+    /// A lock trial.
+    Holds(Scenario),
+    /// The same, with so long a lease.
+    Lasting(Scenario, u64),
+}
+
+impl Ordeal {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Oversell => "oversell",
+            Self::Holds(scenario) | Self::Lasting(scenario, _) => scenario.name(),
+        }
+    }
+
+    /// Tries the subject. `is_impatient`: it is expected to say nothing.
+    pub(crate) fn try_subject(
+        self,
+        part: Part,
+        seed: u64,
+        is_impatient: bool,
+    ) -> Result<Verdict, Stopped> {
+        let (scenario, ttl_ms) = match self {
+            Self::Oversell => return oversell(part, seed, is_impatient),
+            Self::Holds(scenario) => (scenario, TTL_MS),
+            Self::Lasting(scenario, ttl_ms) => (scenario, ttl_ms),
+        };
+        let trial = Trial {
+            ttl_ms,
+            work_ms: ttl_ms + ttl_ms / 2,
+            ..Trial::new(scenario, part.strategy(), seed)
+        };
+        let subject = || part.command();
+        let history = holds::run(
+            &trial,
+            &subject,
+            None,
+            &mut Onlooker { is_impatient },
+            Interrupt::never(),
+        )?;
+        let facts = holds::facts::Facts::of(&history.events);
+        Ok(holds::verdict::judge(&history.header, &facts))
+    }
+}
+
+fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stopped> {
+    let sale = Sale {
+        stock: 3,
+        concurrency: 6,
+        delay_us: 20_000,
+        wait_ms: 20_000,
+        ..Sale::new(part.strategy(), seed)
+    };
+    let subject = || part.command();
+    let mut onlooker = Onlooker { is_impatient };
+    let history = sale::run(&sale, &subject, None, &mut onlooker, Interrupt::never())?;
+    let facts = Facts::of(&history.events);
+    Ok(verdict::judge(&history.header, &facts))
+}
+
+struct Onlooker {
+    is_impatient: bool,
+}
+
+impl Onlooker {
+    fn patience(&self) -> Duration {
+        match self.is_impatient {
+            true => PATIENCE,
+            false => 20 * PATIENCE,
+        }
+    }
+}
+
+impl holds::Watch for Onlooker {
+    fn patience(&self) -> Duration {
+        self.patience()
+    }
+}
+
+impl sale::Watch for Onlooker {
+    fn patience(&self) -> Duration {
+        self.patience()
+    }
+}
