@@ -94,6 +94,8 @@ pub(crate) struct Retry {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
     #[arg(long, short)]
     pub(crate) verbose: bool,
     #[command(flatten)]
@@ -142,6 +144,8 @@ pub(crate) struct Holds {
     pub(crate) output: Option<PathBuf>,
     #[arg(long)]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -144,6 +144,7 @@ Usage: fencepost retry [OPTIONS]
   --budget MS         so long in all, then a process gives up         [default: 60000]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+  --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   -v, --verbose       every attempt on a line
 {EVERY_COMMAND}"
     )
@@ -168,6 +169,7 @@ fn holds(own: &str, scenario: Scenario) -> String {
   --ttl MS            how long a lock lasts without being renewed     [default: {}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
+  --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {EVERY_COMMAND}",
         names.join(" "),
         scenario.ttl_ms()
@@ -234,7 +236,7 @@ const RUN_ALL: &str = "\
 Every scenario with every strategy, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  --output DIR        one JSON report and one history for each trial; made if it is not there
+  --output DIR        one JSON report and one history for each trial, and report.html over all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
 ";
 

@@ -1,5 +1,6 @@
 //! `fencepost crash`, `deadlock` and `trial NAME`: a lock, two or three processes, and what goes wrong.
 
+use std::fs::File;
 use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
@@ -7,7 +8,7 @@ use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
 use fencepost_trial::report::holds::{Tried, report};
 use fencepost_trial::report::lanes::{Lanes, title};
-use fencepost_trial::report::{grounds, numbers};
+use fencepost_trial::report::{grounds, html, numbers};
 use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
@@ -60,6 +61,9 @@ fn run(
         place: site.place.clone(),
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
+    let drawings = arguments
+        .drawings
+        .open(arguments.output.as_deref(), arguments.history.as_deref())?;
     let files = Files::open(arguments.output.as_deref(), arguments.history.as_deref())?;
     let file = files.history()?;
     let mut screen = arguments.common.screen();
@@ -82,14 +86,18 @@ fn run(
         screen.print(&grounds::text(&tried.verdict, quiet, ink));
     }
     files.fill(&report(&tried), &tried.verdict, tried.events.len())?;
+    drawings.fill(&html::page_of_trial(&tried))?;
     Ok(screen.end(tried.verdict.outcome.exit_code()))
 }
 
 /// Runs a lock trial with processes of this program, and judges it, without showing anything.
-#[allow(dead_code, reason = "for the matrix of all trials")]
-pub(crate) fn quietly(trial: &Trial, interrupt: Interrupt) -> Result<Tried, Stopped> {
+pub(crate) fn quietly(
+    trial: &Trial,
+    file: Option<File>,
+    interrupt: Interrupt,
+) -> Result<Tried, Stopped> {
     let subject = subject(trial.strategy)?;
-    let history = holds::run(trial, &subject, None, &mut (), interrupt)?;
+    let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
     Ok(Tried::of(trial, history))
 }
 

@@ -39,33 +39,14 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         place: site.place.clone(),
         ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    one_file_each(&arguments)?;
-    let drawings = Drawings::open(&arguments.drawings)?;
+    let drawings = arguments
+        .drawings
+        .open(arguments.output.as_deref(), arguments.history.as_deref())?;
     if arguments.all {
         all(&arguments, &sale, drawings, interrupt)
     } else {
         one(&arguments, &sale, drawings, interrupt)
     }
-}
-
-/// Two results in one file would be none.
-fn one_file_each(arguments: &Oversell) -> Result<(), Fault> {
-    let files = [
-        ("--output", "FILE.json", &arguments.output),
-        ("--history", "FILE.jsonl", &arguments.history),
-        ("--report", "FILE.html", &arguments.drawings.report),
-        ("--trace", "TRACE.json", &arguments.drawings.trace),
-    ];
-    for (index, (flag, name, path)) in files.iter().enumerate() {
-        for (other, other_name, other_path) in &files[index + 1..] {
-            if path.is_some() && path == other_path {
-                let what = format!("{flag} and {other} name the same file");
-                let advice = format!("{flag} {name} {other} {other_name}");
-                return Err(Fault::new(exit::USAGE, what).try_this(advice));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn one(

@@ -88,7 +88,6 @@ impl Comparison {
             .collect()
     }
 
-    /// One round.
     /// What the committed table expects of each round: the same as of a race.
     pub fn expected(&self) -> Option<crate::verdict::Outcome> {
         crate::expectation::oversell(&Sale {
@@ -98,6 +97,7 @@ impl Comparison {
         })
     }
 
+    /// One round.
     fn sale(&self, pauses: Pauses) -> Sale {
         Sale {
             stock: self.stock,
@@ -321,7 +321,7 @@ pub fn verdict(history: &History) -> Verdict {
 }
 
 /// The events of each round, without the one that begins it.
-fn split(events: &[Event]) -> Vec<(Retry, &[Event])> {
+pub(crate) fn split(events: &[Event]) -> Vec<(Retry, &[Event])> {
     let begins = |event: &Event| match event.what {
         What::Round { retry } => Some(retry),
         _ => None,

@@ -9,14 +9,20 @@ use crate::protocol::Claims;
 use crate::strategy::{self, Claim};
 use crate::verdict::{Outcome, Verdict};
 
+mod comparison;
 mod data;
 mod document;
 mod events;
+mod everything;
+mod holds;
 mod retry;
 mod sale;
 mod story;
 
+pub use comparison::Rounds;
 pub use document::render;
+pub use everything::page_of_everything;
+pub use holds::{page_of_trial, run_of_trial};
 pub use retry::{Retry, RetryRow, Turn};
 pub use sale::{about, page_of_sales, run_of_sale};
 
