@@ -236,7 +236,7 @@ const RUN_ALL: &str = "\
 Every scenario with every strategy, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  --output DIR        one JSON report and one history for each trial; made if it is not there
+  --output DIR        one JSON report and one history for each trial, and report.html over all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
 ";
 

@@ -1,5 +1,6 @@
 //! `fencepost crash`, `deadlock` and `trial NAME`: a lock, two or three processes, and what goes wrong.
 
+use std::fs::File;
 use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
@@ -95,10 +96,13 @@ fn run(
 }
 
 /// Runs a lock trial with processes of this program, and judges it, without showing anything.
-#[allow(dead_code, reason = "for the matrix of all trials")]
-pub(crate) fn quietly(trial: &Trial, interrupt: Interrupt) -> Result<Tried, Stopped> {
+pub(crate) fn quietly(
+    trial: &Trial,
+    file: Option<File>,
+    interrupt: Interrupt,
+) -> Result<Tried, Stopped> {
     let subject = subject(trial.strategy)?;
-    let history = holds::run(trial, &subject, None, &mut (), interrupt)?;
+    let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
     Ok(Tried::of(trial, history))
 }
 

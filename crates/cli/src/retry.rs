@@ -1,11 +1,14 @@
 //! `fencepost retry`: what each way of waiting for a lock costs.
 
+use std::fs::File;
 use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
+use fencepost_trial::history::History;
 use fencepost_trial::protocol::Pauses;
 use fencepost_trial::report::{grounds, html};
 use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
+use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Claim, Strategy};
 
 use crate::arguments::{Lock, Retry, random_seed};
@@ -68,6 +71,17 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         &html::page_of_comparison(&judged, &recorded),
     )?;
     Ok(screen.end(judged.verdict.outcome.exit_code()))
+}
+
+/// Makes a comparison with processes of this program, and judges it, without showing anything. None: its history is none.
+pub(crate) fn quietly(
+    comparison: &Comparison,
+    file: Option<File>,
+    interrupt: Interrupt,
+) -> Result<Option<(Judged, History)>, Stopped> {
+    let subject = subject(comparison.strategy)?;
+    let history = retry::run(comparison, &subject, file, &mut (), interrupt)?;
+    Ok(retry::judge(&history).map(|judged| (judged, history)))
 }
 
 fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {

@@ -2,21 +2,35 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use fencepost_rig::Interrupt;
-use fencepost_trial::matrix::{Cell, cells};
-use fencepost_trial::report::{Judged, json, table};
+use fencepost_rig::{Interrupt, Redis, RedisError};
+use fencepost_trial::ground::Place;
+use fencepost_trial::matrix::{self, Cell, Run, cells};
+use fencepost_trial::report::matrix::{Shown, progress, title};
+use fencepost_trial::report::{html, table};
 use fencepost_trial::sale::Stopped;
+use fencepost_trial::strategy::{self, Strategy};
 
 use crate::arguments::{RunAll, random_seed};
 use crate::exit;
 use crate::fault::Fault;
-use crate::oversell::{explain, hold, log};
-use crate::results::{Results, open_folder, open_history, seal};
+use crate::oversell::{explain, log};
+use crate::results::{Results, open_folder};
 use crate::screen::Screen;
 
-const BAR_COLUMNS: usize = 40;
+mod lanes;
+mod live;
+mod one;
+
+use lanes::{News, Order};
+use live::Progress;
+use one::{Trouble, one};
+
+/// Lock trials sleep most of the time: so many side by side do not disturb each other.
+const SIDE_BY_SIDE: usize = 6;
+/// How often the live area is drawn anew.
+const REDRAW: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
@@ -24,124 +38,201 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
     let folder = arguments.output.as_deref();
-    folder
-        .map(|path| open_folder("--output", path))
-        .transpose()?;
+    let page = folder.map(open_page).transpose()?;
     let mut screen = arguments.common.screen();
     if !as_json {
-        screen.print(&format!("{}\n", table::matrix_title(&site.place, seed)));
+        screen.print(&format!("{}\n", title(&site.place, seed)));
     }
     let cells = cells(&site.place, seed);
+    let lab = Lab {
+        cells: &cells,
+        folder,
+        logs: !quiet && !as_json && !screen.is_live(),
+        interrupt,
+    };
     let started = Instant::now();
-    let mut runs: Vec<Judged> = Vec::new();
-    for cell in &cells {
-        show_progress(&mut screen, &runs, cells.len(), started);
-        let begun = Instant::now();
-        let judged = one(cell, folder, interrupt)
-            .map_err(|trouble| trouble.explain(cell, &runs, cells.len(), folder))?;
-        if !quiet && !as_json && !screen.is_live() {
-            log(&table::progress(
-                runs.len() + 1,
-                cells.len(),
-                &judged,
-                nanoseconds(begun),
-            ));
-        }
-        runs.push(judged);
-    }
+    let runs = lab.everything(&mut screen, started)?;
+    let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
+    let page_bytes = page.map(|page| fill(page, &runs, seed)).transpose()?;
     if as_json {
-        screen.print_json(&json::reports(&runs));
+        screen.print_json(&matrix::reports(runs.iter()));
     } else {
-        let mut text = table::matrix(&cells, &runs, nanoseconds(started), quiet, screen.ink);
-        if !quiet {
-            text.push_str(&table::again(seed, screen.ink));
-        }
-        if let Some(folder) = folder {
-            let files = format!("{}: {} × JSON and history", folder.display(), runs.len());
+        let redis = redis_line(&site.place);
+        let shown = Shown {
+            cells: &cells,
+            runs: &runs,
+            took_ns,
+            redis: &redis,
+            place: &site.place,
+            seed,
+        };
+        let mut text = shown.text(quiet, screen.ink);
+        text.push_str(&table::not_here(&elsewhere(&site.place), screen.ink));
+        if let (Some(folder), Some(bytes)) = (folder, page_bytes) {
+            let files = files_line(folder, runs.len(), bytes);
             text.push_str(&screen.ink.labelled("files", &files));
         }
         screen.print(&text);
     }
-    Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
+    Ok(screen.end(u8::from(!runs.iter().all(Run::as_expected))))
 }
 
-/// Why a trial was not finished.
-enum Trouble {
-    Run(Stopped),
-    Files(Fault),
+fn open_page(folder: &Path) -> Result<Results, Fault> {
+    open_folder("--output", folder)?;
+    Results::open("--output", &folder.join("report.html"))
 }
 
-impl Trouble {
-    fn explain(self, cell: &Cell, done: &[Judged], total: usize, folder: Option<&Path>) -> Fault {
-        let stopped = match self {
-            Self::Files(fault) => return fault,
-            Self::Run(stopped) => stopped,
-        };
-        let history = folder.map(|folder| folder.join(cell.file_stem()).with_extension("jsonl"));
-        let Stopped::Interrupted {
-            signal, stopped, ..
-        } = stopped
-        else {
-            return explain(&stopped, history.as_deref());
-        };
-        let what = format!("{} of {total} trials were finished.", done.len());
-        let fault = Fault::interrupted(exit::interrupted(signal), what).with(
-            "stopped",
-            format_args!("{stopped} processes; nothing is left running, no temporary file stays"),
-        );
-        match folder {
-            Some(folder) => fault.with(
-                "kept",
-                format_args!("{}: what was finished", folder.display()),
-            ),
-            None => fault,
-        }
+fn fill(page: Results, runs: &[Run], seed: u64) -> Result<usize, Fault> {
+    let text = html::render(&html::page_of_everything(runs, seed));
+    page.fill_with(&text)?;
+    Ok(text.len())
+}
+
+fn files_line(folder: &Path, runs: usize, page_bytes: usize) -> String {
+    let kib = page_bytes.div_ceil(1024);
+    let size = match kib {
+        ..1024 => format!("{kib} KiB"),
+        _ => format!("{:.1} MiB", kib as f64 / 1024.0),
+    };
+    let folder = folder.display();
+    format!("{folder}: {runs} × JSON and history, report.html ({size})")
+}
+
+/// Where to go on from SQLite.
+fn redis_line(place: &Place) -> String {
+    match place {
+        Place::Sqlite if Redis::is_installed() => "fencepost run-all --store redis".into(),
+        Place::Sqlite => format!(
+            "skipped: no redis-server ({}), then run-all --store redis",
+            RedisError::INSTALL
+        ),
+        Place::Redis { .. } => String::new(),
     }
 }
 
-/// Runs a trial; its files are written before the next one starts.
-fn one(cell: &Cell, folder: Option<&Path>, interrupt: Interrupt) -> Result<Judged, Trouble> {
-    let Some(folder) = folder else {
-        return hold(&cell.sale, None, &mut (), interrupt).map_err(Trouble::Run);
-    };
-    let path = folder.join(cell.file_stem());
-    let report = Results::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
-    let at = path.with_extension("jsonl");
-    let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
-    let shared = history.try_clone().map_err(|error| {
-        let events = 0;
-        Trouble::Run(Stopped::History {
-            error,
-            progress: "nobody was asked anything yet".into(),
-            events,
-        })
-    })?;
-    let judged = hold(&cell.sale, Some(shared), &mut (), interrupt).map_err(Trouble::Run)?;
-    seal(
-        "--output",
-        &at,
-        &mut history,
-        &judged.verdict,
-        judged.events.len(),
-    )
-    .map_err(Trouble::Files)?;
-    report
-        .fill(&json::report(&judged))
-        .map_err(Trouble::Files)?;
-    Ok(judged)
+fn elsewhere(place: &Place) -> Vec<&'static Strategy> {
+    let all = strategy::ALL.into_iter();
+    all.filter(|strategy| !strategy.exists_at(place)).collect()
 }
 
-fn show_progress(screen: &mut Screen, runs: &[Judged], total: usize, started: Instant) {
-    let bar = "━".repeat(runs.len() * BAR_COLUMNS / total);
-    let surprises = runs.iter().filter(|run| !run.as_expected()).count();
-    let counted = format!("{} of {total}   {surprises} surprises", runs.len());
-    screen.live(&format!(
-        "  {bar:<BAR_COLUMNS$}   {counted}   {} s",
-        started.elapsed().as_secs()
-    ));
+/// What runs everything.
+struct Lab<'a> {
+    cells: &'a [Cell],
+    folder: Option<&'a Path>,
+    /// Whether finished trials are told line by line.
+    logs: bool,
+    interrupt: Interrupt,
 }
 
-fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+impl Lab<'_> {
+    /// Races use all cores, so they go one by one; then the others, side by side.
+    fn everything(&self, screen: &mut Screen, started: Instant) -> Result<Vec<Run>, Fault> {
+        let of_kind = |races: bool| {
+            let all = 0..self.cells.len();
+            all.filter(move |at| matches!(self.cells[*at], Cell::Race(_)) == races)
+        };
+        let races: Vec<usize> = of_kind(true).collect();
+        let mut rest: Vec<usize> = of_kind(false).collect();
+        rest.sort_by_key(|at| std::cmp::Reverse(self.cells[*at].likely_ms()));
+        let mut desk = Desk {
+            lab: self,
+            progress: Progress::new(self.cells, SIDE_BY_SIDE, started),
+            runs: self.cells.iter().map(|_| None).collect(),
+            troubles: Vec::new(),
+        };
+        for (cells, lanes) in [(&races, 1), (&rest, SIDE_BY_SIDE)] {
+            if desk.troubles.is_empty() {
+                let order = Order { cells, lanes };
+                let run = |at: usize| one(&self.cells[at], self.folder, self.interrupt);
+                order.carry_out(&run, REDRAW, &mut |news| desk.hear(news, screen));
+            }
+        }
+        desk.finish()
+    }
+}
+
+/// Where all news arrive.
+struct Desk<'a> {
+    lab: &'a Lab<'a>,
+    progress: Progress<'a>,
+    runs: Vec<Option<Run>>,
+    troubles: Vec<(usize, Trouble)>,
+}
+
+impl Desk<'_> {
+    fn hear(&mut self, news: Option<News<Result<Run, Trouble>>>, screen: &mut Screen) {
+        match news {
+            None => {}
+            Some(News::Begun(at)) => self.progress.begun(at),
+            Some(News::Done(at, Ok(run), took)) => {
+                for line in run.lines() {
+                    self.progress.verdict(line.as_expected());
+                    if self.lab.logs {
+                        let (done, total) = (self.progress.done(), self.progress.total());
+                        log(&progress(done, total, &line, nanoseconds(took)));
+                    }
+                }
+                self.progress.ended(at);
+                self.runs[at] = Some(run);
+            }
+            Some(News::Done(at, Err(trouble), _)) => {
+                self.progress.ended(at);
+                self.troubles.push((at, trouble));
+            }
+        }
+        screen.live(&self.progress.text());
+    }
+
+    fn finish(self) -> Result<Vec<Run>, Fault> {
+        let (done, total) = (self.progress.done(), self.progress.total());
+        if let Some(fault) = explained(self.troubles, done, total, self.lab) {
+            return Err(fault);
+        }
+        let runs: Option<Vec<Run>> = self.runs.into_iter().collect();
+        runs.ok_or_else(|| Fault::new(exit::INTERNAL, "no thread could be started for the trials"))
+    }
+}
+
+/// Why not everything was run. What failed comes before what was merely interrupted.
+fn explained(
+    troubles: Vec<(usize, Trouble)>,
+    done: usize,
+    total: usize,
+    lab: &Lab<'_>,
+) -> Option<Fault> {
+    let mut interrupted = None;
+    let mut processes = 0;
+    for (at, trouble) in troubles {
+        match trouble {
+            Trouble::Files(fault) => return Some(fault),
+            Trouble::Run(Stopped::Interrupted {
+                signal, stopped, ..
+            }) => {
+                interrupted = Some(signal);
+                processes += stopped;
+            }
+            Trouble::Run(stopped) => {
+                let stem = lab.cells[at].file_stem();
+                let history = lab.folder.map(|f| f.join(stem).with_extension("jsonl"));
+                return Some(explain(&stopped, history.as_deref()));
+            }
+        }
+    }
+    let what = format!("{done} of {total} trials were finished.");
+    let fault = Fault::interrupted(exit::interrupted(interrupted?), what).with(
+        "stopped",
+        format_args!("{processes} processes; nothing is left running, no temporary file stays"),
+    );
+    Some(match lab.folder {
+        Some(folder) => fault.with(
+            "kept",
+            format_args!("{}: what was finished", folder.display()),
+        ),
+        None => fault,
+    })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Standard output and the live line on standard error.
+//! Standard output and the live area on standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -29,7 +29,8 @@ pub(crate) struct Screen {
     pub(crate) ink: Ink,
     is_terminal: bool,
     live: bool,
-    live_shown: bool,
+    /// How many lines of the live area are on the screen.
+    live_lines: usize,
     started: Instant,
     failure: Option<io::Error>,
 }
@@ -41,7 +42,7 @@ impl Screen {
             ink: ink(colour, ascii, is_terminal),
             is_terminal,
             live: !quiet && io::stderr().is_terminal(),
-            live_shown: false,
+            live_lines: 0,
             started: Instant::now(),
             failure: None,
         }
@@ -90,17 +91,26 @@ impl Screen {
         }
     }
 
-    /// Writes over the live line.
+    /// Writes over the live area: as many lines as `text` has, each no wider than the screen.
     pub(crate) fn live(&mut self, text: &str) {
-        if self.live {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", self.ink.glyphs(text));
-            self.live_shown = true;
+        if !self.live {
+            return;
         }
+        let width = terminal_columns().saturating_sub(1);
+        let text = self.ink.glyphs(text);
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.chars().take(width).collect())
+            .collect();
+        let back = to_live_start(self.live_lines);
+        let _ = write!(io::stderr().lock(), "{back}{}", lines.join("\n"));
+        self.live_lines = lines.len();
     }
 
     pub(crate) fn clear_live(&mut self) {
-        if std::mem::take(&mut self.live_shown) {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        let lines = std::mem::take(&mut self.live_lines);
+        if lines > 0 {
+            let _ = write!(io::stderr().lock(), "{}", to_live_start(lines));
         }
     }
 
@@ -120,6 +130,14 @@ impl Screen {
             }
             _ => ExitCode::from(code),
         }
+    }
+}
+
+/// Goes back to where the live area begins, and removes it.
+fn to_live_start(lines: usize) -> String {
+    match lines {
+        0 | 1 => "\r\x1b[K".into(),
+        more => format!("\r\x1b[{}A\x1b[J", more - 1),
     }
 }
 

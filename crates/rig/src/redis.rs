@@ -108,6 +108,11 @@ impl Redis {
         Self::start_program(&find().ok_or(RedisError::NotInstalled)?)
     }
 
+    /// Whether there is a program to start.
+    pub fn is_installed() -> bool {
+        find().is_some()
+    }
+
     /// As [`start`](Self::start), with this program.
     ///
     /// # Errors

@@ -1,81 +1,304 @@
-//! What `run-all` runs: strategies × scenarios.
+//! What `run-all` runs: strategies × scenarios, and the ways of waiting compared.
+
+use serde_json::Value;
 
 use crate::ground::Place;
-use crate::sale::Sale;
-use crate::strategy::{self, Group};
+use crate::history::{Event, History};
+use crate::holds::{Scenario, Trial};
+use crate::report::holds::Tried;
+use crate::report::{self, Judged};
+use crate::retry::{self, Comparison};
+use crate::sale::{self, Sale};
+use crate::strategy::{self, Strategy};
+use crate::verdict::{Outcome, Verdict};
+
+/// The rows that run as a person would run them; the others with short times, because what they show does not depend on it.
+pub const DEFAULT_TIMES: [&str; 3] = ["none", "naive", "safe"];
+/// The lease of the other rows.
+const TTL_MS: u64 = 500;
+/// The work beyond that lease.
+const WORK_MS: u64 = 750;
+/// How long a process may wait in the comparison.
+const RETRY_BUDGET_MS: u64 = 8_000;
+/// The lock that is waited for there.
+const RETRY_LOCK: &str = "safe";
 
 /// A scenario of the matrix.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// The command that runs it, without `--lock` and `--seed`.
-    pub command: &'static str,
-    stock: u32,
-    wait_ms: u64,
-    /// The end of its files' names.
-    suffix: &'static str,
+    /// The lock trial; none: the race.
+    scenario: Option<Scenario>,
 }
 
 /// Every scenario, in the order of the columns.
-pub const COLUMNS: [Column; 2] = [
-    Column {
-        name: "race",
-        command: "oversell",
-        stock: Sale::STOCK,
-        wait_ms: 0,
-        suffix: "",
-    },
-    Column {
-        name: "queue",
-        command: "oversell --stock=5 --wait 20000",
-        stock: 5,
-        wait_ms: 20_000,
-        suffix: "_wait",
-    },
+pub const COLUMNS: [Column; 7] = [
+    column("race", None),
+    column("deadlock", Some(Scenario::Deadlock)),
+    column("sorted", Some(Scenario::Sorted)),
+    column("crash", Some(Scenario::Crash)),
+    column("ttl-edge", Some(Scenario::TtlEdge)),
+    column("stale", Some(Scenario::StaleRelease)),
+    column("short", Some(Scenario::ShortStock)),
 ];
 
-/// One trial of the matrix.
+const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
+    Column { name, scenario }
+}
+
+impl Column {
+    /// The words after `fencepost` that run it with short times, without `--lock` and `--seed`.
+    pub fn command(&self) -> String {
+        let Some(scenario) = self.scenario else {
+            return sale::SCENARIO.into();
+        };
+        let mut text = scenario.command().to_owned();
+        if scenario.ttl_ms() != TTL_MS {
+            text.push_str(&format!(" --ttl {TTL_MS}"));
+        }
+        if scenario == Scenario::TtlEdge {
+            text.push_str(&format!(" --work {WORK_MS}"));
+        }
+        text
+    }
+}
+
+/// One entry of the list of what is run.
 #[derive(Debug, Clone)]
-pub struct Cell {
-    /// Which of [`COLUMNS`].
-    pub column: usize,
-    /// What is tried.
-    pub sale: Sale,
+pub enum Cell {
+    /// A race: uses all cores for a moment.
+    Race(Sale),
+    /// A lock trial: sleeps most of the time.
+    Hold(Trial),
+    /// The comparison: sleeps most of the time.
+    Retry(Comparison),
+}
+
+/// Everything there is to run at this place, column by column.
+pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
+    let here = || {
+        let all = strategy::ALL.into_iter();
+        all.filter(|strategy| strategy.exists_at(place))
+    };
+    let mut cells = Vec::new();
+    for column in &COLUMNS {
+        cells.extend(here().filter_map(|strategy| cell(column, strategy, place, seed)));
+    }
+    cells.extend(here().find(|s| s.name == RETRY_LOCK).map(|strategy| {
+        Cell::Retry(Comparison {
+            budget_ms: RETRY_BUDGET_MS,
+            place: place.clone(),
+            ..Comparison::new(strategy, seed)
+        })
+    }));
+    cells
+}
+
+fn cell(column: &Column, strategy: &'static Strategy, place: &Place, seed: u64) -> Option<Cell> {
+    let place = place.clone();
+    let Some(scenario) = column.scenario else {
+        let race = Sale::new(strategy, seed);
+        return Some(Cell::Race(Sale { place, ..race }));
+    };
+    strategy.lock?;
+    let mut trial = Trial::new(scenario, strategy, seed);
+    trial.place = place;
+    if !DEFAULT_TIMES.contains(&strategy.name) {
+        (trial.ttl_ms, trial.work_ms) = (TTL_MS, WORK_MS);
+    }
+    Some(Cell::Hold(trial))
 }
 
 impl Cell {
+    /// The strategy on trial.
+    pub fn strategy(&self) -> &'static Strategy {
+        match self {
+            Self::Race(sale) => sale.strategy,
+            Self::Hold(trial) => trial.strategy,
+            Self::Retry(comparison) => comparison.strategy,
+        }
+    }
+
+    /// What histories call its scenario.
+    pub fn scenario(&self) -> &'static str {
+        match self {
+            Self::Race(_) => sale::SCENARIO,
+            Self::Hold(trial) => trial.scenario.name(),
+            Self::Retry(_) => retry::SCENARIO,
+        }
+    }
+
     /// The name of its files, without their ending.
     pub fn file_stem(&self) -> String {
-        format!(
-            "oversell_{}{}",
-            self.sale.strategy.name, COLUMNS[self.column].suffix
-        )
+        format!("{}_{}", self.scenario(), self.strategy().name)
+    }
+
+    /// How many verdicts it comes to.
+    pub fn verdicts(&self) -> usize {
+        match self {
+            Self::Retry(comparison) => comparison.ways().len(),
+            _ => 1,
+        }
+    }
+
+    /// About how long it takes, as far as that is known beforehand: who takes longest begins first.
+    pub fn likely_ms(&self) -> u64 {
+        match self {
+            Self::Race(_) => 400,
+            Self::Retry(_) => 4_000,
+            Self::Hold(trial) => match trial.scenario {
+                Scenario::Deadlock | Scenario::Crash => 300 + 3 * trial.ttl_ms,
+                Scenario::Sorted => 400,
+                Scenario::TtlEdge => 300 + trial.work_ms,
+                Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
+            },
+        }
+    }
+
+    /// Which of [`COLUMNS`] it stands in; none for the comparison.
+    fn column(&self) -> Option<usize> {
+        let scenario = match self {
+            Self::Race(_) => None,
+            Self::Hold(trial) => Some(trial.scenario),
+            Self::Retry(_) => return None,
+        };
+        COLUMNS.iter().position(|known| known.scenario == scenario)
+    }
+
+    /// Whether it stands in this row and this of [`COLUMNS`].
+    pub fn is_at(&self, strategy: &Strategy, column: usize) -> bool {
+        self.column() == Some(column) && self.strategy().name == strategy.name
     }
 }
 
-/// Every trial, in the order in which they run.
-pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for (index, column) in COLUMNS.iter().enumerate() {
-        let here = strategy::ALL
-            .into_iter()
-            .filter(|strategy| strategy.exists_at(place));
-        for strategy in here {
-            // Only good locks are worth waiting for: without a lock nobody waits, and a flawed one is not at its best.
-            if column.wait_ms > 0 && strategy.group != Group::Locks {
-                continue;
-            }
-            let mut sale = Sale::new(strategy, seed);
-            (sale.stock, sale.wait_ms) = (column.stock, column.wait_ms);
-            sale.place = place.clone();
-            cells.push(Cell {
-                column: index,
-                sale,
-            });
+/// What came of a cell.
+#[derive(Debug)]
+pub enum Run {
+    /// A race.
+    Race(Judged),
+    /// A lock trial.
+    Hold(Tried),
+    /// The comparison, and its history.
+    Retry(retry::Judged, History),
+}
+
+/// A verdict as lists and sums need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What was tried: the scenario, for the comparison also the way of waiting.
+    pub scenario: String,
+    /// The strategy.
+    pub strategy: &'static str,
+    /// What was decided.
+    pub outcome: Outcome,
+    /// What the committed table expects.
+    pub expected: Option<Outcome>,
+    /// How long it took, where that is known apart from the rest.
+    pub took_ns: Option<u64>,
+    /// The command that runs it again.
+    pub reproduce: String,
+}
+
+impl Line {
+    /// Whether the table expected this verdict.
+    pub fn as_expected(&self) -> bool {
+        self.expected == Some(self.outcome)
+    }
+}
+
+impl Run {
+    /// The verdict over all of it.
+    pub fn verdict(&self) -> &Verdict {
+        match self {
+            Self::Race(judged) => &judged.verdict,
+            Self::Hold(tried) => &tried.verdict,
+            Self::Retry(judged, _) => &judged.verdict,
         }
     }
-    cells
+
+    /// What happened.
+    pub fn events(&self) -> &[Event] {
+        match self {
+            Self::Race(judged) => &judged.events,
+            Self::Hold(tried) => &tried.events,
+            Self::Retry(_, history) => &history.events,
+        }
+    }
+
+    /// Each verdict it came to.
+    pub fn lines(&self) -> Vec<Line> {
+        match self {
+            Self::Race(judged) => vec![Line {
+                scenario: judged.header.scenario.clone(),
+                strategy: judged.sale.strategy.name,
+                outcome: judged.verdict.outcome,
+                expected: judged.expected(),
+                took_ns: None,
+                reproduce: judged.reproduce(),
+            }],
+            Self::Hold(tried) => vec![Line {
+                scenario: tried.header.scenario.clone(),
+                strategy: tried.trial.strategy.name,
+                outcome: tried.verdict.outcome,
+                expected: tried.expected(),
+                took_ns: None,
+                reproduce: tried.trial.reproduce(),
+            }],
+            Self::Retry(judged, _) => judged.rounds.iter().map(|r| way(judged, r)).collect(),
+        }
+    }
+
+    /// Whether every verdict is as expected.
+    pub fn as_expected(&self) -> bool {
+        self.lines().iter().all(Line::as_expected)
+    }
+
+    /// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them.
+    pub fn is_refused_overlap(&self) -> bool {
+        let Self::Hold(tried) = self else {
+            return false;
+        };
+        tried.is_harmless_overlap() && tried.facts.ops.iter().any(|op| op.refused)
+    }
+
+    /// Its report as one JSON document.
+    pub fn report(&self) -> Value {
+        match self {
+            Self::Race(judged) => report::json::report(judged),
+            Self::Hold(tried) => report::holds::report(tried),
+            Self::Retry(judged, _) => retry::json::report(judged),
+        }
+    }
+
+    /// A JSON document for each of its verdicts.
+    fn reports(&self) -> Vec<Value> {
+        match self {
+            Self::Retry(judged, _) => retry::json::reports(judged),
+            _ => vec![self.report()],
+        }
+    }
+}
+
+fn way(judged: &retry::Judged, round: &retry::Round) -> Line {
+    Line {
+        scenario: format!("{} {}", judged.header.scenario, round.retry.pauses.short()),
+        strategy: judged.comparison.strategy.name,
+        outcome: round.verdict.outcome,
+        expected: judged.comparison.expected(),
+        took_ns: Some(round.figures.duration_ns),
+        reproduce: judged.comparison.reproduce(),
+    }
+}
+
+/// Everything as one JSON document: an entry for each verdict.
+pub fn reports<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Value {
+    let lines = || runs.clone().flat_map(Run::lines);
+    serde_json::json!({
+        "runs": runs.clone().flat_map(Run::reports).collect::<Vec<_>>(),
+        "as_expected": lines().filter(Line::as_expected).count(),
+        "total": lines().count(),
+    })
 }
 
 #[cfg(test)]
@@ -83,25 +306,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_has_files_of_its_own_and_a_command_that_says_what_it_runs() {
+    fn every_cell_has_files_of_its_own_and_an_expectation() {
         let cells = cells(&Place::Sqlite, 1);
         let mut stems: Vec<String> = cells.iter().map(Cell::file_stem).collect();
-        assert_eq!(stems.len(), strategy::ALL.len() + 3);
         assert_eq!(stems[0], "oversell_none");
-        assert_eq!(stems[strategy::ALL.len()], "oversell_safe_wait");
+        assert!(stems.contains(&"crash_naive".to_owned()));
         stems.sort();
         stems.dedup();
         assert_eq!(stems.len(), cells.len());
-        for cell in cells.iter().filter(|cell| cell.sale.wait_ms > 0) {
-            let command = COLUMNS[cell.column].command;
-            assert!(
-                command.contains(&format!("--wait {}", cell.sale.wait_ms)),
-                "{command}"
-            );
-            assert!(
-                command.contains(&format!("--stock={}", cell.sale.stock)),
-                "{command}"
-            );
+        let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
+        assert_eq!(verdicts, 16 + 7 * 6 + 4);
+    }
+
+    #[test]
+    fn a_column_says_how_its_short_cells_are_run() {
+        for cell in cells(&Place::Sqlite, 1) {
+            let Cell::Hold(trial) = &cell else { continue };
+            let (at, name) = (cell.column().unwrap(), trial.strategy.name);
+            let mut words = COLUMNS[at].command();
+            if DEFAULT_TIMES.contains(&name) {
+                words = trial.scenario.command().to_owned();
+            }
+            let said: Vec<&str> = words.split(' ').collect();
+            let runs = trial.command(name).replace(&format!(" --lock={name}"), "");
+            let runs: Vec<&str> = runs.split(' ').skip(1).collect();
+            assert_eq!(said, runs);
         }
+    }
+
+    #[test]
+    fn elsewhere_only_what_exists_there_is_run() {
+        let (url, name) = ("redis://cache".into(), "redis".into());
+        let cells = cells(&Place::Redis { url, name }, 1);
+        let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
+        assert_eq!(verdicts, 14 + 5 * 6 + 3);
     }
 }

@@ -8,6 +8,7 @@ pub mod html;
 pub mod ink;
 pub mod json;
 pub mod lanes;
+pub mod matrix;
 pub mod numbers;
 pub mod race;
 pub mod table;

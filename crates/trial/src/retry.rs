@@ -88,7 +88,6 @@ impl Comparison {
             .collect()
     }
 
-    /// One round.
     /// What the committed table expects of each round: the same as of a race.
     pub fn expected(&self) -> Option<crate::verdict::Outcome> {
         crate::expectation::oversell(&Sale {
@@ -98,6 +97,7 @@ impl Comparison {
         })
     }
 
+    /// One round.
     fn sale(&self, pauses: Pauses) -> Sale {
         Sale {
             stock: self.stock,

@@ -13,6 +13,7 @@ mod comparison;
 mod data;
 mod document;
 mod events;
+mod everything;
 mod holds;
 mod retry;
 mod sale;
@@ -20,6 +21,7 @@ mod story;
 
 pub use comparison::{page_of_comparison, retry_of};
 pub use document::render;
+pub use everything::page_of_everything;
 pub use holds::{page_of_trial, run_of_trial};
 pub use retry::{Retry, RetryRow, Turn};
 pub use sale::{page_of_sales, run_of_sale};

@@ -1,14 +1,13 @@
-//! Several races side by side: `--all` as a table, `run-all` as a matrix.
+//! Several races side by side: `--all` as a table.
 
 use super::Judged;
 use super::grounds::role;
 use super::ink::{Ink, Role};
-use super::numbers::{amount, count, decimal, duration, ms, plural};
-use crate::ground::Place;
-use crate::matrix::{COLUMNS, Cell};
+use super::numbers::{amount, count, ms, plural};
+use crate::matrix::Line;
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy::{self, Strategy};
+use crate::strategy::Strategy;
 use crate::verdict::Outcome;
 
 /// The title of `--all`.
@@ -40,7 +39,8 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
         text.push_str(&columns.row(run, ink));
     }
     text.push('\n');
-    text.push_str(&summary(runs, "", ink));
+    let lines: Vec<Line> = runs.iter().map(line).collect();
+    text.push_str(&summary(&lines, "", ink));
     if !quiet {
         let limits =
             "HELD means: kept the others out in one race without a fault. More: fencepost run-all";
@@ -143,132 +143,62 @@ fn what_happened(run: &Judged, ink: Ink) -> String {
     words.join(", ")
 }
 
-/// Glyph and word of a verdict, in a field of its own.
-fn cell(outcome: Outcome, width: usize, ink: Ink) -> String {
-    let glyph = match outcome {
+/// What stands for a verdict.
+pub(super) fn glyph(outcome: Outcome) -> char {
+    match outcome {
         Outcome::Held => '✓',
         Outcome::Broken => '✗',
         Outcome::Stuck => '■',
         Outcome::Inconclusive => '?',
-    };
+    }
+}
+
+/// Glyph and word of a verdict, in a field of its own.
+fn cell(outcome: Outcome, width: usize, ink: Ink) -> String {
+    let glyph = glyph(outcome);
     let word = width.saturating_sub(2);
     ink.paint(role(outcome), format_args!("{glyph} {outcome:<word$}"))
 }
 
+fn line(run: &Judged) -> Line {
+    Line {
+        scenario: run.header.scenario.clone(),
+        strategy: run.sale.strategy.name,
+        outcome: run.verdict.outcome,
+        expected: run.expected(),
+        took_ns: None,
+        reproduce: run.reproduce(),
+    }
+}
+
 /// How many are as expected, and each surprise with the command that runs it again.
-fn summary(runs: &[Judged], took: &str, ink: Ink) -> String {
-    let expected = runs.iter().filter(|run| run.as_expected()).count();
+pub(super) fn summary(lines: &[Line], took: &str, ink: Ink) -> String {
+    let expected = lines.iter().filter(|line| line.as_expected()).count();
+    let mut text = format!(
+        "{expected} of {} as expected   {}{took}\n",
+        lines.len(),
+        counts(lines, " ")
+    );
+    for line in lines.iter().filter(|line| !line.as_expected()) {
+        let command = ink.paint(Role::Command, &line.reproduce);
+        text.push_str(&ink.labelled("surprise", &format!("{}: {command}", line.outcome)));
+    }
+    text
+}
+
+/// How many of each verdict there are.
+pub(super) fn counts(lines: &[Line], between: &str) -> String {
     let outcomes = [
         Outcome::Held,
         Outcome::Broken,
         Outcome::Stuck,
         Outcome::Inconclusive,
     ];
-    let number = |outcome| {
-        runs.iter()
-            .filter(|run| run.verdict.outcome == outcome)
-            .count()
-    };
-    let counts = outcomes.map(|outcome| (number(outcome), outcome));
-    let counts: Vec<String> = counts
-        .iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, outcome)| format!("{number} {outcome}"))
+    let number = |outcome| lines.iter().filter(|line| line.outcome == outcome).count();
+    let counts: Vec<String> = outcomes
+        .into_iter()
+        .filter(|outcome| number(*outcome) > 0)
+        .map(|outcome| format!("{}{between}{outcome}", number(outcome)))
         .collect();
-    let mut text = format!(
-        "{expected} of {} as expected   {}{took}\n",
-        runs.len(),
-        counts.join(", ")
-    );
-    for run in runs.iter().filter(|run| !run.as_expected()) {
-        let command = ink.paint(Role::Command, run.reproduce());
-        text.push_str(&ink.labelled("surprise", &format!("{}: {command}", run.verdict.outcome)));
-    }
-    text
-}
-
-/// The title of `run-all`.
-pub fn matrix_title(place: &Place, seed: u64) -> String {
-    format!(
-        "run-all   {}, {}   {}   seed {seed}\n",
-        plural(strategy::ALL.len(), "strategy", "strategies"),
-        plural(COLUMNS.len(), "scenario", "scenarios"),
-        place.title(),
-    )
-}
-
-/// Strategies × scenarios, a verdict in each cell.
-pub fn matrix(cells: &[Cell], runs: &[Judged], took_ns: u64, quiet: bool, ink: Ink) -> String {
-    let heads: Vec<String> = COLUMNS
-        .iter()
-        .enumerate()
-        .map(|(index, column)| format!("{:<14}", format!("{} {}", index + 1, column.name)))
-        .collect();
-    let heading = format!("  {:<15}  {}", "strategy", heads.join("  "));
-    let mut text = format!("{}\n", ink.paint(Role::Label, heading.trim_end()));
-    for strategy in strategy::ALL {
-        let verdicts = (0..COLUMNS.len()).map(|column| {
-            let at = cells
-                .iter()
-                .position(|cell| cell.column == column && cell.sale.strategy.name == strategy.name);
-            match at.and_then(|at| runs.get(at)) {
-                Some(run) => cell(run.verdict.outcome, 14, ink),
-                None => ink.paint(Role::Label, format_args!("{:<14}", "–")),
-            }
-        });
-        let row = format!(
-            "  {:<15}  {}",
-            strategy.name,
-            verdicts.collect::<Vec<_>>().join("  ")
-        );
-        text.push_str(&format!("{}\n", row.trim_end()));
-    }
-    if !quiet {
-        text.push_str(&legend(ink));
-    }
-    let (time, unit) = duration(took_ns);
-    text.push('\n');
-    text.push_str(&summary(runs, &format!("   in {time} {unit}"), ink));
-    text
-}
-
-fn legend(ink: Ink) -> String {
-    let columns = COLUMNS
-        .iter()
-        .enumerate()
-        .map(|(index, column)| format!("{} {}", index + 1, column.command));
-    let columns = columns.collect::<Vec<_>>().join("   ");
-    let dash = "  – does not apply: only locks without a known flaw are queued for\n";
-    format!(
-        "\n{}",
-        ink.paint(Role::Label, format_args!("{dash}  {columns}")) + "\n"
-    )
-}
-
-/// How to run a cell of the matrix again.
-pub fn again(seed: u64, ink: Ink) -> String {
-    let example = ink.paint(
-        Role::Command,
-        format_args!("fencepost oversell --lock=none --seed {seed}"),
-    );
-    ink.labelled(
-        "again",
-        &format!("fencepost COLUMN --lock=ROW --seed {seed}"),
-    ) + &ink.labelled("", &format!("as in: {example}"))
-}
-
-/// A finished trial on a line of its own, for a log.
-pub fn progress(index: usize, total: usize, run: &Judged, took_ns: u64) -> String {
-    let expected = match (run.as_expected(), run.expected()) {
-        (false, Some(expected)) => format!("expected {expected}"),
-        _ => "as expected".into(),
-    };
-    let wait = if run.sale.wait_ms > 0 { " --wait" } else { "" };
-    format!(
-        "[{index}/{total}]  {}{wait}  {}  {}  {expected}  {} s\n",
-        run.header.scenario,
-        run.header.strategy,
-        run.verdict.outcome,
-        decimal(took_ns as f64 / 1e9)
-    )
+    counts.join(", ")
 }

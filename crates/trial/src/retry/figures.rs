@@ -101,7 +101,7 @@ fn free_though_wanted_ns(attempts: &[Attempt]) -> u64 {
 
 /// The hold of an attempt on the lab's clock: the process counts back from its answer, so it can lie later than it was by
 /// as long as the answer travelled. Never outside the time between question and answer.
-fn hold(attempt: &Attempt) -> Option<(u64, u64)> {
+pub(crate) fn hold(attempt: &Attempt) -> Option<(u64, u64)> {
     let (from_ms, to_ms) = effort(attempt)?.held_ms_ago?;
     let at = |ms_ago: f64| {
         let ago_ns = (ms_ago.max(0.0) * 1e6) as u64;

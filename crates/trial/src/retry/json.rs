@@ -34,6 +34,21 @@ pub fn report(judged: &Judged) -> Value {
     })
 }
 
+/// A document for each way of waiting, with a verdict of its own.
+pub fn reports(judged: &Judged) -> Vec<Value> {
+    let expected = judged.comparison.expected();
+    let document = |round: &Round| {
+        let mut document = run(judged, round);
+        let again = judged.comparison.reproduce();
+        document["schema"] = "fencepost/retry/1".into();
+        document["store"] = judged.header.store.as_str().into();
+        document["seed"] = judged.header.seed.into();
+        document["verdict"] = decision::verdict(&round.verdict, expected, again);
+        document
+    };
+    judged.rounds.iter().map(document).collect()
+}
+
 fn run(judged: &Judged, round: &Round) -> Value {
     let Round { facts, figures, .. } = round;
     let unknown = facts.count(Outcome::Unknown);

@@ -1,0 +1,111 @@
+//! Several threads that take work from one list.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a lane tells.
+pub(super) enum News<T> {
+    /// This piece of work was begun.
+    Begun(usize),
+    /// It is done, after so long.
+    Done(usize, T, Duration),
+}
+
+/// What to do, and on how many threads at once.
+pub(super) struct Order<'a> {
+    pub(super) cells: &'a [usize],
+    pub(super) lanes: usize,
+}
+
+impl Order<'_> {
+    /// Carries it out; `hear` is called on this thread with all news, and with none now and then. After an error nothing more is
+    /// begun. Each piece of work stays on one thread, which outlives it, as processes need it.
+    pub(super) fn carry_out<T: Send, E: Send>(
+        &self,
+        work: &(dyn Fn(usize) -> Result<T, E> + Sync),
+        every: Duration,
+        hear: &mut dyn FnMut(Option<News<Result<T, E>>>),
+    ) {
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let lane = |tell: Sender<News<Result<T, E>>>| {
+            while !stop.load(Ordering::Relaxed) {
+                let Some(&cell) = self.cells.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                let begun = Instant::now();
+                // The one who listens stays until all lanes are done.
+                let _ = tell.send(News::Begun(cell));
+                let done = work(cell);
+                stop.fetch_or(done.is_err(), Ordering::Relaxed);
+                let _ = tell.send(News::Done(cell, done, begun.elapsed()));
+            }
+        };
+        let lane = &lane;
+        thread::scope(|scope| {
+            let (tell, news) = mpsc::channel();
+            for number in 0..self.lanes.min(self.cells.len()) {
+                let tell = tell.clone();
+                let builder = thread::Builder::new().name(format!("lane {number}"));
+                // With a thread less it takes longer; with none at all, nothing is heard.
+                let _ = builder.spawn_scoped(scope, move || lane(tell));
+            }
+            drop(tell);
+            loop {
+                match news.recv_timeout(every) {
+                    Ok(news) => hear(Some(news)),
+                    Err(RecvTimeoutError::Timeout) => hear(None),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn as_many_as_there_are_lanes_work_at_once_and_all_is_done() {
+        let meeting = Barrier::new(3);
+        let cells: Vec<usize> = (0..9).collect();
+        let mut done = Vec::new();
+        let work = |cell: usize| {
+            meeting.wait();
+            Ok::<usize, ()>(cell * 2)
+        };
+        let order = Order {
+            cells: &cells,
+            lanes: 3,
+        };
+        order.carry_out(&work, SOON, &mut |news| {
+            if let Some(News::Done(cell, Ok(twice), _)) = news {
+                assert_eq!(twice, cell * 2);
+                done.push(cell);
+            }
+        });
+        done.sort_unstable();
+        assert_eq!(done, cells);
+    }
+
+    #[test]
+    fn nothing_is_begun_after_an_error() {
+        let (cells, mut begun) = ([0, 1, 2, 3], Vec::new());
+        let work = |cell: usize| if cell == 1 { Err(()) } else { Ok(()) };
+        let order = Order {
+            cells: &cells,
+            lanes: 1,
+        };
+        order.carry_out(&work, SOON, &mut |news| {
+            if let Some(News::Begun(cell)) = news {
+                begun.push(cell);
+            }
+        });
+        assert_eq!(begun, [0, 1]);
+    }
+}

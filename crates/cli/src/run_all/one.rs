@@ -1,0 +1,80 @@
+//! One trial of the matrix, and its files.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::matrix::{Cell, Run};
+use fencepost_trial::sale::Stopped;
+
+use crate::exit;
+use crate::fault::Fault;
+use crate::oversell::hold;
+use crate::results::{Results, open_history, seal};
+use crate::{holds, retry};
+
+/// Why a trial was not finished.
+pub(super) enum Trouble {
+    Run(Stopped),
+    Files(Fault),
+}
+
+/// Runs a trial; its files are written as soon as it is over. A history that did not come to its end is removed.
+pub(super) fn one(
+    cell: &Cell,
+    folder: Option<&Path>,
+    interrupt: Interrupt,
+) -> Result<Run, Trouble> {
+    let Some(folder) = folder else {
+        return carry_out(cell, None, interrupt);
+    };
+    let path = folder.join(cell.file_stem());
+    let report = Results::open("--output", &path.with_extension("json")).map_err(Trouble::Files)?;
+    let at = path.with_extension("jsonl");
+    let mut history = open_history("--output", &at).map_err(Trouble::Files)?;
+    let unfinished = Unfinished(Some(at.clone()));
+    let shared = history.try_clone().map_err(|error| {
+        Trouble::Run(Stopped::History {
+            error,
+            progress: "nobody was asked anything yet".into(),
+            events: 0,
+        })
+    })?;
+    let run = carry_out(cell, Some(shared), interrupt)?;
+    let events = run.events().len();
+    seal("--output", &at, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
+    unfinished.keep();
+    report.fill(&run.report()).map_err(Trouble::Files)?;
+    Ok(run)
+}
+
+fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Run, Trouble> {
+    match cell {
+        Cell::Race(sale) => hold(sale, file, &mut (), interrupt).map(Run::Race),
+        Cell::Hold(trial) => holds::quietly(trial, file, interrupt).map(Run::Hold),
+        Cell::Retry(comparison) => {
+            let made = retry::quietly(comparison, file, interrupt).map_err(Trouble::Run)?;
+            let lost = || Fault::new(exit::INTERNAL, "the lab lost its own history");
+            let (judged, history) = made.ok_or_else(lost).map_err(Trouble::Files)?;
+            return Ok(Run::Retry(judged, history));
+        }
+    }
+    .map_err(Trouble::Run)
+}
+
+/// A file that is removed unless it is kept.
+struct Unfinished(Option<PathBuf>);
+
+impl Unfinished {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
