@@ -109,7 +109,8 @@ fn a_killed_holder_believes_nothing_any_more() {
     let tale = edge()
         .granted("A", KEY, 0.0, 1.0, 1)
         .fault("A", 10.0, Fault::Killed)
-        .granted("B", KEY, 11.0, 12.0, 1);
+        .granted("B", KEY, 11.0, 12.0, 1)
+        .reads("B", 20.0, 1);
     assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
 }
 
@@ -182,6 +183,16 @@ fn who_learns_of_the_loss_is_believed_only_up_to_its_last_step() {
         finding(&tale(1200.0), "exclusion_of_belief"),
         Finding::Violated
     );
+}
+
+#[test]
+fn who_knew_of_the_loss_from_the_beginning_overlaps_with_nobody() {
+    let tale = edge()
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", KEY, 3.0, 4.0, 1)
+        .add(5.0, "B", What::Lost { hold: 1 })
+        .releases("A", 20.0, 1, RELEASED);
+    assert_eq!(finding(&tale, "exclusion_of_belief"), Finding::Held);
 }
 
 #[test]
@@ -343,6 +354,17 @@ fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
         .asks("A", "product_B", 50.0, 10_000)
         .asks("B", KEY, 51.0, 0);
     assert!(once.facts().cycles().is_empty());
+}
+
+#[test]
+fn a_lock_that_was_given_back_closes_no_cycle() {
+    let tale = Tale::of(Scenario::Deadlock)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", "product_B", 0.0, 1.5, 1)
+        .releases("A", 20.0, 1, RELEASED)
+        .asks("A", "product_B", 50.0, 10_000)
+        .asks("B", KEY, 51.0, 10_000);
+    assert!(tale.facts().cycles().is_empty());
 }
 
 #[test]
