@@ -34,10 +34,12 @@ impl Overlap<'_> {
         self.until_ns - self.from_ns
     }
 
-    /// Whether the first one's lease was certainly still running when the second was granted the lock: it began no earlier than
-    /// it was asked for.
+    /// Whether both leases were certainly still running when the overlap began: they began no earlier than they were asked for.
+    ///
+    /// The second one's matters where its grant was told late: it may have had the lock, and lost it, before the first.
     pub fn is_within_lease(&self, ttl_ns: u64) -> bool {
-        self.from_ns < self.first.asked.at_ns + ttl_ns
+        let asked_ns = self.first.asked.at_ns.min(self.second.asked.at_ns);
+        self.from_ns < asked_ns + ttl_ns
     }
 }
 

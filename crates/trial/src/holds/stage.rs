@@ -290,7 +290,10 @@ impl Stage<'_> {
         };
         match asked {
             Some(asked) => self.fail(index, asked.op, at, false, end),
-            None if self.actors[index].is_finished() => Ok(()),
+            // Who has nothing to do and holds nothing may go.
+            None if self.actors[index].is_finished() && self.actors[index].holds.is_empty() => {
+                Ok(())
+            }
             None => self.fail(index, NOTHING_ASKED, at, false, end),
         }
     }

@@ -153,6 +153,25 @@ fn a_holder_that_fell_silent_is_believed_only_up_to_its_last_step() {
 }
 
 #[test]
+fn a_grant_that_is_told_after_its_lease_is_not_within_a_lease() {
+    // B asked before A, may have had the lock for a TTL, and tells of it only when A has it.
+    let tale = |told: f64| {
+        edge()
+            .asks("B", KEY, 0.0, 0)
+            .granted("A", KEY, 400.0, 900.0, 1)
+            .grants("B", KEY, 1, told, 1, None)
+            .releases("A", 1300.0, 1, RELEASED)
+    };
+    for (told, is_certain) in [(990.0, true), (1010.0, false)] {
+        let (tale, header) = (tale(told), edge().header());
+        let facts = tale.facts();
+        let overlaps = Findings::of(&header, &facts).overlaps();
+        assert_eq!(overlaps.len(), 1);
+        assert_eq!(overlaps[0].is_within_lease(1_000_000_000), is_certain);
+    }
+}
+
+#[test]
 fn an_acquire_without_an_answer_constrains_nothing() {
     let failed = What::Failed {
         op: 1,
