@@ -8,6 +8,7 @@ mod interrupt;
 mod json;
 mod races;
 mod retry;
+mod run_all;
 mod stores;
 
 use std::process::{Command, Output, Stdio};
