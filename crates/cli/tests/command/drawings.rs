@@ -100,3 +100,30 @@ fn files_are_opened_before_the_run_and_none_twice() {
         ran.stderr
     );
 }
+
+#[test]
+fn lock_trials_and_comparisons_are_drawn_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let cases = [
+        ("deadlock --mitigate --ttl 500", 1),
+        ("crash --lock=fenced --ttl 500", 1),
+        ("trial short-stock", 1),
+        ("retry --concurrency=5 --stock=5 --budget 8000", 4),
+    ];
+    for (arguments, runs) in cases {
+        let mut command = fencepost(&format!("{arguments} --json"));
+        command.arg("--report").arg(at("page.html"));
+        command.arg("--trace").arg(at("trace.json"));
+        let ran = finish(command.output().unwrap());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments}");
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let page = fs::read_to_string(at("page.html")).unwrap();
+        let because = report["verdict"]["because"].as_str().unwrap();
+        assert!(page.contains(because), "{arguments}: {because}");
+        let trace: Value = serde_json::from_slice(&fs::read(at("trace.json")).unwrap()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        let names = events.filter(|event| event["name"] == "process_name");
+        assert_eq!(names.count(), runs, "{arguments}");
+    }
+}

@@ -10,6 +10,7 @@ mod interrupt;
 mod json;
 mod races;
 mod retry;
+mod run_all;
 mod schema;
 mod stores;
 

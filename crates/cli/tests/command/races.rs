@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::{Ran, fencepost, finish, run, shape};
+use crate::{fencepost, finish, run, shape};
 
 #[test]
 fn without_a_lock_more_is_sold_than_there_is() {
@@ -250,50 +250,6 @@ fn a_surprise_is_reported_with_its_command() {
     assert!(ran.stdout.contains(
         "  surprise  INCONCLUSIVE: fencepost oversell --lock=none --stock=1 --concurrency=1 --seed 3\n"
     ));
-}
-
-#[test]
-fn run_all_ends_with_a_matrix_and_a_file_for_each_trial() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("deep/results");
-    let ran = finish(
-        fencepost("run-all --seed 7041 --output")
-            .arg(&results)
-            .output()
-            .unwrap(),
-    );
-    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-    let Ran { stdout, stderr, .. } = ran;
-    assert!(
-        stdout.starts_with(
-            "run-all   16 strategies, 2 scenarios   sqlite (one machine)   seed 7041\n"
-        )
-    );
-    assert!(
-        shape(&stdout).contains("strategy N race N queue\nnone ✗ BROKEN –\n"),
-        "{stdout}"
-    );
-    assert!(
-        shape(&stdout).contains("\nsafe ✓ HELD ✓ HELD\n"),
-        "{stdout}"
-    );
-    assert!(stdout.contains("\n19 of 19 as expected   14 HELD, 5 BROKEN   in "));
-    assert_eq!(stderr.lines().count(), 19);
-    assert!(
-        stderr.starts_with("[1/19]  oversell  none  BROKEN  as expected  "),
-        "{stderr}"
-    );
-    for stem in ["oversell_none", "oversell_safe", "oversell_safe_wait"] {
-        let report = std::fs::read(results.join(stem).with_extension("json")).unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-        assert_eq!(report["total_attempts"], 50);
-        let history = std::fs::read_to_string(results.join(stem).with_extension("jsonl")).unwrap();
-        assert_eq!(
-            history.lines().count(),
-            1 + 1 + 50 + 50 + 1 + 1,
-            "header, stock, requests, answers, stock, verdict"
-        );
-    }
 }
 
 #[test]

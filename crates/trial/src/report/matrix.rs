@@ -161,7 +161,8 @@ impl Shown<'_> {
             true => ink.labelled("again", &format!("{how}, as in: {example}")),
             false => ink.labelled("again", &how) + &ink.labelled("", &format!("as in: {example}")),
         };
-        let times = format!("rows {rows} ran with the default times: leave --ttl and --work out");
+        let times =
+            format!("rows {rows} ran with the default times: leave --delay, --ttl and --work out");
         first + &ink.sentence("", &times)
     }
 }
