@@ -13,6 +13,10 @@ use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
 
+mod numbers;
+
+use numbers::{budget, concurrency, delay, retries, seed, stock, ttl, wait, work};
+
 /// Distributed locks you can put on trial.
 #[derive(Debug, Parser)]
 #[command(
@@ -304,197 +308,9 @@ fn colour(text: &str) -> Result<Colour, BadValue> {
     }
 }
 
-fn stock(text: &str) -> Result<u32, BadValue> {
-    let range = Range {
-        least: 0,
-        most: 1_000_000,
-        note: "",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("a stock of {n} is"),
-            ("too small", "too large"),
-        )
-        .map(|n| n as u32)
-}
-
-fn concurrency(text: &str) -> Result<usize, BadValue> {
-    let range = Range {
-        least: 1,
-        most: 1_000,
-        note: ": each is a real process on this machine",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("{n} processes are"),
-            ("too few", "too many"),
-        )
-        .map(|n| n as usize)
-}
-
-fn delay(text: &str) -> Result<u64, BadValue> {
-    let range = Range {
-        least: 0,
-        most: 10_000_000,
-        note: " µs",
-    };
-    range.parse(
-        text,
-        |n| format!("a delay of {n} µs is"),
-        ("too short", "too long"),
-    )
-}
-
-fn wait(text: &str) -> Result<u64, BadValue> {
-    let range = Range {
-        least: 0,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a wait of {n} ms is"),
-        ("too short", "too long"),
-    )
-}
-
-fn retries(text: &str) -> Result<u32, BadValue> {
-    let range = Range {
-        least: 0,
-        most: 1_000,
-        note: "",
-    };
-    range
-        .parse(
-            text,
-            |n| format!("{n} retries are"),
-            ("too few", "too many"),
-        )
-        .map(|n| n as u32)
-}
-
-fn ttl(text: &str) -> Result<u64, BadValue> {
-    let range = Range {
-        least: 100,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a TTL of {n} ms is"),
-        ("too short", "too long"),
-    )
-}
-
-fn budget(text: &str) -> Result<u64, BadValue> {
-    let range = Range {
-        least: 1,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("a budget of {n} ms is"),
-        ("too short", "too long"),
-    )
-}
-
-fn work(text: &str) -> Result<u64, BadValue> {
-    let range = Range {
-        least: 0,
-        most: 600_000,
-        note: " ms",
-    };
-    range.parse(
-        text,
-        |n| format!("work of {n} ms is"),
-        ("too short", "too long"),
-    )
-}
-
-fn seed(text: &str) -> Result<u64, BadValue> {
-    // JSON readers lose what is beyond 2^53.
-    let range = Range {
-        least: 0,
-        most: (1 << 53) - 1,
-        note: "",
-    };
-    range.parse(
-        text,
-        |n| format!("a seed of {n} is"),
-        ("too small", "too large"),
-    )
-}
-
-/// The numbers a flag takes.
-struct Range {
-    least: u64,
-    most: u64,
-    note: &'static str,
-}
-
-impl Range {
-    fn parse(
-        &self,
-        text: &str,
-        name: impl Fn(String) -> String,
-        (below, above): (&str, &str),
-    ) -> Result<u64, BadValue> {
-        use fencepost_trial::report::numbers::count;
-        let show = |number: u64| count(number.min(i64::MAX as u64) as i64);
-        let advice = format!("{} to {}{}", show(self.least), show(self.most), self.note);
-        let Ok(number) = text.parse::<i128>() else {
-            return Err(BadValue {
-                what: format!("'{text}' is not a whole number"),
-                advice,
-            });
-        };
-        match u64::try_from(number) {
-            Ok(number) if (self.least..=self.most).contains(&number) => Ok(number),
-            _ => {
-                let shown = i64::try_from(number).map_or_else(|_| text.to_owned(), count);
-                let fault = if number < self.least.into() {
-                    below
-                } else {
-                    above
-                };
-                Err(BadValue {
-                    what: format!("{} {fault}", name(shown)),
-                    advice,
-                })
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_out_of_range_are_named_in_words() {
-        let said = |result: Result<usize, BadValue>| result.unwrap_err();
-        let many = said(concurrency("100000"));
-        assert_eq!(many.what, "100,000 processes are too many");
-        assert_eq!(
-            many.advice,
-            "1 to 1,000: each is a real process on this machine"
-        );
-        assert_eq!(said(concurrency("0")).what, "0 processes are too few");
-        assert_eq!(stock("-1").unwrap_err().what, "a stock of −1 is too small");
-        assert_eq!(
-            stock("ten").unwrap_err().what,
-            "'ten' is not a whole number"
-        );
-        assert_eq!(
-            stock("99999999999999999999").unwrap_err().what,
-            "a stock of 99999999999999999999 is too large"
-        );
-        assert_eq!((stock("0"), stock("1000000")), (Ok(0), Ok(1_000_000)));
-        assert_eq!(seed("9007199254740991"), Ok((1 << 53) - 1));
-    }
 
     #[test]
     fn a_misspelt_strategy_meets_its_neighbour() {
