@@ -16,6 +16,8 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
+#[cfg(any(feature = "memory", feature = "sqlite"))]
+mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "sqlite")]
@@ -86,6 +88,18 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Looks at a lock without touching it. `None`: free, and nobody waits.
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>>;
+
+    /// The locks that are held or wanted now, each name once, in no particular order. Touches nothing.
+    ///
+    /// `pattern` is a glob over the bytes of a name, as Redis' `MATCH`: `*` for anything, `?` for one byte, `[a-z]` and
+    /// `[^a-z]` for one byte of a set, `\\` before a character that stands for itself. Without a pattern, a store lists the locks
+    /// of this library, all of them; with one it may also list what other programs hold in the manner of a lock, whose
+    /// [`Holder::owner`] is `None`. The names are those [`inspect`](Self::inspect) knows, except that another program's
+    /// name need not be a valid [`LockName`].
+    ///
+    /// A lock that is held or wanted during the whole call is listed. One that comes or goes meanwhile may be or not, and
+    /// records of different locks need not be of the same moment.
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>>;
 }
 
 /// What a store promises beyond mutual exclusion, fences and recovery by TTL, which every backend has.
@@ -142,21 +156,42 @@ pub enum Release {
 pub struct Record {
     /// Who holds it; `None` while it is between two holders.
     pub holder: Option<Holder>,
-    /// The labels of those who wait at the store, the next one first.
-    pub waiting: Vec<Arc<str>>,
+    /// Those who wait at the store, the next one first.
+    pub waiting: Vec<Waiter>,
+}
+
+/// A lock found by [`Backend::list`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name. A [`LockName`] unless another program made it up.
+    pub name: String,
+    /// What the store knows about it.
+    pub record: Record,
+}
+
+/// Who waits for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiter {
+    /// Host and process, for people.
+    pub label: Arc<str>,
+    /// How long it has stood in the store's line; zero where the store does not know.
+    pub waited: Duration,
 }
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The owner of the lease.
-    pub owner: OwnerId,
-    /// Host and process, for people.
+    /// The owner of the lease. `None`: a client that is not of this library holds the lock, so nobody can release it
+    /// through [`Backend::release`].
+    pub owner: Option<OwnerId>,
+    /// Host and process, for people; empty when the store does not know.
     pub label: Arc<str>,
-    /// The epoch of the lease's fence.
-    pub epoch: u64,
-    /// When the lease was granted, on the backend's clock; not moved by renewals.
-    pub since: Moment,
-    /// How long the lease lasts without renewal, counted from now.
-    pub ttl_left: Duration,
+    /// The epoch of the lease's fence; `None` for a client that has no fence.
+    pub epoch: Option<u64>,
+    /// When the lease was granted, on the backend's clock; not moved by renewals. `None`: the store does not know.
+    pub since: Option<Moment>,
+    /// How long the lease lasts without renewal, counted from now. `None`: it does not end by itself.
+    pub ttl_left: Option<Duration>,
+    /// How long the lease lasted when it was last granted or renewed. `None`: the store does not know.
+    pub ttl: Option<Duration>,
 }

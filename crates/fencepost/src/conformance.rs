@@ -19,6 +19,7 @@
 mod cancellation;
 mod exclusion;
 mod leases;
+mod listing;
 mod locker;
 mod waiting;
 
@@ -97,6 +98,7 @@ pub fn trials() -> impl Iterator<Item = &'static Trial> {
     [
         exclusion::TRIALS,
         leases::TRIALS,
+        listing::TRIALS,
         waiting::TRIALS,
         cancellation::TRIALS,
         locker::TRIALS,

@@ -56,7 +56,7 @@ pub enum Operation {
     Renew,
     /// Giving a lock back, or leaving its waiting line.
     Release,
-    /// Looking at a lock without touching it.
+    /// Looking at a lock, or listing locks, without touching them.
     Inspect,
     /// Reading or writing through a fenced resource.
     Resource,

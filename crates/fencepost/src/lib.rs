@@ -66,7 +66,7 @@ pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use backend::{Backend, Capabilities, Holder, Record, Release, Renewal, Wait};
+pub use backend::{Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait, Waiter};
 pub use claim::{Claim, Grant, LockName, OwnerId};
 pub use clock::{BoxFuture, Clock, Moment};
 pub use error::{Effect, Error, ErrorKind, Operation, Result};

@@ -12,7 +12,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, named_params, params};
 
 const STATE: &str = "
-SELECT held.owner, held.expires_ns, held.epoch, mine.ticket,
+SELECT held.owner, held.expires_ns, held.epoch, mine.ticket, mine.joined_ns,
        (SELECT count(*) FROM fencepost_line AS other
         WHERE other.name = :name AND other.boot = :boot
           AND other.ticket < coalesce(mine.ticket, 9223372036854775807))
@@ -24,8 +24,8 @@ const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id
 const EPOCH: &str = "SELECT epoch FROM fencepost_fence WHERE id = 1";
 
 const SET_LOCK: &str = "
-INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch, ttl_ns)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 const LEAVE_LINE: &str = "DELETE FROM fencepost_line WHERE name = ?1 AND owner = ?2";
 
@@ -114,7 +114,8 @@ impl Statements {
             self.boot,
             now,
             now + TTL_NS,
-            epoch
+            epoch,
+            TTL_NS
         ])?;
         self.run("COMMIT")
     }

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::backend::{Backend, Capabilities, Holder, Record, Release, Renewal, Wait};
+use crate::backend::{
+    self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait, glob,
+};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
@@ -54,6 +56,8 @@ struct Lease {
     epoch: u64,
     since: Moment,
     ends: Moment,
+    /// What was asked for when it was granted or last extended.
+    ttl: Duration,
 }
 
 #[derive(Debug)]
@@ -61,6 +65,8 @@ struct Waiter {
     label: Arc<str>,
     owner: OwnerId,
     bell: Arc<Notify>,
+    /// When it joined the line.
+    since: Moment,
     /// Somebody polls it. False after its future was dropped: it may come back, or release.
     attended: bool,
 }
@@ -86,14 +92,14 @@ impl Memory {
         }
     }
 
-    fn look(&self, claim: &Claim, ticket: &mut Option<u64>, bell: &Arc<Notify>) -> Look {
+    fn look(&self, claim: &Claim, ticket: &mut Option<(u64, Moment)>, bell: &Arc<Notify>) -> Look {
         let now = self.clock.now();
         let mut table = lock(&self.table);
         if let Some(grant) = table.claim(claim, now) {
             return Look::Granted(grant);
         }
-        let place = table.enqueue(claim, *ticket, bell);
-        *ticket = Some(place);
+        let (place, since) = table.enqueue(claim, *ticket, bell, now);
+        *ticket = Some((place, since));
         let entry = table.entry(&claim.name);
         Look::Later(entry.turn_of(entry.rank_of(place)))
     }
@@ -177,6 +183,23 @@ impl Backend for Memory {
             Ok(table.names.get(name).and_then(|entry| entry.record(now)))
         })
     }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let table = lock(&self.table);
+            let wanted = table.names.iter().filter(|(name, _)| {
+                pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()))
+            });
+            let listed = wanted.filter_map(|(name, entry)| {
+                Some(Listed {
+                    name: name.to_string(),
+                    record: entry.record(now)?,
+                })
+            });
+            Ok(listed.collect())
+        })
+    }
 }
 
 /// Notes when a waiting future is dropped.
@@ -227,22 +250,30 @@ impl Table {
         grant
     }
 
-    fn enqueue(&mut self, claim: &Claim, ticket: Option<u64>, bell: &Arc<Notify>) -> u64 {
+    fn enqueue(
+        &mut self,
+        claim: &Claim,
+        ticket: Option<(u64, Moment)>,
+        bell: &Arc<Notify>,
+        now: Moment,
+    ) -> (u64, Moment) {
         self.tickets += 1;
         let newest = self.tickets;
         let entry = self.entry(&claim.name);
         // The place this owner has; else the one it had before it was passed over; else the last.
         let place = entry.places.get(&claim.owner).copied();
-        let place = place.or(ticket).unwrap_or(newest);
+        let place = place.and_then(|place| Some((place, entry.line.get(&place)?.since)));
+        let (place, since) = place.or(ticket).unwrap_or((newest, now));
         entry.places.insert(claim.owner, place);
         let waiter = Waiter {
             label: claim.label.clone(),
             owner: claim.owner,
             bell: bell.clone(),
+            since,
             attended: true,
         };
         entry.line.insert(place, waiter);
-        place
+        (place, since)
     }
 
     fn renew(&mut self, claim: &Claim, now: Moment) -> Renewal {
@@ -252,7 +283,7 @@ impl Table {
             .and_then(|entry| entry.lease.as_mut());
         match lease {
             Some(lease) if lease.owner == claim.owner && lease.ends > now => {
-                lease.ends = lease.ends.max(now + claim.ttl);
+                lease.extend(now, claim.ttl);
                 Renewal::Extended
             }
             _ => Renewal::Lost,
@@ -271,9 +302,16 @@ impl Table {
     }
 }
 
+impl Lease {
+    fn extend(&mut self, now: Moment, ttl: Duration) {
+        if now + ttl > self.ends {
+            (self.ends, self.ttl) = (now + ttl, ttl);
+        }
+    }
+}
+
 impl Entry {
     fn claim(&mut self, claim: &Claim, now: Moment, next_epoch: u64) -> Option<Grant> {
-        let ends = now + claim.ttl;
         if let Some(lease) = &mut self.lease
             && lease.ends > now
         {
@@ -281,7 +319,7 @@ impl Entry {
                 return None;
             }
             // The answer to an earlier attempt of this owner did not arrive.
-            lease.ends = lease.ends.max(ends);
+            lease.extend(now, claim.ttl);
             return Some(Grant {
                 epoch: lease.epoch,
                 asked_at: now,
@@ -299,7 +337,8 @@ impl Entry {
             label: claim.label.clone(),
             epoch: next_epoch,
             since: now,
-            ends,
+            ends: now + claim.ttl,
+            ttl: claim.ttl,
         });
         Some(Grant {
             epoch: next_epoch,
@@ -377,16 +416,20 @@ impl Entry {
         }
         Some(Record {
             holder: lease.map(|lease| Holder {
-                owner: lease.owner,
+                owner: Some(lease.owner),
                 label: lease.label.clone(),
-                epoch: lease.epoch,
-                since: lease.since,
-                ttl_left: lease.ends.since(now),
+                epoch: Some(lease.epoch),
+                since: Some(lease.since),
+                ttl_left: Some(lease.ends.since(now)),
+                ttl: Some(lease.ttl),
             }),
             waiting: self
                 .line
                 .values()
-                .map(|waiter| waiter.label.clone())
+                .map(|waiter| backend::Waiter {
+                    label: waiter.label.clone(),
+                    waited: now.since(waiter.since),
+                })
                 .collect(),
         })
     }

@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::backend::{Backend, Capabilities, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -59,6 +59,7 @@ mod database;
 mod failure;
 mod file;
 mod lease;
+mod look;
 mod schema;
 mod waiting;
 mod window;
@@ -315,5 +316,10 @@ impl Backend for Sqlite {
             name: name.clone(),
             reply,
         }))
+    }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        let pattern = pattern.map(str::to_owned);
+        Box::pin(self.request(Operation::Inspect, |reply| Request::List { pattern, reply }))
     }
 }

@@ -328,8 +328,10 @@ async fn inspect_shows_who_waits(subject: Subject) {
         .await
         .expect("an answer")
         .expect("a held lock");
-    let shown: Vec<&str> = record.waiting.iter().map(|label| &**label).collect();
+    let shown: Vec<&str> = record.waiting.iter().map(|waiter| &*waiter.label).collect();
     assert_eq!(shown, labels);
+    let waited = record.waiting.iter().map(|waiter| waiter.waited);
+    assert!(waited.is_sorted_by(|a, b| a >= b), "{:?}", record.waiting);
     for (claim, task) in claims.iter().zip(tasks) {
         task.abort();
         assert!(task.await.is_err());

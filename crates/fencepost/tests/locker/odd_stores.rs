@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fencepost::backend::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
-    Backend, BoxFuture, Capabilities, Claim, Grant, LockName, Record, Release, Renewal, Result,
-    Wait,
+    Backend, BoxFuture, Capabilities, Claim, Grant, Listed, LockName, Record, Release, Renewal,
+    Result, Wait,
 };
 
 /// Lets the lease pass before it answers.
@@ -48,6 +48,9 @@ impl Backend for LateOnce {
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
         self.inner.inspect(name)
     }
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        self.inner.list(pattern)
+    }
 }
 
 /// Grants with an epoch of its choice.
@@ -82,5 +85,8 @@ impl Backend for Worn {
     }
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
         self.inner.inspect(name)
+    }
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        self.inner.list(pattern)
     }
 }

@@ -76,7 +76,7 @@ impl Stage {
             .record()
             .holder
             .filter(|holder| *holder.label == *label)?;
-        Some(looked_ns + ns(holder.ttl_left))
+        Some(looked_ns + ns(holder.ttl_left.expect("a lease that ends")))
     }
 
     /// Waits until exactly these wait at the store, in this order.
@@ -85,7 +85,7 @@ impl Stage {
             let waiting = self.record().waiting;
             waiting
                 .iter()
-                .map(|label| &**label)
+                .map(|waiter| &*waiter.label)
                 .eq(labels.iter().copied())
         });
     }

@@ -97,6 +97,43 @@ async fn tables_that_were_tampered_with_are_reported() {
     assert_unusable(&error, "are not as this program made them");
 }
 
+/// The tables as version 0.1.0 made them, without the columns that tell people a lease's length and a waiter's patience.
+const EARLIER_TABLES: &str = "
+    ALTER TABLE fencepost_lock DROP COLUMN ttl_ns;
+    ALTER TABLE fencepost_line DROP COLUMN joined_ns;";
+
+#[tokio::test]
+async fn a_file_of_an_earlier_program_is_shared_with_it() {
+    let place = Place::new();
+    drop(place.open().await);
+    place.sql().execute_batch(EARLIER_TABLES).unwrap();
+    let earlier = "
+        INSERT INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch)
+        SELECT ?1, '0123456789abcdef0123456789abcdef', 'old:1', boot, 1, 9223372036854775807, 7 FROM fencepost_fence";
+    place.sql().execute(earlier, ["before"]).unwrap();
+    let store = place.open().await;
+    // And goes on writing as it always has.
+    place.sql().execute(earlier, ["after"]).unwrap();
+    let mine = claim("mine", LONG);
+    take(&store, &mine).await;
+    let listed = store.list(None).await.unwrap();
+    let known: Vec<_> = listed
+        .iter()
+        .map(|lock| {
+            let holder = lock.record.holder.as_ref().unwrap();
+            (lock.name.as_str(), holder.ttl, holder.epoch.unwrap() == 7)
+        })
+        .collect();
+    assert_eq!(
+        known,
+        [
+            ("after", None, true),
+            ("before", None, true),
+            ("mine", Some(LONG), false)
+        ]
+    );
+}
+
 #[tokio::test]
 async fn a_read_only_disk_is_refused() {
     let name = "files::a_read_only_disk_is_refused";

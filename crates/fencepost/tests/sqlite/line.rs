@@ -32,7 +32,7 @@ async fn three_instances_are_served_in_order() {
     }
     let record = holder.inspect(&held.name).await.unwrap().unwrap();
     assert_eq!(record.waiting.len(), 6);
-    assert_eq!(record.holder.unwrap().owner, held.owner);
+    assert_eq!(record.holder.unwrap().owner, Some(held.owner));
     holder.release(&held).await.unwrap();
     for n in 0..6 {
         let (served, epoch) = order.recv().await.unwrap();

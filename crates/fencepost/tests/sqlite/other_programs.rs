@@ -150,7 +150,7 @@ async fn outlasts_another_programs_lock(ttl: Duration) -> bool {
     let record = a.inspect(&held.name).await.unwrap().unwrap();
     if record
         .holder
-        .is_none_or(|holder| holder.owner == waiter.owner)
+        .is_none_or(|holder| holder.owner == Some(waiter.owner))
     {
         return false;
     }

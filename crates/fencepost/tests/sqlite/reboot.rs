@@ -37,7 +37,7 @@ async fn rows_of_another_boot_count_for_nothing_even_when_they_appear_later() {
     let store = place.open().await;
     let sql = place.sql();
     sql.execute_batch(
-        "INSERT INTO fencepost_lock VALUES ('one', 'x', 'x', 'other', 0, 9223372036854775807, 1);
+        "INSERT INTO fencepost_lock VALUES ('one', 'x', 'x', 'other', 0, 9223372036854775807, 1, 0);
          INSERT INTO fencepost_line (name, owner, label, boot) VALUES ('one', 'y', 'y', 'other');",
     )
     .unwrap();

@@ -99,7 +99,8 @@ pub(crate) async fn until(condition: impl AsyncFn() -> bool) {
 pub(crate) async fn until_waiting(store: &Sqlite, claim: &Claim) {
     until(async || {
         let record = store.inspect(&claim.name).await.unwrap();
-        record.is_some_and(|record| record.waiting.contains(&claim.label))
+        let is_it = |waiter: &fencepost::Waiter| waiter.label == claim.label;
+        record.is_some_and(|record| record.waiting.iter().any(is_it))
     })
     .await;
 }

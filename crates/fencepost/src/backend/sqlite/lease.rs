@@ -1,22 +1,20 @@
-//! What is done to the tables: ask, renew, release, inspect; each is one transaction.
+//! What is done to the tables: ask, renew, release; each is one transaction.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::database::Database;
 use super::failure::{Failure, Result};
 use super::window;
-use crate::backend::{Holder, Record, Release, Renewal};
+use crate::backend::{Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::Moment;
 use crate::fence::Fence;
 
 /// The lock, the asker's ticket, and how many wait before it; without a ticket, how many wait.
 const STATE: &str = "
-SELECT held.owner, held.expires_ns, held.epoch, mine.ticket,
+SELECT held.owner, held.expires_ns, held.epoch, mine.ticket, mine.joined_ns,
        (SELECT count(*) FROM fencepost_line AS other
         WHERE other.name = :name AND other.boot = :boot
           AND other.ticket < coalesce(mine.ticket, 9223372036854775807))
@@ -29,8 +27,8 @@ const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id
 const EPOCH: &str = "SELECT epoch FROM fencepost_fence WHERE id = 1";
 
 const SET_LOCK: &str = "
-INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+INSERT OR REPLACE INTO fencepost_lock (name, owner, label, boot, acquired_ns, expires_ns, epoch, ttl_ns)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 const FREE_LOCK: &str = "
 UPDATE fencepost_lock SET owner = '', label = '', expires_ns = min(expires_ns, ?2) WHERE name = ?1";
@@ -38,15 +36,16 @@ UPDATE fencepost_lock SET owner = '', label = '', expires_ns = min(expires_ns, ?
 const DELETE_LOCK: &str = "DELETE FROM fencepost_lock WHERE name = ?1";
 
 const EXTEND: &str = "
-UPDATE fencepost_lock SET expires_ns = max(expires_ns, :until)
+UPDATE fencepost_lock SET expires_ns = max(expires_ns, :until),
+    ttl_ns = CASE WHEN :until > expires_ns THEN :ttl ELSE ttl_ns END
 WHERE name = :name AND owner = :owner AND boot = :boot AND expires_ns > :now";
 
 const RETURN_TO_LINE: &str = "
-INSERT INTO fencepost_line (ticket, name, owner, label, boot) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO fencepost_line (ticket, name, owner, label, boot, joined_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT DO NOTHING";
 
 const JOIN_LINE: &str = "
-INSERT OR REPLACE INTO fencepost_line (name, owner, label, boot) VALUES (?1, ?2, ?3, ?4)";
+INSERT OR REPLACE INTO fencepost_line (name, owner, label, boot, joined_ns) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 const SERVE_LINE: &str = "DELETE FROM fencepost_line WHERE name = ?1 AND ticket <= ?2";
 
@@ -55,11 +54,9 @@ const LEAVE_LINE: &str = "DELETE FROM fencepost_line WHERE name = ?1 AND owner =
 const SOMEBODY_WAITS: &str =
     "SELECT EXISTS (SELECT 1 FROM fencepost_line WHERE name = ?1 AND boot = ?2)";
 
-const HOLDER: &str = "
-SELECT owner, label, epoch, acquired_ns, expires_ns FROM fencepost_lock WHERE name = ?1 AND boot = ?2";
+const FREE_AT: &str = "SELECT expires_ns FROM fencepost_lock WHERE name = ?1 AND boot = ?2";
 
-const LINE: &str =
-    "SELECT owner, label FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
+const LINE: &str = "SELECT owner FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
 
 /// What a claim got.
 #[derive(Debug)]
@@ -67,7 +64,15 @@ pub(super) enum Answer {
     /// The lock.
     Granted(Grant),
     /// Not the lock, and from `due` on it is worth asking again if nothing changes. `place`: its ticket, if any.
-    Refused { place: Option<i64>, due: Moment },
+    Refused { place: Option<Ticket>, due: Moment },
+}
+
+/// A place in a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticket {
+    number: i64,
+    /// For people only.
+    joined: Moment,
 }
 
 /// Whether a claim that does not get the lock waits for it.
@@ -76,12 +81,12 @@ pub(super) enum Otherwise {
     /// It does not.
     GoAway,
     /// It does, with this ticket if it had one that was taken away.
-    Wait { place: Option<i64> },
+    Wait { place: Option<Ticket> },
 }
 
 struct State {
     held: Option<Held>,
-    ticket: Option<i64>,
+    ticket: Option<Ticket>,
     ahead: u32,
 }
 
@@ -102,10 +107,17 @@ impl State {
                 epoch: unsigned(row, 2)?,
             }),
         };
+        let ticket = match row.get(3)? {
+            None => None,
+            Some(number) => Some(Ticket {
+                number,
+                joined: moment(row, 4)?,
+            }),
+        };
         Ok(Self {
             held,
-            ticket: row.get(3)?,
-            ahead: row.get(4)?,
+            ticket,
+            ahead: row.get(5)?,
         })
     }
 
@@ -141,7 +153,10 @@ impl Database {
                 (_, Some(due)) if due <= now => {
                     Ok(granted(self.grant(claim, &owner, &state, now)?))
                 }
-                (_, Some(due)) => self.refuse(claim, &owner, &state, otherwise, due),
+                (_, Some(due)) => {
+                    let place = self.refuse(claim, &owner, &state, otherwise, now)?;
+                    Ok(Answer::Refused { place, due })
+                }
                 (_, None) => {
                     // Somebody deleted the row by hand. From now on the line can count the time.
                     let since = to_sql(now);
@@ -152,10 +167,12 @@ impl Database {
                         self.boot,
                         since,
                         since,
+                        0,
                         0
                     ])?;
                     let due = window::opens_at(now, state.ahead);
-                    self.refuse(claim, &owner, &state, otherwise, due)
+                    let place = self.refuse(claim, &owner, &state, otherwise, now)?;
+                    Ok(Answer::Refused { place, due })
                 }
             }
         })
@@ -187,10 +204,11 @@ impl Database {
             to_sql(now),
             to_sql(now + claim.ttl),
             epoch as i64,
+            to_sql(Moment::ZERO + claim.ttl),
         ])?;
         // Those before it are overdue; who lives among them comes back with its old ticket.
         if state.ticket.is_some() || state.ahead > 0 {
-            let last = state.ticket.unwrap_or(i64::MAX);
+            let last = state.ticket.map_or(i64::MAX, |ticket| ticket.number);
             connection
                 .prepare_cached(SERVE_LINE)?
                 .execute(params![name, last])?;
@@ -204,26 +222,32 @@ impl Database {
         owner: &str,
         state: &State,
         otherwise: Otherwise,
-        due: Moment,
-    ) -> Result<Answer> {
-        let place = match (state.ticket, otherwise) {
+        now: Moment,
+    ) -> Result<Option<Ticket>> {
+        Ok(match (state.ticket, otherwise) {
             (Some(ticket), _) => Some(ticket),
             (None, Otherwise::GoAway) => None,
-            (None, Otherwise::Wait { place }) => Some(self.join_line(claim, owner, place)?),
-        };
-        Ok(Answer::Refused { place, due })
+            (None, Otherwise::Wait { place }) => Some(self.join_line(claim, owner, place, now)?),
+        })
     }
 
-    fn join_line(&self, claim: &Claim, owner: &str, place: Option<i64>) -> Result<i64> {
+    fn join_line(
+        &self,
+        claim: &Claim,
+        owner: &str,
+        place: Option<Ticket>,
+        now: Moment,
+    ) -> Result<Ticket> {
         let name = claim.name.as_str();
         let connection = &self.connection;
         if let Some(ticket) = place {
             let returned = connection.prepare_cached(RETURN_TO_LINE)?.execute(params![
-                ticket,
+                ticket.number,
                 name,
                 owner,
                 claim.label,
-                self.boot
+                self.boot,
+                to_sql(ticket.joined),
             ])?;
             if returned == 1 {
                 return Ok(ticket);
@@ -233,9 +257,13 @@ impl Database {
             name,
             owner,
             claim.label,
-            self.boot
+            self.boot,
+            to_sql(now),
         ])?;
-        Ok(connection.last_insert_rowid())
+        Ok(Ticket {
+            number: connection.last_insert_rowid(),
+            joined: now,
+        })
     }
 
     /// Whether the lease was there to be extended.
@@ -249,6 +277,7 @@ impl Database {
                 ":boot": self.boot,
                 ":now": to_sql(now),
                 ":until": to_sql(now + claim.ttl),
+                ":ttl": to_sql(Moment::ZERO + claim.ttl),
             })?;
         Ok(extended == 1)
     }
@@ -298,30 +327,13 @@ impl Database {
         Ok(waits.query_row(params![name, self.boot], |row| row.get(0))?)
     }
 
-    /// Who holds the lock and who waits for it.
-    pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
-        self.read(|connection, now| {
-            let key = params![name.as_str(), self.boot];
-            let holder = connection
-                .prepare_cached(HOLDER)?
-                .query_row(key, |row| holder(row, now))
-                .optional()?
-                .flatten();
-            let waiting: Vec<_> = connection
-                .prepare_cached(LINE)?
-                .query_map(key, |row| Ok(row.get::<_, String>(1)?.into()))?
-                .collect::<rusqlite::Result<_>>()?;
-            Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
-        })
-    }
-
     /// The line of a lock, and since when or until when the lock is or stays free or taken.
     pub(super) fn line(&self, name: &LockName) -> Result<Line> {
         let key = params![name.as_str(), self.boot];
         let free_at = self
             .connection
-            .prepare_cached(HOLDER)?
-            .query_row(key, |row| moment(row, 4))
+            .prepare_cached(FREE_AT)?
+            .query_row(key, |row| moment(row, 0))
             .optional()?;
         let ahead = self
             .connection
@@ -352,29 +364,11 @@ impl Line {
     }
 }
 
-/// `None`: the row says only since when the lock is free.
-fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
-    let ttl_left = moment(row, 4)?.since(now);
-    if ttl_left == Duration::ZERO {
-        return Ok(None);
-    }
-    let owner: String = row.get(0)?;
-    Ok(Some(Holder {
-        owner: owner
-            .parse()
-            .map_err(|_| rusqlite::Error::InvalidColumnType(0, "owner".into(), Type::Text))?,
-        label: row.get::<_, String>(1)?.into(),
-        epoch: unsigned(row, 2)?,
-        since: moment(row, 3)?,
-        ttl_left,
-    }))
-}
-
-fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Moment> {
+pub(super) fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Moment> {
     unsigned(row, column).map(Moment::from_nanos)
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
 }

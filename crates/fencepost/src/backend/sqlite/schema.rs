@@ -30,7 +30,8 @@ CREATE TABLE fencepost_lock (
     boot TEXT NOT NULL,
     acquired_ns INTEGER NOT NULL,
     expires_ns INTEGER NOT NULL,
-    epoch INTEGER NOT NULL
+    epoch INTEGER NOT NULL,
+    ttl_ns INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE fencepost_line (
     ticket INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -38,10 +39,18 @@ CREATE TABLE fencepost_line (
     owner TEXT NOT NULL,
     label TEXT NOT NULL,
     boot TEXT NOT NULL,
+    joined_ns INTEGER NOT NULL DEFAULT 0,
     UNIQUE (name, owner)
 );
 CREATE INDEX fencepost_line_order ON fencepost_line (name, ticket);
 ";
+
+/// Columns for people, which files of earlier programs lack: how long a lease lasted when it was last extended, and since
+/// when a ticket is there. Zero, which those programs go on to write: not known.
+const LATER_COLUMNS: [(&str, &str); 2] = [
+    ("fencepost_lock", "ttl_ns"),
+    ("fencepost_line", "joined_ns"),
+];
 
 /// What a power cut can take from the fence counter at most: the commits since SQLite last synced the file, which
 /// happens about every thousand pages.
@@ -66,6 +75,11 @@ impl Database {
                 )));
             }
             None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
+        }
+        for (table, column) in LATER_COLUMNS {
+            if !self.has_column(table, column)? {
+                self.add_column(table, column)?;
+            }
         }
         if self.fence_boot()? != self.boot {
             self.durably(|| self.begin_boot())?;
@@ -100,6 +114,25 @@ impl Database {
                 "INSERT INTO fencepost_fence (id, epoch, boot) VALUES (1, ?1, ?2)",
                 params![counter_of_a_new_file(settings.first_epoch), self.boot],
             )?;
+            Ok(())
+        })
+    }
+
+    fn has_column(&self, table: &str, column: &str) -> Result<bool> {
+        const SQL: &str = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2";
+        let mut statement = self.connection.prepare_cached(SQL)?;
+        let count: i64 = statement.query_row([table, column], |row| row.get(0))?;
+        Ok(count > 0)
+    }
+
+    fn add_column(&self, table: &str, column: &str) -> Result<()> {
+        self.write(|connection, _| {
+            // Somebody else may have been faster.
+            if !self.has_column(table, column)? {
+                connection.execute_batch(&format!(
+                    "ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
+                ))?;
+            }
             Ok(())
         })
     }

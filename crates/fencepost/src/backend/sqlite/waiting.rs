@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::STORE;
 use super::database::Store;
-use super::lease::{Answer, Line, Otherwise};
+use super::lease::{Answer, Line, Otherwise, Ticket};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -26,7 +26,7 @@ pub(super) struct Waiter {
     pub(super) claim: Claim,
     pub(super) reply: oneshot::Sender<Result<Grant>>,
     /// Its ticket, in the file of this generation.
-    pub(super) ticket: Option<i64>,
+    pub(super) ticket: Option<Ticket>,
     pub(super) generation: u64,
 }
 

@@ -9,7 +9,7 @@ use super::STORE;
 use super::database::{Settings, Store};
 use super::lease::{Answer, Otherwise};
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
-use crate::backend::{Record, Release, Renewal};
+use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
@@ -39,6 +39,10 @@ pub(super) enum Request {
     Inspect {
         name: LockName,
         reply: Reply<Option<Record>>,
+    },
+    List {
+        pattern: Option<String>,
+        reply: Reply<Vec<Listed>>,
     },
 }
 
@@ -132,6 +136,12 @@ impl Worker {
                     .store
                     .run(Operation::Inspect, |database| database.inspect(&name));
                 let _ = reply.send(record);
+            }
+            Request::List { pattern, reply } => {
+                let listed = self.store.run(Operation::Inspect, |database| {
+                    database.list(pattern.as_deref())
+                });
+                let _ = reply.send(listed);
             }
         }
     }

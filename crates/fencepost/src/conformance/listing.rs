@@ -1,0 +1,116 @@
+//! Finding locks whose names are not known: those held and those wanted, and nothing else.
+
+use super::{ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, table};
+use crate::backend::{Listed, Wait};
+use crate::claim::{Claim, LockName};
+
+table! {
+    list_shows_what_is_held: ALWAYS,
+    list_shows_what_is_wanted: FIFO,
+    list_knows_patterns: ALWAYS,
+    list_forgets_what_is_released: ALWAYS,
+    list_forgets_what_has_expired: LEASES,
+}
+
+/// What the store lists under this name. Trials share a store, so others may be listed, too.
+async fn listed(subject: &Subject, pattern: Option<&str>, name: &LockName) -> Option<Listed> {
+    let all = subject.other.list(pattern).await.expect("an answer");
+    let mut found = all.into_iter().filter(|lock| lock.name == name.as_str());
+    let first = found.next();
+    assert_eq!(found.next(), None, "each name once");
+    first
+}
+
+async fn hold(subject: &Subject, claim: &Claim) -> u64 {
+    let grant = subject.one.try_acquire(claim).await.expect("an answer");
+    grant.expect("a free lock").epoch
+}
+
+async fn list_shows_what_is_held(subject: Subject) {
+    let claims = [(); 3].map(|()| claim(&fresh_name("listed"), LONG));
+    for claim in &claims {
+        let epoch = hold(&subject, claim).await;
+        let lock = listed(&subject, None, &claim.name).await.expect("listed");
+        let holder = lock.record.holder.expect("a holder");
+        assert_eq!(
+            (holder.owner, holder.epoch),
+            (Some(claim.owner), Some(epoch))
+        );
+        assert_eq!(&*holder.label, "trial");
+        assert!(lock.record.waiting.is_empty());
+    }
+    for claim in &claims {
+        assert!(listed(&subject, None, &claim.name).await.is_some());
+        subject.one.release(claim).await.expect("an answer");
+    }
+}
+
+async fn list_shows_what_is_wanted(subject: Subject) {
+    let name = fresh_name("wanted");
+    let (holder, waiter) = (claim(&name, LONG), claim(&name, LONG));
+    let waiter = Claim {
+        label: "ci-7:2210".into(),
+        ..waiter
+    };
+    hold(&subject, &holder).await;
+    let task = {
+        let (backend, waiter) = (subject.one.clone(), waiter.clone());
+        tokio::spawn(async move { backend.acquire(&waiter, &Wait::default()).await })
+    };
+    eventually("it is listed as waiting", || async {
+        let lock = listed(&subject, None, &name).await.expect("listed");
+        lock.record.holder.is_some()
+            && lock.record.waiting.len() == 1
+            && &*lock.record.waiting[0].label == "ci-7:2210"
+    })
+    .await;
+    task.abort();
+    assert!(task.await.is_err());
+    subject.one.release(&waiter).await.expect("an answer");
+    let lock = listed(&subject, None, &name).await.expect("still held");
+    assert!(lock.record.waiting.is_empty());
+    subject.one.release(&holder).await.expect("an answer");
+}
+
+async fn list_knows_patterns(subject: Subject) {
+    // Characters that mean something in a pattern stand in a name.
+    let plain = fresh_name("pattern");
+    let odd = LockName::new(&format!("{plain}:[*?]\\")).expect("a valid name");
+    let claims = [claim(&plain, LONG), claim(&odd, LONG)];
+    for claim in &claims {
+        hold(&subject, claim).await;
+    }
+    let names = async |pattern: String| {
+        let all = subject.one.list(Some(&pattern)).await.expect("an answer");
+        let mut names: Vec<String> = all.into_iter().map(|lock| lock.name).collect();
+        names.sort();
+        names
+    };
+    let both = vec![plain.to_string(), odd.to_string()];
+    assert_eq!(names(format!("{plain}*")).await, both);
+    assert_eq!(names(plain.to_string()).await, both[..1]);
+    assert_eq!(names(format!("{plain}:\\[\\*\\?\\]\\\\")).await, both[1..]);
+    assert_eq!(names(format!("{plain}:[[][*][?][\\]]?")).await, both[1..]);
+    assert_eq!(names(format!("{plain}:[^[]*")).await, both[1..1]);
+    for claim in &claims {
+        subject.one.release(claim).await.expect("an answer");
+    }
+}
+
+async fn list_forgets_what_is_released(subject: Subject) {
+    let claim = claim(&fresh_name("no-more"), LONG);
+    hold(&subject, &claim).await;
+    assert!(listed(&subject, None, &claim.name).await.is_some());
+    subject.one.release(&claim).await.expect("an answer");
+    assert_eq!(listed(&subject, None, &claim.name).await, None);
+    assert_eq!(listed(&subject, Some("*"), &claim.name).await, None);
+}
+
+async fn list_forgets_what_has_expired(subject: Subject) {
+    let claim = claim(&fresh_name("ended"), SHORT);
+    hold(&subject, &claim).await;
+    eventually("the lease is over", || async {
+        listed(&subject, None, &claim.name).await.is_none()
+    })
+    .await;
+}
