@@ -98,7 +98,7 @@ impl Duty {
             let error = engine.error(ErrorKind::FenceExhausted, Operation::Acquire, message);
             return Err(self.failed(error.with_effect(Effect::Maybe)));
         }
-        let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant));
+        let lease = Arc::new(Lease::new(self.drive().claim.clone(), grant, now));
         let refused = engine.with_line(&lease.claim, |line| line.granted(&lease, now));
         let Some(Some(refused)) = refused else {
             let error = engine.closed_error().with_effect(Effect::Maybe);

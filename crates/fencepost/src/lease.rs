@@ -20,6 +20,9 @@ pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
 
+/// How long a holder works under the short lease of a waiter before it asks for the full one.
+const CLAIMED_FOR: Duration = Duration::from_millis(20);
+
 /// Why a lock was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -95,7 +98,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(claim: Claim, grant: Grant) -> Self {
+    /// A lease granted just now.
+    pub(crate) fn new(claim: Claim, grant: Grant, now: Moment) -> Self {
         let lease = Self {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
@@ -107,6 +111,13 @@ impl Lease {
             claim,
         };
         lease.believe_until(believed_end(grant.asked_at, grant.lease));
+        if grant.lease < lease.claim.ttl {
+            // Granted while it waited, for a time that is short in case it were dead. Most holds are over before it
+            // pays to ask for the rest.
+            let half = lease.valid_until().back(grant.lease / 2);
+            let renew_at = half.min(now + CLAIMED_FOR);
+            lease.renew_at.store(renew_at.as_nanos(), Ordering::Release);
+        }
         lease
     }
 

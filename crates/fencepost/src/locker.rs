@@ -254,6 +254,8 @@ impl Locker {
             };
             let now = engine.clock.now();
             match answer {
+                // Nobody would renew it: the same owner asks again for the full time.
+                Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {}
                 Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
                     return duty.granted(grant, now).map(Some);
                 }
@@ -277,6 +279,12 @@ impl Locker {
                 Err(error) => return Err(duty.failed(error)),
             }
         }
+    }
+
+    /// A store may grant a waiter less than the TTL, for the keeper to extend.
+    fn is_cut_short(&self, grant: &crate::claim::Grant) -> bool {
+        let settings = &self.engine.settings;
+        !settings.keep_alive && grant.lease < settings.ttl
     }
 
     /// One request at the store, bounded by `until` and, as long as the store has not answered, by the store timeout.

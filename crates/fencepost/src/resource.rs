@@ -11,7 +11,8 @@
 //!
 //! What is here: [`FencedCell`] for memory; with the feature `sqlite`, `SqliteGate` to put in front of whatever your
 //! own transaction does, and `SqliteRegister`, a value behind such a gate. With another database crate or with
-//! Postgres, use [`CREATE_GATE`] and [`ADMIT`].
+//! Postgres, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis`, `RedisRegister` is such a value, and `REDIS_ADMIT`
+//! a gate for scripts.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,10 @@ use crate::claim::OwnerId;
 use crate::error::Error;
 use crate::fence::Fence;
 
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "redis")]
+pub use redis::{REDIS_ADMIT, RedisRegister};
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -1,47 +1,67 @@
 //! Every backend × every trial it promises to pass, each as a test of its own.
 
+use std::any::Any;
+use std::future::Future;
 use std::sync::Arc;
 
+use fencepost::Backend;
+use fencepost::backend::Capabilities;
 use fencepost::backend::memory::Memory;
+use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::conformance::{Subject, trials};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
-/// A store for one trial, and the folder that must live as long.
-type Stage = (Subject, Option<TempDir>);
+/// A store for one trial, and the folder or server that must live as long.
+type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
     let arguments = Arguments::from_args();
     let mut tests = Vec::new();
-    tests.extend(tests_of("memory", memory));
-    tests.extend(tests_of("sqlite", sqlite));
+    tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
+    tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
+    tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-fn memory() -> Stage {
-    (Subject::new(Arc::new(Memory::new())), None)
+async fn memory() -> Stage {
+    (Subject::new(Arc::new(Memory::new())), Box::new(()))
 }
 
 /// One file through two connections, as two processes would have it.
-fn sqlite() -> Stage {
+async fn sqlite() -> Stage {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("locks.db");
     let [one, other] =
         [(), ()].map(|()| Arc::new(Sqlite::open_blocking(&path).expect("a new file")));
-    (Subject::with_two_connections(one, other), Some(folder))
+    let subject = Subject::with_two_connections(one, other);
+    (subject, Box::new(folder))
 }
 
-fn tests_of(store: &'static str, stage: fn() -> Stage) -> Vec<Trial> {
-    let capabilities = stage().0.capabilities();
+/// A server of its own through two connections.
+async fn redis() -> Stage {
+    let server = fencepost_rig::Redis::start().expect("a private redis-server");
+    let connect = async || Redis::open(&server.url()).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(server))
+}
+
+fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
+where
+    F: Future<Output = Stage> + 'static,
+{
     let applicable = trials().filter(|trial| trial.applies_to(capabilities));
     let test = |trial: &'static fencepost::conformance::Trial| {
         Trial::test(format!("{store}::{}", trial.name()), move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_time()
-                .build();
-            let (subject, _folder) = stage();
-            runtime?.block_on(trial.run(subject));
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let (subject, _store) = stage().await;
+                trial.run(subject).await;
+            });
             Ok(())
         })
     };

@@ -174,6 +174,13 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
+    /// What this store promises.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        fifo: true,
+        across_processes: true,
+        leases: true,
+    };
+
     /// Opens the file with the default settings, creating it when it is missing.
     ///
     /// # Errors
@@ -252,11 +259,7 @@ impl Backend for Sqlite {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            fifo: true,
-            across_processes: true,
-            leases: true,
-        }
+        Self::CAPABILITIES
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {

@@ -53,7 +53,7 @@ proptest! {
             label: "simulated".into(),
         };
         let mut store_ends = now + ms(there_ms) + store_lease;
-        let lease = Lease::new(claim, Grant { epoch: 1, asked_at: now, lease: ttl });
+        let lease = Lease::new(claim, Grant { epoch: 1, asked_at: now, lease: ttl }, now);
         let mut was_lost = false;
         for renewal in renewals {
             now = now + ms(renewal.pause_ms);
@@ -85,7 +85,7 @@ proptest! {
             ttl: ms(ttl_ms),
             label: "simulated".into(),
         };
-        let lease = Lease::new(claim, Grant { epoch: 1, asked_at, lease: ms(ttl_ms) });
+        let lease = Lease::new(claim, Grant { epoch: 1, asked_at, lease: ms(ttl_ms) }, asked_at);
         prop_assert!(lease.renew_at() < lease.valid_until());
         prop_assert!(lease.valid_until() <= (asked_at + ms(ttl_ms)).back(margin(ms(ttl_ms))));
         prop_assert!(lease.lost_at(lease.valid_until().back(Duration::from_nanos(1))).is_none());

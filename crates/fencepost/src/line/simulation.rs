@@ -217,7 +217,7 @@ impl World {
         let State::Asking(drive, _) = &self.tasks[task].state else {
             unreachable!("only drivers are answered")
         };
-        let lease = Arc::new(Lease::new(drive.claim.clone(), grant));
+        let lease = Arc::new(Lease::new(drive.claim.clone(), grant, self.now));
         if lease.left(self.now).is_zero() {
             // Came after its own end: asked again, with the same claim.
             let drive = drive.clone();
@@ -464,7 +464,8 @@ fn a_lease_that_ends_in_line_is_not_handed_over() {
 
 #[test]
 fn the_first_reason_of_a_loss_stays() {
-    let lease = Lease::new(mint(&SeededRandom::new(1)), grant(1, Moment::ZERO + TTL));
+    let claim = mint(&SeededRandom::new(1));
+    let lease = Lease::new(claim, grant(1, Moment::ZERO + TTL), Moment::ZERO);
     assert!(lease.lose(LostReason::Gone));
     assert!(!lease.lose(LostReason::Expired));
     let lost = lease.lost_at(Moment::FAR).expect("lost");

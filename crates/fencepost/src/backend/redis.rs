@@ -1,0 +1,294 @@
+//! Locks in Redis (6.2 or later) or Valkey.
+//!
+//! # How it works
+//! A lock is a string key of the lock's own name with an expiry: what `SET name token NX PX ttl` makes. Clients in other languages
+//! that do just that keep us out and are kept out. What we need beyond that lives in keys of our own beside it (see
+//! *Keys*).
+//!
+//! **Waiting.** Those who wait stand in a line at the server, ordered by its clock. A release hands the lock to the first who is alive and
+//! tells it so in a push message: nobody polls, nobody is woken in vain, and a contended acquisition and its release
+//! cost two commands, however many wait. Who waits for longer sends signs of life, all of a process in one command. A killed waiter
+//! is passed over at once (its connection is gone) or costs 0.6 s at most, one that is stopped 1.2 s; never a TTL.
+//!
+//! **Validity** is counted from before the request was sent that the grant answers: the server sends the moment of that request back with
+//! the grant. A message that was on its way for too long is worth nothing, and is not taken for a lock.
+//!
+//! **The fence** rises with every grant and is never below the server's time, in units of 62.5 µs since 2024. So it rises past
+//! what a restart without persistence or a failover has lost, unless the clocks of old and new server disagree by more than
+//! the outage took.
+//!
+//! # Keys
+//! | key | holds | until |
+//! |---|---|---|
+//! | `NAME` | `owner epoch ttl label` | the lease ends |
+//! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
+//! | `fp:{TAG}:wait:NAME` | signs of life | the same |
+//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after the last grant |
+//! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
+//!
+//! `TAG` is the name's own `{hash tag}`, or else the name: all keys of a lock are in one slot.
+//!
+//! # What can go wrong
+//! - *The holder dies.* The lock is free when its lease ends, or 0.6 s later at most.
+//! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can take it: the holder is told
+//!   at its next renewal ([`Renewal::Lost`]). What protects the data then is the fence. `fencepost doctor` looks for such settings.
+//! - *The server's clock is set.* Redis keeps expiries by that clock: a step forward ends leases early, unknown to their holders until
+//!   the next renewal.
+//! - *Plain clients that poll starve* while our line is never empty: it hands the lock on before they ask. See [`RedisBuilder::leave_gap`].
+//! - *The user lacks rights.* Without channels waiters ask every 25 ms; without `CLIENT KILL` a command sent just before a
+//!   connection broke can be carried out late, and what it leaves ends by its TTL.
+//! - *The server is a read-only replica, out of memory, a node of a cluster, or not Redis*: [`ErrorKind::Unusable`], with what to do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
+
+use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::BoxFuture;
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+mod attendant;
+pub(crate) mod failure;
+pub(crate) mod hub;
+pub(crate) mod keys;
+mod link;
+mod requests;
+pub(crate) mod script;
+mod seat;
+mod view;
+
+use hub::{Gap, Hub, Settings};
+
+/// How this store calls itself in errors, spans and metrics.
+pub(crate) const STORE: &str = "redis";
+
+/// How a [`Redis`] is opened; made by [`Redis::builder`].
+#[derive(Clone)]
+pub struct RedisBuilder {
+    address: String,
+    settings: Settings,
+    #[cfg(feature = "redis-tls")]
+    certificates: redis::TlsCertificates,
+}
+
+impl RedisBuilder {
+    /// How long connecting may take. Default: 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.connect_timeout = timeout;
+        self
+    }
+
+    /// How long those who wait in line put up with a server that cannot be reached, before they get an error. Default: 30 s.
+    ///
+    /// When it is back they have their old place, as far as the server remembers.
+    #[must_use]
+    pub fn outage(mut self, longest: Duration) -> Self {
+        self.settings.outage = longest;
+        self
+    }
+
+    /// Lets a lock that is wanted lie free for `length` when `every` has passed since the last such gap, so that clients which
+    /// poll with `SET NX` get a chance. Off by default: it costs its share of the time (`length / every`).
+    ///
+    /// All clients of ours that use the same names should have the same setting: one that has none ends the gap.
+    #[must_use]
+    pub fn leave_gap(mut self, every: Duration, length: Duration) -> Self {
+        self.settings.gap = Some(Gap { every, length });
+        self
+    }
+
+    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `rediss://`.
+    #[cfg(feature = "redis-tls")]
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.root_cert = Some(pem.into());
+        self
+    }
+
+    /// Shows this certificate to the server (both PEM). For `rediss://`.
+    #[cfg(feature = "redis-tls")]
+    #[must_use]
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.certificates.client_tls = Some(redis::ClientTlsConfig {
+            client_cert: certificate.into(),
+            client_key: key.into(),
+        });
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when nobody answers there,
+    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, not Redis.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn open(self) -> Result<Redis> {
+        let invalid =
+            |cause: String| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause);
+        if let Some(Gap { every, length }) = self.settings.gap
+            && (length.is_zero() || length >= every)
+        {
+            let message = format!("a gap of {length:?} every {every:?} leaves no time for locks");
+            return Err(invalid(message));
+        }
+        if cfg!(not(feature = "redis-tls")) && self.address.starts_with("rediss:") {
+            return Err(invalid(
+                "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
+            ));
+        }
+        // What the parser says may quote the address, and with it the password: it is not passed on.
+        let Ok(info) = self.address.as_str().into_connection_info() else {
+            let message = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… or unix:/PATH";
+            return Err(invalid(message.to_owned()));
+        };
+        let shown = show(info.addr());
+        let redis = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
+        let client = self.client(info.set_redis_settings(redis));
+        let client = client.map_err(|cause| failure::of_connecting(Operation::Open, cause))?;
+        let hub = Arc::new(Hub::new(client, self.settings));
+        hub.link(Operation::Open).await?;
+        Ok(Redis {
+            address: shown,
+            hub,
+        })
+    }
+
+    #[cfg(feature = "redis-tls")]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return Client::open(info);
+        }
+        // Somebody else in this process may have chosen one already: that one is as good.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+        Client::build_with_tls(info, self.certificates.clone())
+    }
+
+    #[cfg(not(feature = "redis-tls"))]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        Client::open(info)
+    }
+}
+
+impl fmt::Debug for RedisBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may carry a password.
+        f.debug_struct("RedisBuilder")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+fn show(address: &ConnectionAddr) -> String {
+    match address {
+        ConnectionAddr::Tcp(host, port) => format!("redis://{host}:{port}"),
+        ConnectionAddr::TcpTls { host, port, .. } => format!("rediss://{host}:{port}"),
+        ConnectionAddr::Unix(path) => format!("unix:{}", path.display()),
+        _ => "redis".to_owned(),
+    }
+}
+
+/// Locks in a Redis server, for everybody who can reach it. See the [module](self).
+///
+/// One connection serves everything; it is made anew when it breaks. Dropping this closes it.
+pub struct Redis {
+    address: String,
+    pub(crate) hub: Arc<Hub>,
+}
+
+impl Redis {
+    /// What this store promises.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        fifo: true,
+        across_processes: true,
+        leases: true,
+    };
+
+    /// Connects with the default settings: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature
+    /// `redis-tls`), or `unix:/PATH`.
+    ///
+    /// # Errors
+    /// As [`RedisBuilder::open`].
+    ///
+    /// # Cancel safety
+    /// As [`RedisBuilder::open`].
+    pub async fn open(address: &str) -> Result<Self> {
+        Self::builder(address).open().await
+    }
+
+    /// The settings for connecting to `address`.
+    pub fn builder(address: &str) -> RedisBuilder {
+        RedisBuilder {
+            address: address.to_owned(),
+            settings: Settings {
+                connect_timeout: Duration::from_secs(3),
+                outage: Duration::from_secs(30),
+                gap: None,
+            },
+            #[cfg(feature = "redis-tls")]
+            certificates: redis::TlsCertificates {
+                client_tls: None,
+                root_cert: None,
+            },
+        }
+    }
+
+    /// Where the server is, without user and password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Backend for Redis {
+    fn store(&self) -> &'static str {
+        STORE
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(requests::try_acquire(&self.hub, claim))
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        Box::pin(requests::renew(&self.hub, claims))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        Box::pin(requests::release(&self.hub, claim))
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        Box::pin(view::inspect(&self.hub, name.as_str()))
+    }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(view::list(&self.hub, pattern))
+    }
+}

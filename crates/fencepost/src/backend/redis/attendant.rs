@@ -1,0 +1,206 @@
+//! Signs of life for those who wait: one task per connection, one command for up to 64 of them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::Value;
+
+use super::hub::{Hub, OnDuty, stamp};
+use super::keys::Keys;
+use super::link::{Link, SILENCE};
+use super::script::{Answer, BEAT, Call};
+use super::seat::{Entry, POLL, Seat};
+use crate::claim::Grant;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::engine::within;
+use crate::error::Operation;
+
+/// Waiters in one command: keeps the server's longest pause well below a millisecond.
+const AT_ONCE: usize = 64;
+/// After the lock's own end, the first in line asks; each one behind it this much later, should those before be dead.
+const BEHIND: Duration = Duration::from_millis(5);
+/// A server rounds to milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+/// Runs as long as the connection is good and somebody has it.
+pub(super) async fn attend(hub: Weak<Hub>, link: Arc<Link>) {
+    let on_duty = OnDuty { hub, link };
+    let link = &on_duty.link;
+    while !link.is_down() {
+        let Some(hub) = on_duty.hub.upgrade() else {
+            return;
+        };
+        let now = BootClock.now();
+        let next = next_beat(&hub);
+        if next <= now {
+            beat(&hub, link, now).await;
+            continue;
+        }
+        link.next_look.store(next.as_nanos(), Ordering::SeqCst);
+        // Somebody may have come between the look and the line above, and not have rung.
+        if next_beat(&hub) < next {
+            continue;
+        }
+        drop(hub);
+        tokio::select! {
+            () = link.bell.notified() => {}
+            () = BootClock.sleep_until(next) => {}
+        }
+    }
+}
+
+fn next_beat(hub: &Hub) -> Moment {
+    let seats = hub.seats();
+    let due = seats.iter().filter_map(|seat| seat.beat_at());
+    due.min().unwrap_or(Moment::FAR)
+}
+
+/// A waiter who must be heard of by `moment` rings when the attendant would sleep longer.
+pub(super) fn look_by(link: &Link, moment: Moment) {
+    if moment.as_nanos() < link.next_look.load(Ordering::SeqCst) {
+        link.bell.notify_one();
+    }
+}
+
+/// A waiter in a beat.
+struct Due {
+    seat: Arc<Seat>,
+    entry: Entry,
+}
+
+async fn beat(hub: &Arc<Hub>, link: &Arc<Link>, now: Moment) {
+    let due: Vec<Due> = hub
+        .seats()
+        .into_iter()
+        .filter_map(|seat| due(seat, now))
+        .collect();
+    let batches = due.chunks(AT_ONCE).map(|batch| ask(hub, link, batch));
+    if within(&BootClock, now + SILENCE, join_all(batches))
+        .await
+        .is_none()
+    {
+        hub.lost(link);
+    }
+}
+
+/// Who is due soon goes along.
+fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
+    let at = seat.beat_at()?;
+    let soon = seat.claim.ttl.min(Duration::from_millis(600)) / 16;
+    if at > now + soon {
+        return None;
+    }
+    let entry = seat.begin_beat(now)?;
+    Some(Due { seat, entry })
+}
+
+async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
+    let asked_at = BootClock.now();
+    let [every, length] = hub.gap();
+    let mut call = Call::default()
+        .arg(stamp(asked_at))
+        .arg(link.channel())
+        .arg(every)
+        .arg(length);
+    for Due { seat, entry } in batch {
+        call = call
+            .keys(Keys::of(seat.claim.name.as_str()).all())
+            .arg(seat.claim.owner)
+            .arg(&entry.member)
+            .arg(entry.times.claim.as_millis())
+            .arg(entry.times.live.as_millis());
+    }
+    match link.call(Operation::Acquire, &BEAT, &call).await {
+        Ok(answers) => {
+            for (due, answer) in batch.iter().zip(answers.items().unwrap_or_default()) {
+                tell(link, due, answer, asked_at).await;
+            }
+        }
+        // Each asks for itself, and hears for itself what is wrong.
+        Err(error) => {
+            tracing::debug!(%error, "a sign of life was not answered");
+            batch.iter().for_each(|due| due.seat.ask_again());
+        }
+    }
+}
+
+async fn tell(link: &Arc<Link>, Due { seat, entry }: &Due, answer: &Value, asked_at: Moment) {
+    let number = |at: usize| answer.item(at).and_then(|item| item.integer());
+    match number(0) {
+        Some(1) => seat.granted(Grant {
+            epoch: number(1)
+                .and_then(|epoch| u64::try_from(epoch).ok())
+                .unwrap_or(0),
+            asked_at,
+            lease: entry.times.claim,
+        }),
+        Some(0) => {
+            let told = Told {
+                left: number(1).unwrap_or(-2),
+                rank: number(2)
+                    .and_then(|rank| u32::try_from(rank).ok())
+                    .unwrap_or(0),
+                gap_left: number(4).unwrap_or(0),
+            };
+            seat.beat_by(told.ask_at(BootClock.now()));
+            let plain = number(3) == Some(1);
+            if link.must_poll() || (plain && told.rank == 0 && !watch(link, seat).await) {
+                seat.beat_by(BootClock.now() + POLL);
+            }
+        }
+        _ => seat.ask_again(),
+    }
+}
+
+/// What the server says to one who has to wait on.
+pub(super) struct Told {
+    /// Milliseconds until the lock ends by itself; negative: it does not, or it is not told.
+    pub(super) left: i64,
+    /// How many are before this one.
+    pub(super) rank: u32,
+    /// Milliseconds for which the lock lies free for others.
+    pub(super) gap_left: i64,
+}
+
+impl Told {
+    /// When it is worth asking, because the lock may be free then without anybody being told.
+    pub(super) fn ask_at(&self, now: Moment) -> Moment {
+        let ends = [self.left, self.gap_left].into_iter().max().unwrap_or(0);
+        match u64::try_from(ends) {
+            Ok(left) if left > 0 => {
+                now + Duration::from_millis(left) + ROUNDING + BEHIND * self.rank
+            }
+            _ => Moment::FAR,
+        }
+    }
+}
+
+/// Makes the server tell when a plain client lets go of the lock. Whether that works here.
+async fn watch(link: &Link, seat: &Seat) -> bool {
+    if !link.can_watch.load(Ordering::Relaxed) {
+        return false;
+    }
+    let mut commands = redis::pipe();
+    commands
+        .cmd("CLIENT")
+        .arg("TRACKING")
+        .arg("ON")
+        .arg("OPTIN");
+    commands.cmd("CLIENT").arg("CACHING").arg("YES");
+    commands.cmd("GET").arg(seat.claim.name.as_str());
+    match link.send_together(&commands).await {
+        Ok(answers) => {
+            // Free already: there is nothing left to watch.
+            if matches!(answers.last(), Some(Value::Nil)) {
+                seat.beat_by(BootClock.now());
+            }
+            true
+        }
+        Err(_) => {
+            link.can_watch.store(false, Ordering::Relaxed);
+            false
+        }
+    }
+}

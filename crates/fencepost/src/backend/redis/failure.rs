@@ -1,0 +1,122 @@
+//! What the server or the network said, as an error a caller can act on.
+
+use redis::{ErrorKind as Cause, RedisError, ServerErrorKind};
+
+use super::STORE;
+use crate::error::{Effect, Error, ErrorKind, Operation};
+
+/// A command that was sent, or may have been.
+pub(super) fn of_command(operation: Operation, cause: RedisError) -> Error {
+    let (kind, message, effect) = explain(&cause);
+    Error::new(kind, STORE, operation, message)
+        .with_effect(effect)
+        .with_source(cause)
+}
+
+/// A connection that could not be made: nothing was asked yet.
+pub(super) fn of_connecting(operation: Operation, cause: RedisError) -> Error {
+    let (kind, message, _) = explain(&cause);
+    Error::new(kind, STORE, operation, message).with_source(cause)
+}
+
+/// Nobody answered while connecting.
+pub(super) fn unreachable(operation: Operation) -> Error {
+    let message = "the server does not answer";
+    Error::new(ErrorKind::Unavailable, STORE, operation, message)
+}
+
+/// An answer that none of our scripts gives.
+pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
+    let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
+    Error::new(ErrorKind::Unusable, STORE, operation, message).with_effect(Effect::Maybe)
+}
+
+/// Whether the same request may succeed a little later, without anybody mending anything.
+pub(super) fn is_passing(error: &Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
+    error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)
+}
+
+/// A primary that was demoted, or a replica: the address may lead to the new primary soon.
+fn is_demoted(cause: &RedisError) -> bool {
+    cause.kind() == Cause::Server(ServerErrorKind::ReadOnly)
+}
+
+/// The server knows no script of this hash.
+pub(super) fn is_unknown_script(cause: &RedisError) -> bool {
+    cause.kind() == Cause::Server(ServerErrorKind::NoScript)
+}
+
+/// The connection is of no use any more.
+pub(super) fn ends_connection(cause: &RedisError) -> bool {
+    cause.is_unrecoverable_error() || cause.is_connection_dropped() || is_demoted(cause)
+}
+
+fn explain(cause: &RedisError) -> (ErrorKind, String, Effect) {
+    use ErrorKind::{Unavailable, Unusable};
+    let said = cause.to_string();
+    let code = cause.code().unwrap_or_default();
+    // A server that refuses a command as a whole has not begun it.
+    let refused = |kind, message: &str| (kind, format!("{message} ({said})"), Effect::None);
+    match cause.kind() {
+        Cause::Io if cause.is_connection_refusal() => refused(Unavailable, "nothing listens there"),
+        Cause::Io => (
+            Unavailable,
+            format!("the connection broke: {said}"),
+            Effect::Maybe,
+        ),
+        Cause::AuthenticationFailed => refused(Unusable, "user or password is wrong"),
+        Cause::RESP3NotSupported => refused(Unusable, "the server is older than Redis 6.2"),
+        Cause::InvalidClientConfig => refused(ErrorKind::InvalidInput, "the address is not usable"),
+        Cause::Parse => (
+            Unusable,
+            format!("what answers there is not Redis ({said})"),
+            Effect::Maybe,
+        ),
+        Cause::Server(kind) => of_server(kind, &said),
+        _ => match code {
+            "OOM" => refused(Unusable, "the server is out of memory for new keys"),
+            "WRONGTYPE" => refused(
+                Unusable,
+                "the lock's name is the key of something that is no lock",
+            ),
+            "NOAUTH" | "WRONGPASS" => refused(Unusable, "user or password is wrong"),
+            "BUSY" | "NOREPLICAS" | "MISCONF" => {
+                refused(Unavailable, "the server does not accept writes now")
+            }
+            _ => (
+                Unusable,
+                format!("the server refused: {said}"),
+                Effect::Maybe,
+            ),
+        },
+    }
+}
+
+fn of_server(kind: ServerErrorKind, said: &str) -> (ErrorKind, String, Effect) {
+    use ErrorKind::{Unavailable, Unusable};
+    let (kind, message) = match kind {
+        ServerErrorKind::BusyLoading => (Unavailable, "the server is still loading its data"),
+        ServerErrorKind::MasterDown | ServerErrorKind::ClusterDown | ServerErrorKind::TryAgain => {
+            (Unavailable, "the server does not serve now")
+        }
+        ServerErrorKind::ReadOnly => (
+            Unusable,
+            "this is a read-only replica; locks need the primary",
+        ),
+        ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::CrossSlot => (
+            Unusable,
+            "this is a node of a Redis Cluster, which is not supported yet",
+        ),
+        ServerErrorKind::NoPerm => (
+            Unusable,
+            "the user may not do what locks need; see fencepost doctor",
+        ),
+        _ => {
+            let message = format!("the server refused: {said}");
+            return (Unusable, message, Effect::Maybe);
+        }
+    };
+    (kind, format!("{message} ({said})"), Effect::None)
+}

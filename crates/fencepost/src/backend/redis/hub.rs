@@ -1,0 +1,217 @@
+//! What all requests of one [`Redis`](super::Redis) share: the connection, and the seats of those who wait.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use redis::{Client, PushInfo, PushKind, Value};
+
+use super::attendant;
+use super::failure;
+use super::link::{self, Link};
+use super::script::Answer;
+use super::seat::Seat;
+use crate::claim::{Claim, Grant, OwnerId};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::engine::within;
+use crate::error::{Operation, Result};
+use crate::lease::lock;
+use crate::random::{Random, SystemRandom};
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) outage: Duration,
+    pub(super) gap: Option<Gap>,
+}
+
+/// The lock lies free for `length` when `every` has passed since the last such gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) every: Duration,
+    pub(super) length: Duration,
+}
+
+pub(crate) struct Hub {
+    client: Client,
+    pub(super) settings: Settings,
+    seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
+    link: Mutex<Option<Arc<Link>>>,
+    /// Held while connecting; the connections that must not outlive the next.
+    replaced: tokio::sync::Mutex<Vec<i64>>,
+    /// How many connections were made: tells the pushes of one from those of another.
+    generation: AtomicU64,
+}
+
+impl Hub {
+    pub(super) fn new(client: Client, settings: Settings) -> Self {
+        Self {
+            client,
+            settings,
+            seats: Mutex::default(),
+            link: Mutex::default(),
+            replaced: tokio::sync::Mutex::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The connection; made anew when there is none.
+    pub(crate) async fn link(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+        match self.current() {
+            Some(link) => Ok(link),
+            None => self.connect(operation).await,
+        }
+    }
+
+    fn current(&self) -> Option<Arc<Link>> {
+        let link = lock(&self.link);
+        link.as_ref().filter(|link| !link.is_down()).cloned()
+    }
+
+    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+        let mut replaced = self.replaced.lock().await;
+        if let Some(link) = self.current() {
+            return Ok(link);
+        }
+        if let Some(id) = lock(&self.link).take().and_then(|old| old.id) {
+            replaced.push(id);
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let hub = Arc::downgrade(self);
+        let on_push = move |push| {
+            if let Some(hub) = hub.upgrade() {
+                hub.pushed(generation, push);
+            }
+        };
+        let channel = format!("fp:{:016x}", SystemRandom.next_u64());
+        let connecting = link::connect(&self.client, channel, &replaced, on_push);
+        let until = BootClock.now() + self.settings.connect_timeout;
+        let link = within(&BootClock, until, connecting)
+            .await
+            .ok_or_else(|| failure::unreachable(operation))?
+            .map_err(|cause| failure::of_connecting(operation, cause))?;
+        replaced.clear();
+        let link = Arc::new(link);
+        *lock(&self.link) = Some(link.clone());
+        tokio::spawn(attendant::attend(Arc::downgrade(self), link.clone()));
+        Ok(link)
+    }
+
+    /// A connection is of no use any more: everybody asks anew.
+    pub(super) fn lost(&self, link: &Link) {
+        link.give_up();
+        for seat in self.seats() {
+            seat.ask_again();
+        }
+    }
+
+    fn pushed(&self, generation: u64, push: PushInfo) {
+        match push.kind {
+            PushKind::Message => {
+                let payload = push.data.get(1).and_then(|payload| payload.text());
+                if let Some((owner, grant)) = payload.and_then(parse_grant)
+                    && let Some(seat) = self.seat_of(owner)
+                {
+                    seat.granted(grant);
+                }
+            }
+            PushKind::Invalidate => self.changed(&push.data),
+            PushKind::Disconnection => {
+                let current = self.generation.load(Ordering::Relaxed) == generation;
+                let link = lock(&self.link).clone();
+                if let Some(link) = link.filter(|_| current) {
+                    self.lost(&link);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keys that were watched have changed; `data` holds an array of names, or nothing when all may have.
+    fn changed(&self, data: &[Value]) {
+        let names = data.first().and_then(|names| names.items());
+        let is_named = |name: &str| {
+            names.is_none_or(|names| names.iter().any(|changed| changed.text() == Some(name)))
+        };
+        let now = BootClock.now();
+        for seat in self.seats() {
+            if is_named(seat.claim.name.as_str()) {
+                seat.beat_by(now);
+            }
+        }
+        if let Some(link) = self.current() {
+            link.bell.notify_one();
+        }
+    }
+
+    /// The seat of this claim, made when there is none.
+    pub(super) fn seat(&self, claim: &Claim) -> Arc<Seat> {
+        let mut seats = lock(&self.seats);
+        let make = || Arc::new(Seat::new(claim.clone()));
+        seats.entry(claim.owner).or_insert_with(make).clone()
+    }
+
+    pub(super) fn seat_of(&self, owner: OwnerId) -> Option<Arc<Seat>> {
+        lock(&self.seats).get(&owner).cloned()
+    }
+
+    pub(super) fn seats(&self) -> Vec<Arc<Seat>> {
+        lock(&self.seats).values().cloned().collect()
+    }
+
+    pub(super) fn forget(&self, owner: OwnerId) {
+        lock(&self.seats).remove(&owner);
+    }
+
+    /// The gap as the scripts want it: every how many milliseconds, for how many; 0 for never.
+    pub(super) fn gap(&self) -> [u128; 2] {
+        match self.settings.gap {
+            Some(gap) => [gap.every.as_millis(), gap.length.as_millis()],
+            None => [0, 0],
+        }
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if let Some(link) = lock(&self.link).take() {
+            link.give_up();
+        }
+    }
+}
+
+/// Whoever keeps a task for the connection alive tells the others when it goes, also when its runtime ends.
+pub(super) struct OnDuty {
+    pub(super) hub: Weak<Hub>,
+    pub(super) link: Arc<Link>,
+}
+
+impl Drop for OnDuty {
+    fn drop(&mut self) {
+        match self.hub.upgrade() {
+            Some(hub) => hub.lost(&self.link),
+            None => self.link.give_up(),
+        }
+    }
+}
+
+/// The moment of sending, as it goes to the server and comes back with a grant: whole microseconds, rounded down.
+pub(super) fn stamp(moment: Moment) -> u64 {
+    moment.as_nanos() / 1000
+}
+
+/// «owner epoch lease stamp»
+fn parse_grant(payload: &str) -> Option<(OwnerId, Grant)> {
+    let mut parts = payload.split(' ');
+    let owner = parts.next()?.parse().ok()?;
+    let mut number = || parts.next()?.parse::<u64>().ok();
+    let [epoch, lease, stamp] = [number()?, number()?, number()?];
+    let grant = Grant {
+        epoch,
+        asked_at: Moment::from_nanos(stamp.checked_mul(1000)?),
+        lease: Duration::from_millis(lease),
+    };
+    Some((owner, grant))
+}

@@ -1,0 +1,121 @@
+//! Where a lock lives in Redis: its own key, as every other client knows it, and ours beside it in the same slot.
+
+/// The keys of one lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Keys {
+    /// The name itself: what plain clients `SET NX PX`.
+    pub(super) lock: String,
+    /// Who waits, in order.
+    pub(super) line: String,
+    /// Signs of life of those who have waited for a while.
+    pub(super) wait: String,
+    /// The last epoch.
+    pub(super) fence: String,
+    /// Until when no further gap is left for plain clients.
+    pub(super) gap: String,
+}
+
+impl Keys {
+    pub(super) fn of(name: &str) -> Self {
+        Self {
+            lock: name.to_owned(),
+            line: beside(name, "line"),
+            wait: beside(name, "wait"),
+            fence: beside(name, "fence"),
+            gap: beside(name, "gap"),
+        }
+    }
+
+    /// In the order in which the scripts expect them.
+    pub(super) fn all(&self) -> [&str; 5] {
+        [&self.lock, &self.line, &self.wait, &self.fence, &self.gap]
+    }
+}
+
+/// A key of ours in the slot of `name`.
+fn beside(name: &str, what: &str) -> String {
+    match hash_tag(name) {
+        None if name.contains('}') => format!("fp:{{{}}}:{what}:{name}", tag_for(slot(name))),
+        tag => format!("fp:{{{}}}:{what}:{name}", tag.unwrap_or(name)),
+    }
+}
+
+/// A tag that leads to `slot`, for a name that cannot be one: in braces, its own `}` would end it too early.
+fn tag_for(wanted: u16) -> u32 {
+    // About 16,000 attempts for a name that hardly anybody gives to a lock.
+    (0..)
+        .find(|tag: &u32| slot(&tag.to_string()) == wanted)
+        .unwrap_or_else(|| unreachable!("every slot has a number that leads to it"))
+}
+
+/// The slot of a cluster, by its specification: CRC16 (XMODEM) of the tag, or of the whole key.
+fn slot(key: &str) -> u16 {
+    let hashed = hash_tag(key).unwrap_or(key);
+    let crc = hashed.bytes().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => (crc << 1) ^ 0x1021,
+        })
+    });
+    crc % 16_384
+}
+
+/// Where the highest fence is kept that reached the value under `key`.
+pub(crate) fn gate_of(key: &str) -> String {
+    beside(key, "gate")
+}
+
+/// What a cluster hashes instead of the whole key: the text between the first `{` and the next `}`, unless it is empty.
+fn hash_tag(name: &str) -> Option<&str> {
+    let (_, after) = name.split_once('{')?;
+    let (tag, _) = after.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// The name whose fence is kept under `key`, if there is one.
+pub(super) fn name_of_fence(key: &str) -> Option<&str> {
+    const MARK: &str = "}:fence:";
+    // A name may contain the mark itself: the right cut is the one that leads back to the key.
+    key.match_indices(MARK)
+        .map(|(at, _)| &key[at + MARK.len()..])
+        .find(|name| Keys::of(name).fence == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_is_the_one_of_the_specification() {
+        assert_eq!(slot("123456789"), 0x31c3 % 16_384);
+        assert_eq!(slot("{user1000}.following"), slot("{user1000}.followers"));
+    }
+
+    #[test]
+    fn all_keys_of_a_name_share_its_slot() {
+        for name in [
+            "deploy",
+            "lock:product:42",
+            "{shop}:stock",
+            "a{b",
+            "{}x",
+            "a{}{b}",
+            "x}y",
+        ] {
+            let keys = Keys::of(name);
+            let expected = slot(name);
+            assert!(
+                keys.all().iter().all(|key| slot(key) == expected),
+                "{keys:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_fence_leads_back_to_its_name() {
+        for name in ["deploy", "{shop}:stock", "x}:fence:y", "a b/c", "}:fence:"] {
+            assert_eq!(name_of_fence(&Keys::of(name).fence), Some(name));
+        }
+        assert_eq!(name_of_fence("fp:{a}:fence:b"), None);
+    }
+}

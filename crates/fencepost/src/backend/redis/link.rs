@@ -1,0 +1,191 @@
+//! One connection: multiplexed, RESP3, with a channel of its own for grants.
+//!
+//! Requests of one process go out in the order in which they were made, also those whose futures were dropped: a release
+//! takes effect after the acquisition it follows. Across connections that holds because the new one first makes the server
+//! end the old one, which might still have commands of ours to read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisError, Value};
+use tokio::sync::Notify;
+
+use super::failure;
+use super::script::{Call, Script};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Operation, Result};
+
+/// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
+/// (a fork, a slow command of somebody else), shorter than the patience of most callers.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
+
+/// Requests that may wait for the socket at once; more wait outside, in order.
+const BUFFER: usize = 1024;
+
+/// Where the server is told to send grants, when it cannot: the waiter has to ask.
+const NO_CHANNEL: &str = "-";
+
+pub(crate) struct Link {
+    connection: MultiplexedConnection,
+    /// What the server calls this connection, if it tells.
+    pub(super) id: Option<i64>,
+    channel: String,
+    /// How long the server took to answer while connecting.
+    pub(super) round_trip: Duration,
+    down: AtomicBool,
+    /// When the oldest request was sent that nobody waits for any more and that was not answered; 0: none.
+    unanswered_since: AtomicU64,
+    /// Wakes the attendant of this connection.
+    pub(super) bell: Notify,
+    /// Nanoseconds of the [`Moment`] at which the attendant looks next.
+    pub(super) next_look: AtomicU64,
+    /// The server tells when a watched key changes; found out at the first attempt.
+    pub(super) can_watch: AtomicBool,
+}
+
+/// Connects, makes the server end the connections it replaces, and asks for grants to be sent to `channel`.
+pub(super) async fn connect(
+    client: &Client,
+    channel: String,
+    replaced: &[i64],
+    on_push: impl Fn(PushInfo) + Send + Sync + 'static,
+) -> std::result::Result<Link, RedisError> {
+    // The caller has a deadline for all of it; later on, each request has its caller's.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(BUFFER)
+        .set_push_sender(move |push| {
+            on_push(push);
+            Ok::<(), ()>(())
+        });
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await?;
+    let asked = BootClock.now();
+    let mut command = redis::cmd("CLIENT");
+    let id = command.arg("ID").query_async(&mut connection).await;
+    let round_trip = BootClock.now().since(asked);
+    // Without the right to ask or to kill, a command may be carried out after the connection was given up; what it
+    // leaves then ends by its TTL. `fencepost doctor` names the missing right.
+    let id = only_server_errors(id)?;
+    for old in replaced {
+        let mut kill = redis::cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(old);
+        only_server_errors(kill.query_async::<Value>(&mut connection).await)?;
+    }
+    let channel = match only_server_errors(connection.subscribe(&channel).await)? {
+        Some(()) => channel,
+        None => NO_CHANNEL.to_owned(),
+    };
+    let mut name = redis::cmd("CLIENT");
+    name.arg("SETNAME").arg("fencepost");
+    only_server_errors(name.query_async::<Value>(&mut connection).await)?;
+    Ok(Link {
+        connection,
+        id,
+        channel,
+        round_trip,
+        down: AtomicBool::new(false),
+        unanswered_since: AtomicU64::new(0),
+        bell: Notify::new(),
+        next_look: AtomicU64::new(0),
+        can_watch: AtomicBool::new(true),
+    })
+}
+
+/// `None` when the server refused.
+fn only_server_errors<T>(
+    answer: std::result::Result<T, RedisError>,
+) -> std::result::Result<Option<T>, RedisError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_io_error() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+impl Link {
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Grants are not sent to us: whoever waits has to ask often.
+    pub(super) fn must_poll(&self) -> bool {
+        self.channel == NO_CHANNEL
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Acquire)
+    }
+
+    pub(super) fn give_up(&self) {
+        self.down.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+
+    /// Calls a script.
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        operation: Operation,
+        script: &Script,
+        call: &Call,
+    ) -> Result<Value> {
+        let answer = match self.send(&script.by_hash(call)).await {
+            Err(cause) if failure::is_unknown_script(&cause) => {
+                self.send(&script.by_text(call)).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|cause| failure::of_command(operation, cause))
+    }
+
+    /// Sends one command and waits for its answer, however long that takes.
+    pub(super) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
+        let mut asked = Asked {
+            link: self,
+            at: BootClock.now(),
+            answered: false,
+        };
+        let answer = self.connection.clone().send_packed_command(command).await;
+        asked.answered = true;
+        let answer = answer.and_then(Value::extract_error);
+        match &answer {
+            Err(cause) if failure::ends_connection(cause) => self.give_up(),
+            _ => self.unanswered_since.store(0, Ordering::Relaxed),
+        }
+        answer
+    }
+
+    /// Commands that must stay together.
+    pub(super) async fn send_together(
+        &self,
+        commands: &redis::Pipeline,
+    ) -> std::result::Result<Vec<Value>, RedisError> {
+        commands.query_async(&mut self.connection.clone()).await
+    }
+}
+
+/// A request under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
+struct Asked<'a> {
+    link: &'a Link,
+    at: Moment,
+    answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let silent = &self.link.unanswered_since;
+        let first =
+            silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
+        if BootClock.now().since(since) >= SILENCE {
+            self.link.give_up();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Looking at locks without touching them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::Value;
+
+use super::failure;
+use super::hub::Hub;
+use super::keys::{Keys, name_of_fence};
+use super::link::Link;
+use super::script::{Answer, Call, INSPECT};
+use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::claim::OwnerId;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Operation, Result};
+
+/// Keys per step of a scan.
+const STEP: usize = 1000;
+/// 2024-01-01 in milliseconds of Unix time: where epochs begin.
+const EPOCHS_BEGIN: u64 = 1_704_067_200_000;
+/// Epochs in a millisecond.
+const EPOCHS_PER_MS: u64 = 16;
+
+pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
+    let link = hub.link(Operation::Inspect).await?;
+    look(&link, name).await
+}
+
+async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
+    let keys = Keys::of(name);
+    let call = Call::default().keys([&*keys.lock, &*keys.line, &*keys.wait]);
+    let answer = link.call(Operation::Inspect, &INSPECT, &call).await?;
+    let read = read(&answer, BootClock.now());
+    read.ok_or_else(|| failure::unexpected(Operation::Inspect, &format!("{answer:?}")))
+}
+
+/// The outer `None`: the answer makes no sense.
+fn read(answer: &Value, now: Moment) -> Option<Option<Record>> {
+    let server_now = u64::try_from(answer.item(0)?.integer()?).ok()?;
+    let left = answer.item(2)?.integer()?;
+    let is_string = answer.item(3)?.text()? == "string";
+    let waiting = answer.item(4)?.items()?;
+    let waiting = waiting.iter().map(waiter).collect::<Option<Vec<_>>>()?;
+    let holder = (is_string && left != -2).then(|| {
+        let value = answer.item(1).and_then(|value| value.text());
+        let ttl_left = u64::try_from(left).ok().map(Duration::from_millis);
+        let ours = value.and_then(|value| ours(value, server_now, now));
+        Holder {
+            ttl_left,
+            ..ours.unwrap_or_else(plain)
+        }
+    });
+    Some((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
+}
+
+fn waiter(value: &Value) -> Option<Waiter> {
+    let waited = u64::try_from(value.item(1)?.integer()?).unwrap_or(0);
+    Some(Waiter {
+        label: value.item(0)?.text()?.into(),
+        waited: Duration::from_millis(waited),
+    })
+}
+
+/// «owner epoch ttl label»
+fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
+    let mut parts = value.splitn(4, ' ');
+    let owner: OwnerId = parts.next()?.parse().ok()?;
+    let epoch: u64 = parts.next()?.parse().ok()?;
+    let ttl: u64 = parts.next()?.parse().ok()?;
+    let granted = EPOCHS_BEGIN + epoch / EPOCHS_PER_MS;
+    let held = Duration::from_millis(server_now.saturating_sub(granted));
+    Some(Holder {
+        owner: Some(owner),
+        label: parts.next()?.into(),
+        epoch: Some(epoch),
+        since: Some(now.back(held)),
+        ttl: Some(Duration::from_millis(ttl)),
+        ttl_left: None,
+    })
+}
+
+/// A client that is not ours: its key tells only that the lock is taken.
+fn plain() -> Holder {
+    Holder {
+        owner: None,
+        label: "".into(),
+        epoch: None,
+        since: None,
+        ttl: None,
+        ttl_left: None,
+    }
+}
+
+pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Listed>> {
+    let link = hub.link(Operation::Inspect).await?;
+    let fences = format!("fp:{{*}}:fence:{}", pattern.unwrap_or("*"));
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for key in scan(&link, &fences).await? {
+        names.extend(name_of_fence(&key).map(str::to_owned));
+    }
+    if let Some(pattern) = pattern {
+        let strings = scan(&link, pattern).await?.into_iter();
+        names.extend(strings.filter(|key| !key.starts_with("fp:{")));
+    }
+    let mut listed = Vec::new();
+    let names: Vec<String> = names.into_iter().collect();
+    for some in names.chunks(STEP) {
+        let records = join_all(some.iter().map(|name| look(&link, name))).await;
+        for (name, record) in some.iter().zip(records) {
+            listed.extend(record?.and_then(|record| lock_of(name, record)));
+        }
+    }
+    Ok(listed)
+}
+
+/// A string without an expiry that is not ours is some program's data, not a lock.
+fn lock_of(name: &str, record: Record) -> Option<Listed> {
+    let is_data = record.waiting.is_empty()
+        && record
+            .holder
+            .as_ref()
+            .is_some_and(|holder| holder.owner.is_none() && holder.ttl_left.is_none());
+    (!is_data).then(|| Listed {
+        name: name.to_owned(),
+        record,
+    })
+}
+
+/// All string keys that match, step by step: the server goes on serving others in between.
+async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command
+            .arg(&cursor)
+            .arg("MATCH")
+            .arg(pattern)
+            .arg("COUNT")
+            .arg(STEP)
+            .arg("TYPE")
+            .arg("string");
+        let answer = link.send(&command).await;
+        let answer = answer.map_err(|cause| failure::of_command(Operation::Inspect, cause))?;
+        let (Some(next), Some(found)) = (
+            answer.item(0).and_then(|next| next.text()),
+            answer.item(1).and_then(|found| found.items()),
+        ) else {
+            return Err(failure::unexpected(
+                Operation::Inspect,
+                "not the answer to SCAN",
+            ));
+        };
+        // A key that is not text cannot be a lock's name.
+        keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
+        if next == "0" {
+            return Ok(keys);
+        }
+        cursor = next.to_owned();
+    }
+}

@@ -1,0 +1,117 @@
+//! Fenced resources in Redis: a gate for scripts of your own, and a value behind it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use redis::Value;
+
+use super::{FencedError, Pass, Refused};
+use crate::backend::redis::Redis;
+use crate::backend::redis::hub::Hub;
+use crate::backend::redis::script::{Answer, Call, Script};
+use crate::backend::redis::{failure, keys};
+use crate::error::{Error, Operation};
+
+/// A function for scripts of yours: `admit(gate, epoch, seq, owner)`, in Lua.
+///
+/// Put it in front of a script, call it *first*, for reads as well as for writes, and do nothing else when it returns a value: that is the
+/// highest fence seen, and the pass is stale. `gate` is a key of yours, declared in `KEYS`, in the slot of the resource and
+/// without expiry; give [`Fence::epoch`](crate::Fence::epoch), [`Fence::seq`](crate::Fence::seq) and the owner's text.
+///
+/// ```lua
+/// local highest = admit(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
+/// if highest then return redis.error_reply('STALE ' .. highest) end
+/// return redis.call('DECR', KEYS[1])
+/// ```
+pub const REDIS_ADMIT: &str = include_str!("admit.lua");
+
+static REGISTER: LazyLock<Script> =
+    LazyLock::new(|| Script::new(&[REDIS_ADMIT, include_str!("register.lua")]));
+
+/// A value in Redis that only the holder of a lock reaches: a plain string key, and its gate beside it.
+///
+/// Others can read the key with `GET`. What writes it without the gate is not fenced.
+#[derive(Clone)]
+pub struct RedisRegister {
+    hub: Arc<Hub>,
+    key: String,
+    gate: String,
+}
+
+impl RedisRegister {
+    /// The value under `key`, over the connection of `redis`. Nothing is sent yet.
+    pub fn new(redis: &Redis, key: &str) -> Self {
+        Self {
+            hub: redis.hub.clone(),
+            key: key.to_owned(),
+            gate: keys::gate_of(key),
+        }
+    }
+
+    /// The value; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    ///
+    /// # Cancel safety
+    /// If dropped, the fence may have been remembered or not.
+    pub async fn read(&self, pass: Pass) -> Result<Option<Vec<u8>>, FencedError> {
+        let answer = self.call(pass, None).await?;
+        match answer.item(1) {
+            Some(Value::BulkString(value)) => Ok(Some(value.clone())),
+            None => Ok(None),
+            Some(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Replaces the value.
+    ///
+    /// # Errors
+    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    ///
+    /// # Cancel safety
+    /// If dropped, the value may have been written or not.
+    pub async fn write(&self, pass: Pass, value: impl AsRef<[u8]>) -> Result<(), FencedError> {
+        self.call(pass, Some(value.as_ref())).await.map(|_| ())
+    }
+
+    async fn call(&self, pass: Pass, value: Option<&[u8]>) -> Result<Value, FencedError> {
+        let link = self.hub.link(Operation::Resource).await?;
+        let call = Call::default()
+            .keys([&*self.key, &*self.gate])
+            .arg(pass.fence.epoch())
+            .arg(pass.fence.seq())
+            .arg(pass.owner);
+        let call = match value {
+            Some(value) => call.bytes(value),
+            None => call,
+        };
+        let answer = link.call(Operation::Resource, &REGISTER, &call).await?;
+        match answer.item(0).and_then(|admitted| admitted.integer()) {
+            Some(1) => Ok(answer),
+            Some(0) => {
+                let highest = answer.item(1).and_then(|highest| highest.text());
+                let highest = highest.ok_or_else(|| unexpected(&answer))?;
+                Err(FencedError::Refused(Refused {
+                    offered: pass.fence,
+                    highest: highest.parse().map_err(|_| unexpected(&answer))?,
+                }))
+            }
+            _ => Err(unexpected(&answer)),
+        }
+    }
+}
+
+fn unexpected(answer: &Value) -> FencedError {
+    let error: Error = failure::unexpected(Operation::Resource, &format!("{answer:?}"));
+    FencedError::Failed(error)
+}
+
+impl fmt::Debug for RedisRegister {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisRegister")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
