@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -93,6 +93,8 @@ pub(crate) struct Lease {
     renew_at: AtomicU64,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
+    /// Granted for less than the TTL, and not renewed since.
+    cut_short: AtomicBool,
     lost: OnceLock<Lost>,
     told: Notify,
 }
@@ -106,12 +108,13 @@ impl Lease {
             renew_at: AtomicU64::new(0),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
+            cut_short: AtomicBool::new(grant.lease < claim.ttl),
             lost: OnceLock::new(),
             told: Notify::new(),
             claim,
         };
         lease.believe_until(believed_end(grant.asked_at, grant.lease));
-        if grant.lease < lease.claim.ttl {
+        if lease.is_cut_short() {
             // Granted while it waited, for a time that is short in case it were dead. Most holds are over before it
             // pays to ask for the rest.
             let half = lease.valid_until().back(grant.lease / 2);
@@ -166,6 +169,7 @@ impl Lease {
     pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration) {
         self.failed_renewals.store(0, Ordering::Relaxed);
         *lock(&self.last_error) = None;
+        self.cut_short.store(false, Ordering::Relaxed);
         self.believe_until(believed_end(asked_at, lease));
     }
 
@@ -174,6 +178,11 @@ impl Lease {
         self.failed_renewals.fetch_add(1, Ordering::Relaxed);
         *lock(&self.last_error) = Some(error);
         self.renew_at.store(again_at.as_nanos(), Ordering::Release);
+    }
+
+    /// Granted for less than the TTL, and not renewed since: most such holds are over before they need to be.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.cut_short.load(Ordering::Relaxed)
     }
 
     /// The last renewal failed.
