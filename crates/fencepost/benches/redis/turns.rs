@@ -180,7 +180,7 @@ async fn take_turns(
         if counted() {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let _ = guard.release().await;
+        drop(guard);
     }
     locker.shutdown().await;
 }
