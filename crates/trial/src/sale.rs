@@ -292,19 +292,22 @@ impl Lab<'_> {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
+            if heard_at.elapsed() >= told + self.patience {
+                return self.give_up(&crowd.silent(), heard_at.elapsed());
+            }
             match crowd.subjects.feed.next(LOOK_UP) {
                 Ok(heard) => {
-                    heard_at = heard.at;
                     self.write_down_asked(heard.at)?;
                     if let Some(what) = crowd.answer(&heard) {
+                        heard_at = heard.at;
                         self.record(heard.at, Some(heard.child), what)?;
                     }
                 }
-                Err(Silence::TimedOut) if heard_at.elapsed() < told + self.patience => {
+                Err(Silence::TimedOut) => {
                     self.write_down_asked(Instant::now())?;
                     self.watch.waiting(crowd.answered(), total);
                 }
-                Err(_) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
+                Err(Silence::Ended) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ answer() { echo "{\"type\":\"$1\",\"op\":$op$2}"; }
 while read -r line; do
   op=${line#*'"op":'}; op=${op%%[,\}]*}
   case $line in
-    *'"type":"init"'*) echo '{"type":"init_ok"}';;
+    *'"type":"init"'*) echo "{\"type\":\"init_ok\"$claims}";;
     *'"type":"acquire"'*) acquire;;
     *'"type":"step"'*) step;;
     *'"type":"release"'*) release;;
@@ -27,6 +27,8 @@ while read -r line; do
 done"#;
 const STEP: &str = "step() { answer stepped; };";
 const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
+/// Says `{"fencing":true}` in `init_ok`.
+const FENCING: &str = r#"claims=',"claims":{"fencing":true}';"#;
 const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
 
 fn trial(scenario: Scenario, strategy: &str) -> Trial {
@@ -89,7 +91,7 @@ fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
     let tried = judged(
         Scenario::TtlEdge,
         "fenced",
-        &format!("{grant}{step}{RELEASE}"),
+        &format!("{FENCING}{grant}{step}{RELEASE}"),
     );
     assert_eq!(
         tried.verdict.outcome,
@@ -102,6 +104,45 @@ fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
     let fences = |check: &&fencepost_trial::check::Checked| check.name == "fence_issued";
     let check = tried.verdict.checks.iter().find(fences).unwrap();
     assert_eq!(check.finding, fencepost_trial::check::Finding::Violated);
+}
+
+#[test]
+fn a_lock_is_judged_by_what_its_processes_promise() {
+    let grant = r#"acquire() { answer acquired ',"hold":1,"fence":"7.0"'; };"#;
+    let script = format!("{FENCING}{grant}{STEP}{RELEASE}");
+    let tried = judged(Scenario::Crash, "safe", &script);
+    assert!(tried.header.holds.unwrap().claims.fencing);
+    assert_eq!(tried.verdict.outcome, Outcome::Broken);
+    assert!(tried.verdict.because.contains("Fences do not grow"));
+}
+
+#[test]
+fn processes_that_promise_different_things_are_not_tried() {
+    let script = format!(
+        r#"{GRANT}{STEP}{RELEASE}
+        claims=; read -r line; case $line in *'"id":"A"'*) {FENCING} esac
+        echo "{{\"type\":\"init_ok\"$claims}}";{LOOP}"#
+    );
+    match tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err() {
+        Stopped::NotReady { what, .. } => assert!(
+            what.starts_with("promises ") && what.contains("fencing: true"),
+            "{what}"
+        ),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn who_is_ready_twice_does_not_stand_in_for_another() {
+    let script = r#"read -r line; case $line in
+        *'"id":"A"'*) printf '{"type":"init_ok"}\n{"type":"init_ok"}\n';; esac; read -r more"#;
+    match tried(&trial(Scenario::Crash, "safe"), script).unwrap_err() {
+        Stopped::NotReady { who, what, .. } => {
+            assert_eq!(who, "A");
+            assert_eq!(what, r#"was ready, and went on: '{\"type\":\"init_ok\"}'"#);
+        }
+        other => panic!("{other}"),
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use fencepost_rig::{Heard, Interrupt, Said, folder};
 
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
-use super::{Scenario, Trial, Watch};
+use super::{Lease, Scenario, Trial, Watch};
 use crate::ground::{Ground, Swept};
 use crate::history::{History, Recorder, What};
 use crate::protocol::{Outcome, Reply, Request, Resource};
@@ -42,20 +42,23 @@ pub(super) fn run(
     let ground = Swept(trial.place.ground(folder.path()));
     ground.0.prepare()?;
     let stock = ground.0.stock()?;
-    let recorder = Recorder::start(trial.header(), file);
-    let recorder = recorder.map_err(|error| Stopped::History {
+    let subjects = gather(trial, &ground.0, subject, watch, interrupt)?;
+    // A lock is judged against what its processes promise, whatever is known of it here.
+    let claims = subjects.claims();
+    let header = trial.header_with(claims);
+    let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
         progress: "nobody was asked anything yet".into(),
         events: 0,
     })?;
-    let subjects = gather(trial, &ground.0, subject, watch, interrupt)?;
     let mut stage = Stage {
         trial,
         ground: &ground.0,
         stock,
         subjects,
         actors: scripts(trial).into_iter().map(Actor::new).collect(),
-        register: Register::new(trial.strategy.claims.fencing),
+        lease: trial.lease(claims),
+        register: Register::new(claims.fencing),
         diary: Diary::new(recorder),
         last_op: 0,
         patience: watch.patience(),
@@ -100,6 +103,7 @@ struct Stage<'a> {
     stock: Box<dyn Stock>,
     subjects: Subjects,
     actors: Vec<Actor>,
+    lease: Lease,
     register: Register,
     diary: Diary,
     last_op: u64,

@@ -195,7 +195,7 @@ impl Stage<'_> {
         let at = Instant::now();
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
-        if self.trial.lease() == Lease::Renewed {
+        if self.lease == Lease::Renewed {
             // Its last renewal was before the stop.
             for (key, hold) in self.actors[index].holds.clone() {
                 let over = at + self.trial.ttl();
@@ -212,7 +212,7 @@ impl Stage<'_> {
             let _ = self.subjects.child(index).signal(Signal::SIGCONT);
             self.fault(at, index, Fault::Continued);
         }
-        if self.trial.lease() == Lease::Renewed {
+        if self.lease == Lease::Renewed {
             self.diary.forget_leases(index);
         }
         match self.actors[index].interrupted.take() {

@@ -105,7 +105,7 @@ impl Stage<'_> {
         } else {
             actor.go_on();
         }
-        if self.trial.lease() == Lease::FromGrant {
+        if self.lease == Lease::FromGrant {
             self.lease_runs(index, at, key, hold);
         }
     }
@@ -134,7 +134,7 @@ impl Stage<'_> {
             action,
             fence,
         });
-        if self.trial.lease() == Lease::FromWrite && action == Action::Write {
+        if self.lease == Lease::FromWrite && action == Action::Write {
             self.lease_runs(index, at, key, hold);
         }
         self.actors[index].go_on();
