@@ -242,3 +242,32 @@ fn who_declines_to_work_still_gives_its_lock_back() {
     };
     assert_eq!(count(&tried, written), 0);
 }
+
+#[test]
+fn who_stops_where_nobody_told_it_to_has_not_answered() {
+    let reached = r#"acquire() { answer reached ',"step":1,"of":2,"what":"hm"'; };"#;
+    let started = std::time::Instant::now();
+    let tried = judged(
+        Scenario::TtlEdge,
+        "safe",
+        &format!("{reached}{STEP}{RELEASE}"),
+    );
+    let notes = tried.verdict.notes.join("\n");
+    assert!(notes.contains("an answer to something else: "), "{notes}");
+    assert!(
+        started.elapsed().as_secs() < 8,
+        "nobody waits for it to stop"
+    );
+}
+
+#[test]
+fn a_step_that_names_no_fence_comes_with_the_one_that_was_granted() {
+    // Grants follow each other, so their time makes a fence that grows.
+    let grant = r#"acquire() { answer acquired ",\"hold\":1,\"fence\":\"$(date +%s%N)\""; };"#;
+    let script = format!("{FENCING}{grant}{STEP}{RELEASE}");
+    let tried = judged(Scenario::TtlEdge, "fenced", &script);
+    let with_fence = |event: &Event| matches!(event.what, What::Register { fence: Some(_), .. });
+    assert_eq!(count(&tried, with_fence), 4);
+    let refused = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
+    assert_eq!(count(&tried, refused), 1, "A's late write");
+}

@@ -1,7 +1,8 @@
 //! The processes on stage: who does what now, who waits for whom, and what the lab writes down.
 //!
 //! One thread. A request is stamped before it is written and a reply after it was read; a step is carried out on the number
-//! the moment its reply is read; a signal is stamped after its effect was seen.
+//! the moment its reply is read; a signal is written down once its effect was seen, and stamped so that nobody is taken to believe, or
+//! to be paused, for longer than it was.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -118,7 +119,7 @@ struct Actor {
     /// How many acts it has done.
     done: usize,
     doing: Doing,
-    holds: Vec<(&'static str, u64)>,
+    holds: Vec<Held>,
     alive: bool,
     is_stopped: bool,
     /// What it was asked when it stopped itself.
@@ -155,10 +156,20 @@ impl Actor {
         self.go_on();
     }
 
-    fn hold_of(&self, key: &str) -> Option<u64> {
-        let of_key = self.holds.iter().rev().find(|(held, _)| *held == key);
-        of_key.map(|(_, hold)| *hold)
+    fn held(&self, key: &str) -> Option<&Held> {
+        self.holds.iter().rev().find(|held| held.key == key)
     }
+
+    fn hold_of(&self, key: &str) -> Option<u64> {
+        self.held(key).map(|held| held.hold)
+    }
+}
+
+/// A lock that a process has.
+struct Held {
+    key: &'static str,
+    hold: u64,
+    fence: Option<String>,
 }
 
 /// What a process is doing.

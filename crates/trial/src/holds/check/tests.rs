@@ -297,8 +297,10 @@ fn recovery_is_held_against_what_was_promised() {
         finding(&recovered.promising(promise), "recovery"),
         Finding::Held
     );
-    let late = crash().granted("B", KEY, 302.0, 2302.0, 1);
+    let late = crash().granted("B", KEY, 302.0, 2299.0, 1);
     assert_eq!(finding(&late, "recovery"), Finding::Held);
+    let after_two_leases = crash().granted("B", KEY, 302.0, 2301.0, 1);
+    assert_eq!(finding(&after_two_leases, "recovery"), Finding::Violated);
     assert_eq!(
         finding(&late.promising(promise), "recovery"),
         Finding::Violated

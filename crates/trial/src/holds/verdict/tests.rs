@@ -452,4 +452,46 @@ fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
     assert_eq!(missing(&after(Answered::Busy, 900.0)), "answers");
     let full = Tale::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
     assert_eq!(missing(&full.judged()), "failed_purchase");
+    let from_nothing = Tale::of(Scenario::ShortStock)
+        .add(0.0, "", What::StockSet { units: 0 })
+        .buys("A", 0.5, 1.0, Answered::Sold)
+        .judged();
+    assert_eq!(from_nothing.outcome, Outcome::Broken);
+    assert_eq!(
+        shown(&from_nothing),
+        [
+            "#1 the lab sets the stock to 0",
+            "#3 A is told sold: there was nothing to sell"
+        ]
+    );
+}
+
+#[test]
+fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
+    let verdict = crash()
+        .tries("B", 312.9)
+        .granted("B", KEY, 313.0, 4400.0, 1)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "Recovered 4,087.6 ms after the kill; its lease lasts 2,000.0 ms."
+    );
+}
+
+#[test]
+fn the_evidence_is_of_the_overlap_that_convicts() {
+    // Of the first lock the lease may have been over when B came in; of the second it was not.
+    let verdict = Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.0, 0.9, 1)
+        .granted("B", KEY, 1100.0, 1101.0, 1)
+        .granted("A", OTHER, 1200.0, 1201.0, 2)
+        .granted("B", OTHER, 1210.0, 1211.0, 2)
+        .reads("B", 1220.0, 2)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        shown(&verdict)[0],
+        "#8 B is granted product_B; A, granted it at 1,201.0, held on to 1,220.0"
+    );
 }
