@@ -116,7 +116,10 @@ impl<'a> Findings<'a> {
 
     /// Additions that were acknowledged and are not in the number.
     pub fn lost_updates(&self) -> i64 {
-        (self.facts.additions() - self.facts.number()).max(0)
+        self.facts
+            .additions()
+            .saturating_sub(self.facts.number())
+            .max(0)
     }
 
     /// Two grants of one lock whose fences do not grow: the earlier and the later.

@@ -81,10 +81,14 @@ fn same_unit(facts: &Facts) -> Vec<Evidence> {
     let Some((first, twin, before)) = pair else {
         return Vec::new();
     };
-    let wrote = format!("it read {}, wrote {}", count(before), count(before - 1));
+    let wrote = |order: &Attempt| {
+        let after = order.purchase().and_then(|purchase| purchase.after);
+        let after = after.unwrap_or_else(|| before.saturating_sub(order.quantity.into()));
+        format!("it read {}, wrote {}", count(before), count(after))
+    };
     vec![
-        sold(first, wrote.clone()),
-        sold(twin, format!("{wrote}: the same unit")),
+        sold(first, wrote(first)),
+        sold(twin, format!("{}: the same unit", wrote(twin))),
     ]
 }
 
