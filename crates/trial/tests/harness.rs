@@ -185,6 +185,26 @@ fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
 }
 
 #[test]
+fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
+    struct Patient;
+    impl Watch for Patient {
+        fn patience(&self) -> Duration {
+            Duration::from_millis(2_500)
+        }
+    }
+    // Longer than the patience in all, and never so long without an answer.
+    let script =
+        format!(r#"{READY} case $order in *'"op":1,'*) sleep 1.5;; *) sleep 3;; esac; {BUSY}"#);
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        command
+    };
+    let history = run(&sale(2), &shell, None, &mut Patient, Interrupt::never()).unwrap();
+    assert_eq!(Facts::of(&history.events).count(Answered::Busy), 2);
+}
+
+#[test]
 fn the_one_who_looks_on_sees_every_answer_and_the_file_holds_every_event() {
     #[derive(Default)]
     struct Seen(Vec<String>, usize);

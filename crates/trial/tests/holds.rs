@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::process::Command;
+use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
-use fencepost_trial::holds::{Scenario, Trial, run};
+use fencepost_trial::holds::{Scenario, Trial, Watch, run};
 use fencepost_trial::report::holds::Tried;
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy;
@@ -38,13 +39,14 @@ fn trial(scenario: Scenario, strategy: &str) -> Trial {
     trial
 }
 
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
 fn tried(trial: &Trial, script: &str) -> Result<Tried, Stopped> {
-    let shell = || {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    };
-    let history = run(trial, &shell, None, &mut (), Interrupt::never())?;
+    let history = run(trial, &|| shell(script), None, &mut (), Interrupt::never())?;
     assert!(history.events.is_sorted_by_key(|event| event.n));
     Ok(Tried::of(trial, history))
 }
@@ -210,6 +212,41 @@ fn a_kill_is_written_down_only_after_the_death_was_seen() {
     let tried = judged(Scenario::Crash, "safe", &suicide);
     assert_eq!(count(&tried, killed), 0);
     assert_eq!(tried.verdict.missing.unwrap().what, "kill");
+}
+
+/// Ends after a step like that, without a word: something it started keeps its output open.
+fn vanishing_after(step: &str) -> String {
+    let step = format!(
+        "step() {{ answer stepped; case $line in *{step}*) sleep 1000 & exit 0;; esac; }};"
+    );
+    format!("{GRANT}{step}{RELEASE}{LOOP}")
+}
+
+#[test]
+fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
+    struct Impatient;
+    impl Watch for Impatient {
+        fn patience(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+    for (scenario, last_step) in [(Scenario::Crash, "read"), (Scenario::StaleRelease, "write")] {
+        let trial = Trial {
+            ttl_ms: 300,
+            ..trial(scenario, "safe")
+        };
+        let script = vanishing_after(last_step);
+        let history = run(
+            &trial,
+            &|| shell(&script),
+            None,
+            &mut Impatient,
+            Interrupt::never(),
+        )
+        .unwrap();
+        let fault = |event: &&Event| matches!(event.what, What::Fault { .. });
+        assert_eq!(history.events.iter().find(fault), None, "{scenario:?}");
+    }
 }
 
 #[test]

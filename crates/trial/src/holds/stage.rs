@@ -43,7 +43,14 @@ pub(super) fn run(
     let ground = Swept(trial.place.ground(folder.path()));
     ground.0.prepare()?;
     let stock = ground.0.stock()?;
-    let subjects = gather(trial, &ground.0, subject, watch, interrupt)?;
+    let subjects = match gather(trial, &ground.0, subject, watch, interrupt) {
+        Ok(subjects) => subjects,
+        Err(stopped) => {
+            // So that the file says at least what was to be tried.
+            let _ = Recorder::start(trial.header(), file);
+            return Err(stopped);
+        }
+    };
     // A lock is judged against what its processes promise, whatever is known of it here.
     let claims = subjects.claims();
     let header = trial.header_with(claims);
