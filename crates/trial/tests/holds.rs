@@ -214,10 +214,11 @@ fn a_kill_is_written_down_only_after_the_death_was_seen() {
     assert_eq!(tried.verdict.missing.unwrap().what, "kill");
 }
 
-/// Ends after a step like that, without a word: something it started keeps its output open.
-fn vanishing_after(step: &str) -> String {
+/// Ends at such a step; something that it started answers in its place once it is gone, and keeps its output open.
+fn vanishing_at(step: &str) -> String {
+    let heir = "(until grep -q ') Z' /proc/$$/stat; do :; done; answer stepped; exec sleep 1000)";
     let step = format!(
-        "step() {{ answer stepped; case $line in *{step}*) sleep 1000 & exit 0;; esac; }};"
+        "step() {{ case $line in *{step}*) {heir} & exit 0;; *) answer stepped;; esac; }};"
     );
     format!("{GRANT}{step}{RELEASE}{LOOP}")
 }
@@ -235,7 +236,7 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
             ttl_ms: 300,
             ..trial(scenario, "safe")
         };
-        let script = vanishing_after(last_step);
+        let script = vanishing_at(last_step);
         let history = run(
             &trial,
             &|| shell(&script),
