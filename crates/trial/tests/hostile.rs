@@ -65,7 +65,7 @@ fn history(random: &SeededRandom) -> String {
         "stock": *pick(random, &[0, 1, i64::MAX, i64::MIN]), "concurrency": 2, "delay_us": 0, "wait_ms": 0,
         "ttl_ms": *pick(random, &EDGES),
         "holds": {"work_ms": 1, "claims": {
-            "fencing": random.next_u64() % 2 == 0, "keep_alive": random.next_u64() % 2 == 0,
+            "fencing": random.next_u64().is_multiple_of(2), "keep_alive": random.next_u64().is_multiple_of(2),
             "recovery_ms": *pick(random, &EDGES)}},
     });
     let mut events = events();
@@ -85,7 +85,7 @@ fn history(random: &SeededRandom) -> String {
             _ => json!((index as u64 + 1) * 300_000_000),
         };
         for field in ["units", "value", "before"] {
-            if event.get(field).is_some() && random.next_u64() % 4 == 0 {
+            if event.get(field).is_some() && random.next_u64().is_multiple_of(4) {
                 event[field] = json!(*pick(random, &[i64::MIN, i64::MAX]));
             }
         }

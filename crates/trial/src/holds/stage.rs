@@ -9,7 +9,7 @@ use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Heard, Interrupt, Said, folder};
+use fencepost_rig::{Heard, Interrupt, Said};
 
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
@@ -38,12 +38,9 @@ pub(super) fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let ground = Swept(trial.place.ground(folder.path()));
-    ground.0.prepare()?;
-    let stock = ground.0.stock()?;
-    let subjects = match gather(trial, &ground.0, subject, watch, interrupt) {
+    let site = Swept::prepare(&trial.place)?;
+    let stock = site.ground.stock()?;
+    let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
             // So that the file says at least what was to be tried.
@@ -61,7 +58,7 @@ pub(super) fn run(
     })?;
     let mut stage = Stage {
         trial,
-        ground: &ground.0,
+        ground: &site.ground,
         stock,
         subjects,
         actors: scripts(trial).into_iter().map(Actor::new).collect(),
