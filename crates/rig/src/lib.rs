@@ -26,3 +26,4 @@ pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
 pub use proxy::{Amount, Counts, Direction, Proxy, Traffic};
 pub use redis::{Redis, RedisError};
+pub use tempfile::TempDir;

@@ -76,7 +76,7 @@ struct Lost<'a> {
 
 impl Court<'_> {
     fn ttl_ns(&self) -> u64 {
-        self.header.ttl_ms * 1_000_000
+        self.findings.ttl_ns
     }
 
     /// Overlaps that this lock has to answer for: under fences only those within a lease.

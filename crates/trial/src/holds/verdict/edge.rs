@@ -22,7 +22,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     let last = court.facts.ops.iter().rev().find(|op| op.who == "A");
     let write = last.filter(|op| op.action == Action::Write);
-    let overran = |at_ns: u64| at_ns > slow.granted.at_ns + court.ttl_ns();
+    let overran = |at_ns: u64| at_ns > slow.granted.at_ns.saturating_add(court.ttl_ns());
     let declined = slow.learnt.filter(|learnt| overran(learnt.at_ns));
     match (write, declined) {
         (Some(write), _) if !overran(write.mark.at_ns) => inconclusive(
