@@ -12,6 +12,7 @@ use fencepost_trial::strategy;
 use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
+use crate::stranger::Stranger;
 
 mod numbers;
 
@@ -195,11 +196,13 @@ impl Common {
 }
 
 /// What `--lock` asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Lock {
     /// The list of strategies.
     Help,
     Strategy(&'static strategy::Strategy),
+    /// A program of somebody else's.
+    Stranger(Stranger),
 }
 
 /// A value that a flag does not take.
@@ -226,6 +229,9 @@ pub(crate) fn random_seed() -> u64 {
 fn lock(text: &str) -> Result<Lock, BadValue> {
     if text == "help" {
         return Ok(Lock::Help);
+    }
+    if let Some(stranger) = Stranger::parse(text) {
+        return Ok(Lock::Stranger(stranger));
     }
     strategy::find(text).map(Lock::Strategy).ok_or_else(|| {
         let names = strategy::ALL.map(|strategy| strategy.name);

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod check;
+mod contender;
 mod drawings;
 mod exit;
 mod fault;
@@ -15,6 +16,7 @@ mod retry;
 mod run_all;
 mod screen;
 mod store;
+mod stranger;
 mod usage;
 
 use std::io;

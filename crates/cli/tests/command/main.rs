@@ -13,6 +13,7 @@ mod retry;
 mod run_all;
 mod schema;
 mod stores;
+mod strangers;
 
 use std::process::{Command, Output, Stdio};
 
