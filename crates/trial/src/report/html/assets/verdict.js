@@ -51,10 +51,12 @@ export function mountHead(place, data) {
     place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, sentence(because)), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
     return;
   }
-  const tally = outcome => data.runs.filter(run => run.outcome === outcome).length;
-  const asExpected = data.runs.filter(run => !isSurprise(run)).length;
+  // Each way of waiting has a verdict too, though it stands in a table of its own.
+  const tried = [...data.runs, ...(data.retry?.rows ?? [])];
+  const tally = outcome => tried.filter(run => run.outcome === outcome).length;
+  const asExpected = tried.filter(run => !isSurprise(run)).length;
   const tallies = ['HELD', 'BROKEN', 'STUCK', 'INCONCLUSIVE'].filter(outcome => tally(outcome) || outcome !== 'INCONCLUSIVE');
-  place.append(h('p', { class: 'over' }, data.title), h('h1', {}, `${count(asExpected)} of ${count(data.runs.length)} as expected`),
+  place.append(h('p', { class: 'over' }, data.title), h('h1', {}, `${count(asExpected)} of ${count(tried.length)} as expected`),
     h('dl', { class: 'axes' }, tallies.map(outcome => h('div', {}, h('dt', {}, verdictTag(outcome)), h('dd', {}, count(tally(outcome)))))), meta);
 }
 
