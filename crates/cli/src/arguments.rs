@@ -160,7 +160,7 @@ pub(crate) struct Holds {
 pub(crate) struct Check {
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) look: Look,
 }
 
 #[derive(Debug, Args)]
@@ -174,7 +174,26 @@ pub(crate) struct RunAll {
     pub(crate) common: Common,
 }
 
-/// What every command takes.
+/// How to show it; for a command that needs no store.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[arg(long, default_value = "auto", value_parser = colour)]
+    pub(crate) color: Colour,
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+impl Look {
+    pub(crate) fn screen(&self) -> Screen {
+        Screen::new(self.color, self.ascii, self.quiet || self.json)
+    }
+}
+
+/// What every command takes that runs something.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = Store::parse)]

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::protocol::Resource;
+use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
@@ -204,13 +205,15 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
                 "stopped",
                 format_args!(
-                    "{stopped} processes; nothing is left running, no temporary file stays"
+                    "{}; nothing is left running, no temporary file stays",
+                    plural(*stopped, "process", "processes")
                 ),
             );
             match history {
                 Some(path) => {
                     let path = path.display();
-                    let check = format!("{path}, {events} events: fencepost check {path}");
+                    let events = plural(*events, "event", "events");
+                    let check = format!("{path}, {events}: fencepost check {path}");
                     fault.with("kept", check)
                 }
                 None => fault,
@@ -270,4 +273,22 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
 /// Writes a line of progress for those who read a log.
 pub(crate) fn log(line: &str) {
     let _ = stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_is_not_several() {
+        let stopped = Stopped::Interrupted {
+            signal: fencepost_rig::Signal::SIGINT,
+            progress: "the crash trial was not finished".into(),
+            stopped: 1,
+            events: 1,
+        };
+        let fault = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
+        assert!(fault.contains("\"1 process; nothing is left"), "{fault}");
+        assert!(fault.contains("\"run.jsonl, 1 event: "), "{fault}");
+    }
 }

@@ -8,6 +8,7 @@ use fencepost_rig::{Interrupt, Redis, RedisError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::matrix::{self, Cell, Run, cells};
 use fencepost_trial::report::matrix::{Shown, progress, title};
+use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::{html, table};
 use fencepost_trial::sale::Stopped;
 use fencepost_trial::strategy::{self, Strategy};
@@ -228,7 +229,10 @@ fn explained(
     let what = format!("{done} of {total} trials were finished.");
     let fault = Fault::interrupted(exit::interrupted(interrupted?), what).with(
         "stopped",
-        format_args!("{processes} processes; nothing is left running, no temporary file stays"),
+        format_args!(
+            "{}; nothing is left running, no temporary file stays",
+            plural(processes, "process", "processes")
+        ),
     );
     Some(match lab.folder {
         Some(folder) => fault.with(

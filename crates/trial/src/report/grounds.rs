@@ -4,6 +4,9 @@ use super::ink::{Ink, Role};
 use super::numbers::ms;
 use crate::verdict::{Evidence, Next, Outcome, Place, Verdict};
 
+/// Where the text of a labelled line begins.
+const LABELLED: usize = 12;
+
 /// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
 pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     let mut text = headline(verdict.outcome, &verdict.because, ink);
@@ -82,10 +85,30 @@ fn proof(evidence: &[Evidence], ink: Ink) -> Vec<String> {
                 format!("{place}{:gap$}{:>time_width$} ms", "", ms(e.at_ns))
             }
         };
-        let line = format!("{when}  {:<said_width$}  {}", e.sentence, e.shows);
-        line.trim_end().to_owned()
+        let line = format!("{:<said_width$}  {}", e.sentence, e.shows);
+        (when, line.trim_end().to_owned())
     };
-    evidence.iter().map(line).collect()
+    let margin = place_width + gap + time_width + 5;
+    let lines: Vec<(String, String)> = evidence.iter().map(line).collect();
+    let widest = lines.iter().map(|(_, line)| line.chars().count()).max();
+    if LABELLED + margin + widest.unwrap_or(0) <= ink.columns {
+        let line = |(when, line)| format!("{when}  {line}");
+        return lines.into_iter().map(line).collect();
+    }
+    let mut folded = Vec::new();
+    for ((when, _), e) in lines.iter().zip(evidence) {
+        let said = match e.shows.as_str() {
+            "" => e.sentence.clone(),
+            shows => format!("{}; {shows}", e.sentence),
+        };
+        for (index, line) in ink.fold(&said, LABELLED + margin).iter().enumerate() {
+            folded.push(match index {
+                0 => format!("{when}  {line}"),
+                _ => format!("{:margin$}{line}", ""),
+            });
+        }
+    }
+    folded
 }
 
 fn place(evidence: &Evidence) -> String {
@@ -102,7 +125,7 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
     let width = width.max().unwrap_or(0);
     if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
         let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
-        if 12 + one_line.join(" · ").chars().count() <= ink.columns {
+        if LABELLED + one_line.join(" · ").chars().count() <= ink.columns {
             let painted = one_line
                 .iter()
                 .map(|command| ink.paint(Role::Command, command));
@@ -110,7 +133,7 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
         }
     }
     let line = |Next { command, remark }: &Next| {
-        let fits = 12 + width + 3 + remark.len() <= ink.columns;
+        let fits = LABELLED + width + 3 + remark.len() <= ink.columns;
         let painted = ink.paint(Role::Command, command);
         let gap = width - command.len() + 3;
         if fits && !remark.is_empty() {

@@ -97,7 +97,7 @@ fn proof(evidence: &Evidence, names: &HashSet<&str>) -> String {
     let mut text = sentence(&evidence.sentence, names);
     if !evidence.shows.is_empty() {
         text.pop();
-        text.push_str(&format!(": {}.", evidence.shows.trim_end_matches('.')));
+        text.push_str(&format!("; {}.", evidence.shows.trim_end_matches('.')));
     }
     text
 }

@@ -24,7 +24,7 @@ export function grounds(run) {
   const rows = [];
   const add = (name, ...lines) => lines.filter(Boolean).forEach((line, at) => rows.push(h('dt', {}, at ? '' : name), h('dd', {}, line)));
   add('measured', ...run.measured);
-  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `: ${evidence.shows}`) : null]));
+  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `; ${evidence.shows}`) : null]));
   add('witness', ...run.witness);
   add('missing', run.missing);
   add('found', ...run.found);
