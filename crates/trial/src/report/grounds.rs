@@ -121,8 +121,6 @@ fn place(evidence: &Evidence) -> String {
 
 /// Commands in a column, with a remark where it fits the screen.
 fn next(commands: &[Next], ink: Ink) -> Vec<String> {
-    let width = commands.iter().map(|next| next.command.len());
-    let width = width.max().unwrap_or(0);
     if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
         let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
         if LABELLED + one_line.join(" · ").chars().count() <= ink.columns {
@@ -132,10 +130,15 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
             return vec![painted.collect::<Vec<_>>().join(" · ")];
         }
     }
+    // One command that is longer than the others does not cost them their remarks.
+    let longest_remark = commands.iter().map(|next| next.remark.len()).max();
+    let room = LABELLED + 3 + longest_remark.unwrap_or(0);
+    let widths = commands.iter().map(|next| next.command.len());
+    let width = widths.filter(|width| room + width <= ink.columns).max();
     let line = |Next { command, remark }: &Next| {
-        let fits = LABELLED + width + 3 + remark.len() <= ink.columns;
         let painted = ink.paint(Role::Command, command);
-        let gap = width - command.len() + 3;
+        let gap = width.unwrap_or(0).saturating_sub(command.len()) + 3;
+        let fits = LABELLED + command.len() + gap + remark.len() <= ink.columns;
         if fits && !remark.is_empty() {
             format!("{painted}{:gap$}{remark}", "")
         } else {
@@ -143,4 +146,22 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
         }
     };
     commands.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_command_does_not_cost_the_others_their_remarks() {
+        let command = |length: usize, remark| Next {
+            command: "c".repeat(length),
+            remark,
+        };
+        let commands = [command(54, "one"), command(50, "two"), command(86, "three")];
+        let lines = next(&commands, Ink::PLAIN);
+        assert_eq!(lines[0], format!("{}   one", "c".repeat(54)));
+        assert_eq!(lines[1], format!("{}       two", "c".repeat(50)));
+        assert_eq!(lines[2], "c".repeat(86));
+    }
 }
