@@ -2,6 +2,8 @@
 
 /// Where the text of a labelled line begins.
 const LABELLED: usize = 12;
+/// A second field that begins later is no beginning of a column.
+const SECOND_FIELD: usize = 24;
 /// What is pasted begins so. The terminal breaks it where it must: then it can be copied as one line.
 const COMMAND: &str = "fencepost ";
 
@@ -31,20 +33,19 @@ fn wrap(line: &str, columns: usize, wrapped: &mut String) {
     wrapped.push_str(&rest);
 }
 
-/// Below the text of a labelled line; a little to the right of the beginning of any other.
+/// Where it goes on: below its second field, as in a line with a label; a little to the right of its beginning where there is none.
 fn indent(line: &str) -> usize {
     let plain: Vec<char> = visible(line).map(|(_, letter)| letter).collect();
     let margin = plain.iter().take_while(|letter| **letter == ' ').count();
-    let label: String = plain.iter().take(LABELLED).collect();
-    let is_label = label
-        .trim()
-        .chars()
-        .all(|letter| letter.is_ascii_lowercase());
-    let text = plain.get(LABELLED).is_some_and(|letter| *letter != ' ');
-    let labelled = margin == 2 && label.ends_with(' ') && is_label && text;
-    match labelled || margin == LABELLED {
-        true => LABELLED,
-        false => margin + 2,
+    let gap = plain[margin..].windows(2).position(|two| two == [' ', ' ']);
+    let second = gap.map(|gap| {
+        let rest = &plain[margin + gap..];
+        margin + gap + rest.iter().take_while(|letter| **letter == ' ').count()
+    });
+    match second.filter(|second| *second <= SECOND_FIELD) {
+        _ if margin == LABELLED => LABELLED,
+        Some(second) => second,
+        None => margin + 2,
     }
 }
 
@@ -52,9 +53,12 @@ fn indent(line: &str) -> usize {
 /// line fits, or has no gap.
 fn last_gap(line: &str, indent: usize, columns: usize) -> Option<usize> {
     let command = line.find(COMMAND).unwrap_or(line.len());
+    // Behind it there may be a remark.
+    let command_end = line[command..].find("   ").map(|end| command + end);
+    let can_part = |at: usize| at <= command || command_end.is_some_and(|end| at >= end);
     let mut gap = None;
     for (column, (at, letter)) in visible(line).enumerate() {
-        let is_gap = letter == ' ' && column > indent && at <= command && !is_inside(line, at);
+        let is_gap = letter == ' ' && column > indent && can_part(at) && !is_inside(line, at);
         if is_gap && column <= columns {
             gap = Some(at);
         }
@@ -110,8 +114,8 @@ mod tests {
             "  \x1b[2mwhy       \x1b[0mone two\n            three four\n            five\nend"
         );
         assert_eq!(
-            wrapped("oversell   4 processes try to buy", 20),
-            "oversell   4\n  processes try to\n  buy"
+            wrapped("oversell   4 processes try to buy", 24),
+            "oversell   4 processes\n           try to buy"
         );
     }
 
@@ -134,6 +138,13 @@ mod tests {
         assert_eq!(
             wrapped("  surprise  HELD now: fencepost oversell --lock=none", 30),
             "  surprise  HELD now:\n            fencepost oversell --lock=none"
+        );
+        assert_eq!(
+            wrapped(
+                "  fencepost crash --ttl-edge   when the work takes too long",
+                42
+            ),
+            "  fencepost crash --ttl-edge   when the\n    work takes too long"
         );
         let word = "aWordThatIsLongerThanTheScreen";
         assert_eq!(wrapped(word, 10), word);
