@@ -207,7 +207,7 @@ fn a_purchase_without_stock_keeps_its_lock_or_gives_it_back() {
         "… STUCK Nobody died, and N ms (N × TTL) after a purchase without stock nobody can buy any more.
 proof #N N ms A is told no stock, and is done
 #N N ms B is still told busy
-#N N ms the lab reads the store: key there, no expiry, owner gone",
+#N N ms the lab reads the store: key there, no expiry, owner done with it",
     );
     tells(
         "trial short-stock",

@@ -162,3 +162,19 @@ fn ways_of_waiting_are_compared_with_locks_of_our_own() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_stranger_that_keeps_its_lock_for_ever_is_stuck_though_the_lab_cannot_see_where() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let hoarder = folder.path().join("hoarder.py");
+    let plain = std::fs::read_to_string(LEASE).unwrap();
+    let hoarding = plain.replace("ask[\"ttl_ms\"] / 1000", "1e9");
+    assert_ne!(hoarding, plain);
+    std::fs::write(&hoarder, hoarding).unwrap();
+    let ran = tried("crash --ttl 300", &format!("python3 {}", hoarder.display()));
+    assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
+    assert!(!ran.stdout.contains("reads the store"), "{}", ran.stdout);
+}

@@ -19,6 +19,7 @@ use crate::history::{History, Recorder, What};
 use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::stock::Stock;
 use crate::stopped::Stopped;
+use crate::strategy;
 use crate::subjects::{LOOK_UP, Subjects, quote};
 
 mod acts;
@@ -373,6 +374,10 @@ impl Stage<'_> {
             });
         let Some(key) = refused else { return Ok(()) };
         let look = self.ground.look(&key)?;
+        // A stranger may keep its locks where the lab does not see them: then there is nothing to be said about them.
+        if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
+            return Ok(());
+        }
         let what = What::StoreRead {
             key,
             taken: look.taken,
