@@ -9,7 +9,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::moves::is_heard;
 use crate::setup::Setup;
 use crate::state::{
-    Answer, Client, Command, Entry, Health, Message, Owner, Phase, Request, Server, State, Token,
+    Answer, Client, Command, Entry, Health, Link, Message, Noted, Owner, Phase, Request, Server,
+    State, Token,
 };
 use crate::variants::Flaw;
 
@@ -26,6 +27,7 @@ pub(crate) fn observable(mut state: State, setup: &Setup) -> State {
     for client in &mut state.clients {
         forget_unobservable(client, setup);
     }
+    forget_claim(&mut state);
     if !setup.has(Flaw::RecordsAreNotRead) {
         forget_overridden(&mut state.server);
     }
@@ -39,32 +41,74 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
 }
 
 fn forget_unobservable(client: &mut Client, setup: &Setup) {
-    let Client { phase, wait, .. } = *client;
-    if phase == Phase::Done || client.health == Health::Killed {
-        client.belief = 0;
-        client.commands.clear();
-        client.replies.clear();
-        client.pushes.clear();
-        client.lift_due = false;
-        client.noted.lease_forgotten = false;
+    if client.is_done() {
+        client.link = Link::Up;
     }
-    if phase != Phase::Want {
+    if client.is_done() || client.health == Health::Killed {
+        forget_the_past(client);
+    }
+    if client.phase != Phase::Want {
         client.ticket = 0;
         client.noted.arrival = 0;
     }
     if !setup.troubles.failover {
         client.lift_due = false;
     }
-    client.replies.retain(|it| it.wait == wait && is_heard(phase, it.answer));
-    let by_name = setup.has(Flaw::PushMatchedByName) && !matches!(phase, Phase::Done);
-    client.pushes.retain(|it| by_name || it.wait == wait && is_heard(phase, it.answer));
-    client.pushes.sort_unstable();
-    for message in &mut client.replies {
-        forget_age(message);
-    }
-    for command in client.commands.iter_mut().chain(client.previous.iter_mut().flatten()) {
+    forget_unheard(client, setup);
+    let previous = client.previous.iter_mut().flatten();
+    for command in client.commands.iter_mut().chain(previous) {
         forget_needless(command, setup);
     }
+}
+
+/// It takes no further step. What it left on a connection that the server still reads stays.
+fn forget_the_past(client: &mut Client) {
+    if client.health == Health::Killed {
+        client.phase = Phase::Want;
+        client.unsettled = 0;
+    }
+    client.belief = 0;
+    client.ticket = 0;
+    client.commands.clear();
+    client.replies.clear();
+    client.pushes.clear();
+    client.lift_due = false;
+    client.noted = Noted {
+        has_held: client.noted.has_held,
+        ..Noted::default()
+    };
+}
+
+/// Messages that the client would read without any effect.
+fn forget_unheard(client: &mut Client, setup: &Setup) {
+    let Client {
+        phase,
+        wait,
+        unsettled,
+        belief,
+        ..
+    } = *client;
+    let is_heard = |it: &Message| it.wait == wait && is_heard(phase, it.answer);
+    let extends = |it: &Message, lease: u8| {
+        phase != Phase::Hold || lease.saturating_sub(it.stamp_age) > belief
+    };
+    client.replies.retain(|it| {
+        let settles = it.wait == unsettled && matches!(it.answer, Answer::Left { .. });
+        settles
+            || is_heard(it)
+                && match it.answer {
+                    Answer::Granted { lease, .. } => extends(it, lease),
+                    Answer::Kept => extends(it, setup.times.ttl),
+                    _ => true,
+                }
+    });
+    if !setup.has(Flaw::PushMatchedByName) && !setup.has(Flaw::ValidityFromReceipt) {
+        client.pushes.retain(|it| {
+            is_heard(it) && matches!(it.answer, Answer::Granted { lease, .. } if extends(it, lease))
+        });
+    }
+    client.pushes.sort_unstable();
+    client.replies.iter_mut().for_each(forget_age);
 }
 
 fn forget_age(message: &mut Message) {
@@ -79,6 +123,16 @@ fn forget_needless(command: &mut Command, setup: &Setup) {
     }
     if !setup.troubles.failover {
         command.lift = false;
+    }
+}
+
+/// Whether the key was given to somebody unheard matters until it has held.
+fn forget_claim(state: &mut State) {
+    if let Some(key) = &mut state.server.key
+        && let Owner::Ours(token) = key.owner
+    {
+        let client = &state.clients[usize::from(token.client)];
+        key.is_claim &= !client.noted.has_held;
     }
 }
 
@@ -187,7 +241,10 @@ fn sort_clients(mut state: State) -> State {
 fn fingerprint_of_client(state: &State, index: usize) -> u64 {
     let mut hasher = Mixer(1);
     state.clients[index].hash(&mut hasher);
-    for server in [Some(&state.server), state.replica.as_ref()].into_iter().flatten() {
+    for server in [Some(&state.server), state.replica.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         let is_his = |token: Token| usize::from(token.client) == index;
         if let Some(Owner::Ours(token)) = server.key.map(|key| key.owner)
             && is_his(token)
@@ -201,7 +258,12 @@ fn fingerprint_of_client(state: &State, index: usize) -> u64 {
         }
         for record in &server.records {
             if is_his(record.token) {
-                (record.token.wait, record.alive_for, record.stamp_age, record.channel)
+                (
+                    record.token.wait,
+                    record.alive_for,
+                    record.stamp_age,
+                    record.channel,
+                )
                     .hash(&mut hasher);
             }
         }
@@ -212,14 +274,20 @@ fn fingerprint_of_client(state: &State, index: usize) -> u64 {
 
 fn rename_clients(state: &mut State, place: &[u8; 8]) {
     let rename = |token: &mut Token| token.client = place[usize::from(token.client)];
-    for server in [Some(&mut state.server), state.replica.as_mut()].into_iter().flatten() {
+    for server in [Some(&mut state.server), state.replica.as_mut()]
+        .into_iter()
+        .flatten()
+    {
         if let Some(key) = &mut server.key
             && let Owner::Ours(token) = &mut key.owner
         {
             rename(token);
         }
         server.line.iter_mut().for_each(|it| rename(&mut it.token));
-        server.records.iter_mut().for_each(|it| rename(&mut it.token));
+        server
+            .records
+            .iter_mut()
+            .for_each(|it| rename(&mut it.token));
     }
     let mut clients: Vec<(u8, Client)> = (place.iter().copied())
         .zip(std::mem::take(&mut state.clients))

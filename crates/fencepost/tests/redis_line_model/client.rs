@@ -15,11 +15,19 @@ enum By {
 impl Client {
     /// Puts a command on the wire. On a link that is cut it gets lost, and the client does not know yet.
     pub(crate) fn send(&mut self, request: Request) {
+        self.send_for(self.wait, request);
+    }
+
+    fn send_for(&mut self, wait: u8, request: Request) {
         let command = Command {
             request,
-            wait: self.wait,
+            wait,
             stamp_age: 0,
-            ticket: if request == Request::Acquire { self.ticket } else { 0 },
+            ticket: if request == Request::Acquire {
+                self.ticket
+            } else {
+                0
+            },
             lift: std::mem::take(&mut self.lift_due),
         };
         if self.link == Link::Up {
@@ -34,7 +42,11 @@ impl Client {
 
     /// ACQUIRE with the token, member and ticket of this wait, whether it is the first time or not.
     pub(crate) fn ask(&mut self) {
-        self.send(if self.only_tries { Request::Try } else { Request::Acquire });
+        self.send(if self.only_tries {
+            Request::Try
+        } else {
+            Request::Acquire
+        });
     }
 
     /// A timer may send another command.
@@ -52,12 +64,26 @@ impl Client {
 
     /// After a reconnect: LEAVE again until it is answered, ask again with the same token. A holder renews by timer.
     pub(crate) fn resume(&mut self, setup: &Setup) {
+        if self.unsettled > 0 {
+            match setup.has(Flaw::NextWaitForgetsTheLeave) {
+                true => self.unsettled = 0,
+                false => self.send_for(self.unsettled, Request::Leave),
+            }
+        }
         match self.phase {
             Phase::Want => self.ask(),
             Phase::Leaving if setup.has(Flaw::LeaveIsSentOnce) => self.finish(setup),
             Phase::Leaving => self.send(Request::Leave),
             Phase::Idle | Phase::Hold | Phase::Done => {}
         }
+    }
+
+    /// The next wait, before the LEAVE of this one is answered. Both go by one connection, in order.
+    pub(crate) fn start_next(&mut self, setup: &Setup) {
+        let leaving = self.wait;
+        self.finish(setup);
+        self.unsettled = leaving;
+        self.start();
     }
 
     fn finish(&mut self, setup: &Setup) {
@@ -84,6 +110,9 @@ impl Client {
 pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
     let message = state.clients[index].replies.remove(0);
     let client = &mut state.clients[index];
+    if message.wait == client.unsettled && matches!(message.answer, Answer::Left { .. }) {
+        client.unsettled = 0;
+    }
     if message.wait != client.wait {
         return;
     }
@@ -92,11 +121,7 @@ pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
             take_grant(state, setup, index, message, By::Reply);
         }
         (Phase::Want, Answer::Queued { ticket }) => client.ticket = ticket,
-        (Phase::Want, Answer::Gone) => {
-            if client.link == Link::Up {
-                client.ask();
-            }
-        }
+        (Phase::Want, Answer::Gone) if client.link == Link::Up => client.ask(),
         (Phase::Want, Answer::Busy) => client.finish(setup),
         (Phase::Hold, Answer::Kept) => {
             let left = setup.times.ttl.saturating_sub(message.stamp_age);

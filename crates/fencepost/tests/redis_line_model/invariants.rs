@@ -77,5 +77,5 @@ fn is_orphaned(state: &State) -> bool {
 
 /// Whether the client is through with this wait: it gave up and had its answer, or was told that it had lost.
 pub(crate) fn has_finished(client: &Client, wait: u8) -> bool {
-    client.wait != wait || client.phase == Phase::Done
+    client.unsettled != wait && (client.wait != wait || client.phase == Phase::Done)
 }

@@ -12,6 +12,7 @@ use crate::variants::Flaw;
 pub(crate) enum Move {
     Tick,
     Start(usize),
+    StartNext(usize),
     Execute(usize),
     ReadReply(usize),
     /// The second number: which of the pushes.
@@ -70,6 +71,7 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
     match step {
         Move::Tick => state.tick(&setup.times),
         Move::Start(client) => state.clients[client].start(),
+        Move::StartNext(client) => state.clients[client].start_next(setup),
         Move::Execute(client) => {
             let command = state.clients[client].commands.remove(0);
             server::execute(state, setup, client, command, Via::Current);
@@ -172,7 +174,7 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
     match client.link {
         Link::Up => {}
         Link::Cut => moves.push(Move::NoticeCut(index)),
-        Link::Down if client.phase == Phase::Done => {}
+        Link::Down if client.is_done() => {}
         Link::Down => moves.push(Move::Reconnect(index)),
     }
     if !client.replies.is_empty() {
@@ -181,7 +183,10 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
     distinct_pushes(client, |push| moves.push(Move::ReadPush(index, push)));
     match client.phase {
         Phase::Idle if client.link == Link::Up => moves.push(Move::Start(index)),
-        Phase::Want if client.may_beat(setup) && beats(client, setup) => moves.push(Move::Beat(index)),
+        Phase::Want if client.may_beat(setup) && beats(client, setup) => {
+            moves.push(Move::Beat(index))
+        }
+        Phase::Leaving if may_start_next(client, setup) => moves.push(Move::StartNext(index)),
         Phase::Hold if client.belief == 0 => moves.push(Move::GiveUp(index)),
         Phase::Hold => {
             if client.may_beat(setup) {
@@ -191,6 +196,10 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
         }
         _ => {}
     }
+}
+
+fn may_start_next(client: &Client, setup: &Setup) -> bool {
+    setup.eager && client.wait < setup.waits && client.unsettled == 0 && client.link == Link::Up
 }
 
 /// Whether the client has a heartbeat while it waits.
@@ -208,7 +217,7 @@ fn distinct_pushes(client: &Client, mut each: impl FnMut(usize)) {
 
 fn faults_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec<Move>) {
     let troubles = &setup.troubles;
-    let is_over = client.phase == Phase::Done || client.health == Health::Killed;
+    let is_over = client.is_done() || client.health == Health::Killed;
     if is_over {
         return;
     }

@@ -9,6 +9,7 @@ use crate::invariants::{self, Promise, has_finished};
 use crate::moves::{Move, apply, beats};
 use crate::setup::Setup;
 use crate::state::{Client, Health, Link, Owner, Phase, State, Token};
+use crate::story;
 
 /// What the server does with connections that their clients have given up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -66,7 +67,10 @@ impl Progress {
         };
         for &leftovers in leftovers {
             for backwards in [false, true] {
-                let schedule = Schedule { backwards, leftovers };
+                let schedule = Schedule {
+                    backwards,
+                    leftovers,
+                };
                 let cost = match self.known.get(&schedule.mixed_with(print)) {
                     Some(known) => *known,
                     None => self.run(calm.clone(), setup, schedule)?,
@@ -81,7 +85,12 @@ impl Progress {
         Ok(())
     }
 
-    fn run(&mut self, mut state: State, setup: &Setup, schedule: Schedule) -> Result<Cost, Promise> {
+    fn run(
+        &mut self,
+        mut state: State,
+        setup: &Setup,
+        schedule: Schedule,
+    ) -> Result<Cost, Promise> {
         let mut path: Vec<(u64, u32)> = Vec::new();
         let mut cost = loop {
             let here = schedule.mixed_with(fingerprint(&state));
@@ -91,14 +100,18 @@ impl Progress {
             if path.iter().any(|(before, _)| *before == here) {
                 return Err(Promise::NobodyIsStuck);
             }
-            settle(&mut state, setup, schedule)?;
+            settle(&mut state, schedule, &mut |state, step| {
+                apply(state, setup, step)
+            })?;
             if state.clients.iter().all(is_through) {
                 nothing_is_left(&state)?;
                 self.known.insert(here, Cost::default());
                 break Cost::default();
             }
             path.push((here, u32::from(a_dead_waiter_owns_the_key(&state, setup)?)));
-            pass_time(&mut state, setup);
+            pass_time(&mut state, setup, &mut |state, step| {
+                apply(state, setup, step)
+            });
             state = canonical(state, setup);
         };
         for (here, dead) in path.into_iter().rev() {
@@ -122,11 +135,14 @@ fn allowance(state: &State, setup: &Setup, schedule: Schedule) -> u32 {
 }
 
 fn is_through(client: &Client) -> bool {
-    !client.is_well() || client.phase == Phase::Done
+    !client.is_well() || client.is_done()
 }
 
+/// How a step is taken: in silence, or told as well.
+type Take<'a> = &'a mut dyn FnMut(&mut State, Move);
+
 /// Everything that needs no time, until nothing moves any more.
-fn settle(state: &mut State, setup: &Setup, schedule: Schedule) -> Result<(), Promise> {
+fn settle(state: &mut State, schedule: Schedule, take: Take<'_>) -> Result<(), Promise> {
     for _ in 0..ROUNDS_MAX {
         let mut moved = false;
         for turn in 0..state.clients.len() {
@@ -135,7 +151,7 @@ fn settle(state: &mut State, setup: &Setup, schedule: Schedule) -> Result<(), Pr
                 false => turn,
             };
             while let Some(step) = urgent(&state.clients[client], client, schedule) {
-                apply(state, setup, step);
+                take(state, step);
                 moved = true;
                 if let Some(promise) = invariants::broken(state) {
                     return Err(promise);
@@ -170,7 +186,7 @@ fn urgent(client: &Client, index: usize, schedule: Schedule) -> Option<Move> {
         _ if !client.replies.is_empty() => return Some(Move::ReadReply(index)),
         _ if !client.pushes.is_empty() => return Some(Move::ReadPush(index, 0)),
         Link::Cut => return Some(Move::NoticeCut(index)),
-        Link::Down if client.phase != Phase::Done => return Some(Move::Reconnect(index)),
+        Link::Down if !client.is_done() => return Some(Move::Reconnect(index)),
         Link::Up | Link::Down => {}
     }
     match client.phase {
@@ -180,14 +196,67 @@ fn urgent(client: &Client, index: usize, schedule: Schedule) -> Option<Move> {
     }
 }
 
-fn pass_time(state: &mut State, setup: &Setup) {
-    state.tick(&setup.times);
+fn pass_time(state: &mut State, setup: &Setup, take: Take<'_>) {
+    take(state, Move::Tick);
     for index in 0..state.clients.len() {
         let client = &state.clients[index];
         if client.is_well() && client.phase == Phase::Want && beats(client, setup) {
-            apply(state, setup, Move::Beat(index));
+            take(state, Move::Beat(index));
         }
     }
+}
+
+/// Tells a fair run that ends as badly as the one that was found: states are kept without the names of their clients,
+/// so it may be the other order now.
+pub(crate) fn tell(state: &State, setup: &Setup, promise: Promise) -> String {
+    let kinds = [Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering];
+    let schedules = kinds.into_iter().flat_map(|leftovers| {
+        [false, true].map(|backwards| Schedule {
+            backwards,
+            leftovers,
+        })
+    });
+    schedules
+        .filter_map(|schedule| tell_run(state.clone(), setup, schedule, promise))
+        .min_by_key(String::len)
+        .unwrap_or_default()
+}
+
+/// Ticks after which a run that has not ended is not told any further.
+const TOLD_TICKS_MAX: usize = 6;
+
+fn tell_run(
+    mut state: State,
+    setup: &Setup,
+    schedule: Schedule,
+    promise: Promise,
+) -> Option<String> {
+    let allowance = allowance(&state, setup, schedule);
+    let mut dead_ticks = 0;
+    let mut told = String::new();
+    let mut take = |state: &mut State, step: Move| {
+        let before = state.clone();
+        apply(state, setup, step);
+        told += &story::line(&before, step, state);
+    };
+    for _ in 0..TOLD_TICKS_MAX {
+        if let Err(broken) = settle(&mut state, schedule, &mut take) {
+            return (broken == promise).then_some(told);
+        }
+        if state.clients.iter().all(is_through) {
+            let is_bad = nothing_is_left(&state) == Err(promise);
+            return is_bad.then_some(told);
+        }
+        match a_dead_waiter_owns_the_key(&state, setup) {
+            Err(broken) => return (broken == promise).then_some(told),
+            Ok(is_dead) => dead_ticks += u32::from(is_dead),
+        }
+        pass_time(&mut state, setup, &mut take);
+        if promise == Promise::DeadWaiterCostsAClaim && dead_ticks > allowance {
+            return Some(told);
+        }
+    }
+    (promise == Promise::NobodyIsStuck).then_some(told)
 }
 
 fn a_dead_waiter_owns_the_key(state: &State, setup: &Setup) -> Result<bool, Promise> {

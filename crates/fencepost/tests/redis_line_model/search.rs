@@ -1,20 +1,27 @@
 //! Breadth first through all states, so that the first conviction has the shortest story.
 
-use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::canonical::{ByPrint, canonical, fingerprint, observable};
 use crate::invariants::{self, Promise};
 use crate::moves::{Move, after, enabled};
-use crate::progress::{Cost, Progress};
+use crate::progress::{self, Cost, Progress};
 use crate::setup::Setup;
 use crate::state::State;
 use crate::story;
 
 /// A client that leaves more pushes unread than this is not followed further; such cuts are counted.
 const UNREAD_PUSHES_MAX: usize = 3;
+
+/// Where a promise is broken: in the state found, or by what must follow from it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Here,
+    Later,
+}
 
 /// A broken promise, with what led to it.
 pub(crate) struct Conviction {
@@ -75,8 +82,7 @@ impl<'a> Search<'a> {
         while let Some(state) = self.queue.pop_front() {
             let here = fingerprint(&state);
             if let Err(promise) = self.progress.judge(&state, self.setup) {
-                let ending = "from here on nothing goes wrong any more, and yet";
-                return Some(self.conviction(here, promise, ending));
+                return Some(self.conviction(here, promise, Ending::Later));
             }
             for step in enabled(&state, self.setup) {
                 self.transitions += 1;
@@ -87,9 +93,13 @@ impl<'a> Search<'a> {
                 };
                 vacant.insert(here);
                 if let Some(promise) = invariants::broken(&next) {
-                    return Some(self.conviction(there, promise, "and with that"));
+                    return Some(self.conviction(there, promise, Ending::Here));
                 }
-                if next.clients.iter().any(|it| it.pushes.len() > UNREAD_PUSHES_MAX) {
+                if next
+                    .clients
+                    .iter()
+                    .any(|it| it.pushes.len() > UNREAD_PUSHES_MAX)
+                {
                     self.cut_off += 1;
                     continue;
                 }
@@ -99,7 +109,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    fn conviction(&self, end: u64, promise: Promise, ending: &str) -> Conviction {
+    fn conviction(&self, end: u64, promise: Promise, ending: Ending) -> Conviction {
         let mut told = String::new();
         let mut state = observable(State::new(self.setup), self.setup);
         for print in self.way_to(end) {
@@ -108,9 +118,13 @@ impl<'a> Search<'a> {
             told += &story::line(&state, step, &next);
             state = observable(next, self.setup);
         }
+        if ending == Ending::Later {
+            told += "    ... from here on nothing goes wrong any more, and everybody acts at once ...\n";
+            told += &progress::tell(&state, self.setup, promise);
+        }
         Conviction {
             promise,
-            story: format!("{told}    {ending} this no longer holds: {promise}\n"),
+            story: format!("{told}    BROKEN: {promise}\n"),
         }
     }
 
@@ -149,7 +163,10 @@ impl fmt::Display for Outcome {
         )?;
         if self.conviction.is_none() {
             let Cost { ticks, dead_ticks } = self.worst;
-            write!(f, "; without faults all is done in {ticks} ticks, {dead_ticks} lost to dead waiters")?;
+            write!(
+                f,
+                "; without faults all is done in {ticks} ticks, {dead_ticks} lost to dead waiters"
+            )?;
         }
         if self.cut_off > 0 {
             write!(f, "; {} cut off", self.cut_off)?;

@@ -1,11 +1,9 @@
 //! The scripts, each one atomic, as they run inside Redis.
 
+use crate::advance::Next;
 use crate::invariants::Promise;
 use crate::setup::Setup;
-use crate::state::{
-    Answer, Channel, Command, Entry, Key, Link, Message, Owner, Phase, Record, Request, State,
-    Ticks, Token,
-};
+use crate::state::{Answer, Channel, Command, Entry, Link, Message, Request, State, Ticks, Token};
 use crate::variants::Flaw;
 
 /// Which of a client's connections a command came by.
@@ -14,20 +12,6 @@ pub(crate) enum Via {
     Current,
     /// One that the client has given up: nobody reads the answer.
     Previous,
-}
-
-/// Whom ADVANCE gave the key to.
-enum Next {
-    Nobody,
-    Caller { fence: u8 },
-    Another,
-}
-
-/// What counts for an entry when its turn has come.
-struct Standing {
-    is_alive: bool,
-    stamp_age: Ticks,
-    channel: Channel,
 }
 
 /// Executes a command that has reached the server.
@@ -68,13 +52,14 @@ pub(crate) fn execute(state: &mut State, setup: &Setup, client: usize, command: 
     }
 }
 
-struct Script<'a> {
-    state: &'a mut State,
-    setup: &'a Setup,
-    token: Token,
-    channel: Channel,
-    command: Command,
-    lift: bool,
+/// A command while it runs.
+pub(crate) struct Script<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) setup: &'a Setup,
+    pub(crate) token: Token,
+    pub(crate) channel: Channel,
+    pub(crate) command: Command,
+    pub(crate) lift: bool,
 }
 
 impl Script<'_> {
@@ -189,122 +174,11 @@ impl Script<'_> {
         client.wait == self.token.wait && client.noted.has_held
     }
 
-    /// ADVANCE: the key is free or being released, and goes to the first in line who is alive. The caller, if it waits
-    /// itself, names the lease it would get.
-    fn advance(&mut self, callers_lease: Option<Ticks>) -> Next {
-        while !self.state.server.line.is_empty() {
-            let last_or_first = match self.setup.has(Flaw::LastComeFirstServed) {
-                true => self.state.server.line.len() - 1,
-                false => 0,
-            };
-            let entry = self.state.server.line.remove(last_or_first);
-            let standing = self.judged(&entry);
-            if !standing.is_alive {
-                self.note_skipped(&entry);
-            }
-            if !is_fresh(&entry) {
-                self.drop_record(entry.token);
-            }
-            if !standing.is_alive {
-                continue;
-            }
-            let fence = self.draw_fence();
-            if let Some(lease) = callers_lease
-                && entry.token == self.token
-            {
-                self.grant(entry.token, fence, lease, false);
-                return Next::Caller { fence };
-            }
-            if self.receivers(entry.token, standing.channel) == 0
-                && !self.setup.has(Flaw::GrantsToNobody)
-            {
-                continue;
-            }
-            let lease = match self.setup.has(Flaw::GrantsTheFullTtl) {
-                true => self.setup.times.ttl,
-                false => self.setup.times.claim,
-            };
-            self.grant(entry.token, fence, lease, true);
-            self.publish(entry.token, &standing, fence, lease);
-            return Next::Another;
-        }
-        Next::Nobody
-    }
-
-    /// What ADVANCE makes of an entry.
-    fn judged(&self, entry: &Entry) -> Standing {
-        let mut standing = match self.setup.has(Flaw::RecordsAreNotRead) {
-            true => self.standing_by_member(entry),
-            false => self.standing(entry),
-        };
-        standing.is_alive |= self.setup.has(Flaw::NoLivenessCheck);
-        standing
-    }
-
-    fn standing(&self, entry: &Entry) -> Standing {
-        match self.state.server.record(entry.token) {
-            Some(record) if !is_fresh(entry) => Standing {
-                is_alive: record.alive_for > 0,
-                stamp_age: record.stamp_age,
-                channel: record.channel,
-            },
-            _ => self.standing_by_member(entry),
-        }
-    }
-
-    fn standing_by_member(&self, entry: &Entry) -> Standing {
-        Standing {
-            is_alive: entry.age < self.setup.times.liveness,
-            stamp_age: entry.stamp_age,
-            channel: entry.channel,
-        }
-    }
-
-    /// What PUBLISH answers. A refusal by the ACL counts as delivered: poll mode.
-    fn receivers(&self, token: Token, channel: Channel) -> u8 {
-        let client = &self.state.clients[usize::from(token.client)];
-        let subscribed = match channel {
-            Channel::Current => client.link == Link::Up,
-            Channel::Previous => client.previous.is_some(),
-            Channel::Dead => false,
-            Channel::Silent => true,
-        };
-        u8::from(subscribed) + u8::from(self.setup.monitor)
-    }
-
-    fn publish(&mut self, token: Token, standing: &Standing, fence: u8, lease: Ticks) {
-        let client = self.state.client(token);
-        if standing.channel == Channel::Current && client.link == Link::Up {
-            client.pushes.push(Message {
-                answer: Answer::Granted { fence, lease },
-                wait: token.wait,
-                stamp_age: standing.stamp_age,
-            });
-        }
-    }
-
     /// `SET NX` by somebody for whom nobody alive has to wait.
     fn take(&mut self, lease: Ticks) -> Answer {
         let fence = self.draw_fence();
         self.grant(self.token, fence, lease, false);
         Answer::Granted { fence, lease }
-    }
-
-    fn grant(&mut self, token: Token, fence: u8, lease: Ticks, is_claim: bool) {
-        if fence <= self.state.issued {
-            self.state.convict(Promise::FencesGrow);
-        }
-        if let Some(arrival) = self.arrival(token)
-            && self.somebody_stands_before(arrival)
-        {
-            self.state.convict(Promise::FirstComeFirstServed);
-        }
-        self.state.issued = fence;
-        self.state.server.key = Some(Key {
-            owner: Owner::Ours(token),
-            remaining: lease,
-            is_claim,
-        });
     }
 
     /// The caller owns the key already.
@@ -331,133 +205,4 @@ impl Script<'_> {
             key.is_claim = false;
         }
     }
-
-    /// The owner reads the counter: nobody else has been granted anything since.
-    fn told_fence(&mut self, lease: Ticks) -> Answer {
-        let fence = self.state.server.fence;
-        if fence < self.state.issued {
-            self.state.convict(Promise::FencesGrow);
-        }
-        self.state.issued = fence;
-        Answer::Granted { fence, lease }
-    }
-
-    /// FENCE: `INCR`, and past the clock when the counter is new.
-    fn draw_fence(&mut self) -> u8 {
-        let is_new = self.state.server.fence == 0 && !self.setup.has(Flaw::PlainIncrement);
-        let lifts = is_new || (self.lift && self.setup.has(Flaw::LiftWaitsForAGrant));
-        if lifts {
-            self.raise_fence();
-        }
-        self.state.server.fence += 1;
-        self.state.server.fence
-    }
-
-    fn lift_fence(&mut self) {
-        if self.lift {
-            self.raise_fence();
-            self.state.server.fence += 1;
-        }
-    }
-
-    /// The clock is ahead of every fence that was ever drawn.
-    fn raise_fence(&mut self) {
-        self.state.server.fence = self.state.server.fence.max(self.state.issued);
-    }
-
-    /// `ZADD NX`. Answers the ticket it would have entered with.
-    fn enter_line(&mut self, known_ticket: u8) -> u8 {
-        let is_known = known_ticket > 0 && !self.setup.has(Flaw::ReentryDrawsANewTicket);
-        let ticket = match is_known {
-            true => known_ticket,
-            false => self.state.latest_ticket() + 1,
-        };
-        if self.state.server.entry(self.token).is_some() {
-            return ticket;
-        }
-        let entry = Entry {
-            token: self.token,
-            ticket,
-            age: if is_known { self.setup.times.liveness } else { 0 },
-            stamp_age: self.command.stamp_age,
-            channel: self.channel,
-        };
-        let line = &mut self.state.server.line;
-        let place = line.partition_point(|other| other.ticket < ticket);
-        line.insert(place, entry);
-        self.note_arrival(ticket);
-        ticket
-    }
-
-    /// A client that never learned its first ticket cannot come back to its place.
-    fn note_arrival(&mut self, ticket: u8) {
-        let asks_for_a_ticket =
-            self.command.request == Request::Acquire && self.command.ticket == 0;
-        let wait = self.token.wait;
-        let client = self.state.client(self.token);
-        if client.wait == wait && (client.noted.arrival == 0 || asks_for_a_ticket) {
-            client.noted.arrival = ticket;
-        }
-    }
-
-    /// Says that the caller is alive, and where. A record is written only where ADVANCE will look for it, and take it
-    /// away: written for a fresh entry, it would outlive the wait.
-    fn refresh(&mut self) {
-        let entry = self.state.server.entry(self.token);
-        if entry.is_some_and(is_fresh) && !self.setup.has(Flaw::RecordForAFreshEntry) {
-            return;
-        }
-        self.drop_record(self.token);
-        self.state.server.records.push(Record {
-            token: self.token,
-            alive_for: self.setup.times.liveness,
-            stamp_age: self.command.stamp_age,
-            channel: self.channel,
-        });
-    }
-
-    fn drop_record(&mut self, token: Token) {
-        self.state.server.records.retain(|it| it.token != token);
-    }
-
-    fn drop_entry(&mut self, token: Token) {
-        self.state.server.line.retain(|it| it.token != token);
-    }
-
-    /// Whether somebody who came before the given arrival stands in the line. The onlooker's question: no script asks.
-    fn somebody_stands_before(&self, arrival: u8) -> bool {
-        let mut line = self.state.server.line.iter();
-        line.any(|entry| self.stands_before(entry, arrival))
-    }
-
-    /// Whether this entry is of somebody who waits, alive and within reach, and came before.
-    fn stands_before(&self, entry: &Entry, arrival: u8) -> bool {
-        let standing = self.standing(entry);
-        self.arrival(entry.token).is_some_and(|it| it < arrival)
-            && self.state.clients[usize::from(entry.token.client)].is_well()
-            && standing.is_alive
-            && self.receivers(entry.token, standing.channel) > 0
-    }
-
-    /// Whoever is taken for dead must be.
-    fn note_skipped(&mut self, entry: &Entry) {
-        if self.stands_before(entry, u8::MAX) {
-            self.state.convict(Promise::FirstComeFirstServed);
-        }
-    }
-
-    /// When the client of this token came, if it still waits. One that has never been in line comes last.
-    fn arrival(&self, token: Token) -> Option<u8> {
-        let client = &self.state.clients[usize::from(token.client)];
-        let waits = client.wait == token.wait && client.phase == Phase::Want;
-        waits.then_some(match client.noted.arrival {
-            0 => u8::MAX,
-            ticket => ticket,
-        })
-    }
-}
-
-/// So young that no heartbeat can have come yet: the record is not looked for.
-fn is_fresh(entry: &Entry) -> bool {
-    entry.age == 0
 }

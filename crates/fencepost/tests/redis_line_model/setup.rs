@@ -58,6 +58,8 @@ pub(crate) struct Setup {
     pub(crate) plain_turns: u8,
     /// How many commands of one wait may be on the way before a timer may send another one.
     pub(crate) pipeline: usize,
+    /// The next wait may begin before the LEAVE of the one before is answered.
+    pub(crate) eager: bool,
     /// No client may subscribe.
     pub(crate) poll_mode: bool,
     /// Somebody has subscribed to every channel there is.
@@ -81,6 +83,7 @@ impl Setup {
         late_ticks: Some(3),
         plain_turns: 0,
         pipeline: 1,
+        eager: false,
         poll_mode: false,
         monitor: false,
         flaw: None,

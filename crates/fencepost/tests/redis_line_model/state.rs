@@ -154,6 +154,8 @@ pub(crate) struct Client {
     pub(crate) only_tries: bool,
     /// The number of its present wait: with its index, its token.
     pub(crate) wait: u8,
+    /// The wait before, while its LEAVE has not been answered; 0: none. A guard is dropped and the next wait begins at once.
+    pub(crate) unsettled: u8,
     /// Until its own deadline; 0: none, or over.
     pub(crate) belief: Ticks,
     /// As told by Queued; 0: none.
@@ -210,6 +212,7 @@ impl Client {
             link: Link::Up,
             only_tries,
             wait: 1,
+            unsettled: 0,
             belief: 0,
             ticket: 0,
             lift_due: true,
@@ -223,6 +226,11 @@ impl Client {
 
     pub(crate) fn is_well(&self) -> bool {
         self.health == Health::Well
+    }
+
+    /// Nothing more will come from it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.phase == Phase::Done && self.unsettled == 0
     }
 
     /// Commands of the present wait that the client still expects an answer to.
@@ -296,8 +304,7 @@ impl State {
 
 impl Server {
     pub(crate) fn is_owned_by(&self, token: Token) -> bool {
-        self.key
-            .is_some_and(|key| key.owner == Owner::Ours(token))
+        self.key.is_some_and(|key| key.owner == Owner::Ours(token))
     }
 
     pub(crate) fn entry(&self, token: Token) -> Option<&Entry> {

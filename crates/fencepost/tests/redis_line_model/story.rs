@@ -5,13 +5,18 @@ use crate::state::{Answer, Command, Message, Owner, Phase, Request, State, Token
 
 /// One line: what happened, and what the world looks like then.
 pub(crate) fn line(before: &State, step: Move, after: &State) -> String {
-    format!("    {:<62} | {}\n", sentence(before, step, after), situation(after))
+    format!(
+        "    {:<62} | {}\n",
+        sentence(before, step, after),
+        situation(after)
+    )
 }
 
 fn sentence(before: &State, step: Move, after: &State) -> String {
     match step {
         Move::Tick => "time passes".into(),
         Move::Start(client) => format!("{} wants the lock", name(client)),
+        Move::StartNext(client) => format!("{} wants the lock again at once", name(client)),
         Move::Execute(client) => {
             let command = &before.clients[client].commands[0];
             let answer = after.clients[client].replies.last();
@@ -31,14 +36,25 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
         Move::Release(client) => format!("{} sends its release", name(client)),
         Move::GiveUp(client) => format!("{} sees its deadline pass and sends LEAVE", name(client)),
         Move::Cancel(client) => format!("{} cancels and sends LEAVE", name(client)),
-        Move::Disconnect(client) => format!("{} loses its connection; the server has not noticed", name(client)),
+        Move::Disconnect(client) => format!(
+            "{} loses its connection; the server has not noticed",
+            name(client)
+        ),
         Move::NoticeCut(client) => format!("{} notices that the server is gone", name(client)),
         Move::Reconnect(client) => format!("{} connects again", name(client)),
         Move::ExecutePrevious(client) => {
-            let previous = before.clients[client].previous.as_deref().unwrap_or_default();
-            format!("server runs {} from the old connection", sent(client, &previous[0]))
+            let previous = before.clients[client]
+                .previous
+                .as_deref()
+                .unwrap_or_default();
+            format!(
+                "server runs {} from the old connection",
+                sent(client, &previous[0])
+            )
         }
-        Move::ClosePrevious(client) => format!("server closes the old connection of {}", name(client)),
+        Move::ClosePrevious(client) => {
+            format!("server closes the old connection of {}", name(client))
+        }
         Move::Freeze(client) => format!("{} freezes", name(client)),
         Move::Thaw(client) => format!("{} thaws", name(client)),
         Move::Kill(client) => format!("{} is killed", name(client)),
@@ -73,7 +89,12 @@ fn sent(client: usize, command: &Command) -> String {
 }
 
 fn message(client: usize, message: &Message) -> String {
-    format!("«{}» for {}{}", heard(&message.answer), name(client), message.wait)
+    format!(
+        "«{}» for {}{}",
+        heard(&message.answer),
+        name(client),
+        message.wait
+    )
 }
 
 fn heard(answer: &Answer) -> String {
@@ -101,7 +122,11 @@ fn situation(state: &State) -> String {
         }
     };
     let line: Vec<_> = state.server.line.iter().map(|it| token(it.token)).collect();
-    let mut told = format!("{key}; line [{}]; fence {}", line.join(" "), state.server.fence);
+    let mut told = format!(
+        "{key}; line [{}]; fence {}",
+        line.join(" "),
+        state.server.fence
+    );
     for (index, client) in state.clients.iter().enumerate() {
         if client.phase == Phase::Hold {
             told += &format!("; {} believes {}", name(index), client.belief);

@@ -30,6 +30,8 @@ pub(crate) enum Flaw {
     LeaveKeepsTheRecord,
     /// LEAVE is not sent again after a disconnect.
     LeaveIsSentOnce,
+    /// Nor when the next wait has begun meanwhile.
+    NextWaitForgetsTheLeave,
     /// RELEASE does not look whose key it is.
     ReleaseDoesNotCompare,
     /// A LEAVE answered 0 counts as released even after the deadline.
@@ -69,18 +71,41 @@ pub(crate) struct Variant {
     pub(crate) breaks: Promise,
 }
 
-const CANCEL: Troubles = Troubles { cancel: true, ..Troubles::NONE };
-const DISCONNECT: Troubles = Troubles { disconnect: true, ..Troubles::NONE };
-const FREEZE: Troubles = Troubles { freeze: true, ..Troubles::NONE };
-const KILL: Troubles = Troubles { kill: true, ..Troubles::NONE };
-const RESTART: Troubles = Troubles { restart_empty: true, ..Troubles::NONE };
-const FAILOVER: Troubles = Troubles { failover: true, ..Troubles::NONE };
+const CANCEL: Troubles = Troubles {
+    cancel: true,
+    ..Troubles::NONE
+};
+const DISCONNECT: Troubles = Troubles {
+    disconnect: true,
+    ..Troubles::NONE
+};
+const FREEZE: Troubles = Troubles {
+    freeze: true,
+    ..Troubles::NONE
+};
+const KILL: Troubles = Troubles {
+    kill: true,
+    ..Troubles::NONE
+};
+const RESTART: Troubles = Troubles {
+    restart_empty: true,
+    ..Troubles::NONE
+};
+const FAILOVER: Troubles = Troubles {
+    failover: true,
+    ..Troubles::NONE
+};
 
 const fn with(faults: u8, troubles: Troubles) -> Setup {
-    Setup { faults, troubles, ..Setup::CALM }
+    Setup {
+        faults,
+        troubles,
+        ..Setup::CALM
+    }
 }
 
 /// Every flaw there is, each in the smallest world that brings it to light.
+#[rustfmt::skip]
 pub(crate) fn variants() -> Vec<Variant> {
     use Flaw as F;
     use Promise as P;
@@ -92,9 +117,9 @@ pub(crate) fn variants() -> Vec<Variant> {
         breaks,
     };
     vec![
-        variant(F::NoLivenessCheck, Setup { clients: 3, ..with(2, FREEZE) }, P::DeadWaiterCostsAClaim),
+        variant(F::NoLivenessCheck, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, FREEZE) }, P::DeadWaiterCostsAClaim),
         variant(F::GrantsTheFullTtl, with(1, FREEZE), P::DeadWaiterCostsAClaim),
-        variant(F::GrantsToNobody, Setup { clients: 3, ..with(2, KILL) }, P::DeadWaiterCostsAClaim),
+        variant(F::GrantsToNobody, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, KILL) }, P::DeadWaiterCostsAClaim),
         variant(F::PublishWithoutPoll, plain, P::NobodyIsStuck),
         variant(F::BeatDoesNotAdvance, plain, P::NobodyIsStuck),
         variant(F::BeatEntersTheLine, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
@@ -104,6 +129,7 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::LeaveKeepsTheEntry, with(1, CANCEL), P::NoOrphanLock),
         variant(F::LeaveKeepsTheRecord, with(1, CANCEL), P::NothingIsLeftBehind),
         variant(F::LeaveIsSentOnce, with(1, DISCONNECT), P::NoOrphanLock),
+        variant(F::NextWaitForgetsTheLeave, Setup { eager: true, waits: 2, ..with(1, DISCONNECT) }, P::NoOrphanLock),
         variant(F::ReleaseDoesNotCompare, calm, P::BeliefEndsBeforeLease),
         variant(F::ZeroMeansReleased, calm, P::ReleaseIsHonest),
         variant(F::ValidityFromReceipt, calm, P::BeliefEndsBeforeLease),
@@ -115,8 +141,8 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::TryOvertakes, Setup { triers: 1, plain_turns: 1, ..calm }, P::FirstComeFirstServed),
         variant(F::TryTrustsTheLine, Setup { triers: 1, plain_turns: 1, ..with(1, KILL) }, P::TryFindsAFreeLock),
         variant(F::ReentryDrawsANewTicket, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
-        variant(F::QueuedTellsTheTimeNow, Setup { clients: 3, ..with(1, DISCONNECT) }, P::FirstComeFirstServed),
-        variant(F::RecordsAreNotRead, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
+        variant(F::QueuedTellsTheTimeNow, Setup { clients: 3, late_ticks: Some(0), ..with(1, DISCONNECT) }, P::FirstComeFirstServed),
+        variant(F::RecordsAreNotRead, calm, P::FirstComeFirstServed),
         variant(F::RecordForAFreshEntry, with(1, DISCONNECT), P::NothingIsLeftBehind),
         variant(F::LastComeFirstServed, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
     ]
