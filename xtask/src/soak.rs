@@ -31,7 +31,7 @@ macro_rules! library_trial {
     };
 }
 
-/// A whole test target of another package, run in the release profile.
+/// A whole test target of a package, run in the release profile.
 macro_rules! target {
     ($package:literal, $target:literal, $shows:literal) => {
         Job {
@@ -57,6 +57,7 @@ const LOOPS: &[Job] = &[
     library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
     library_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
     library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
+    target!("fencepost", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
 ];
