@@ -33,8 +33,12 @@ end
 
 local again = ticket ~= '0'
 if not again then ticket = integer(micros()) end
-if call('ZADD', line, 'NX', ticket, member) == 0 then again = true end
-if again then
+if call('ZADD', line, 'NX', ticket, member) == 0 then
+  again = true
+  ticket = integer(call('ZSCORE', line, member))
+end
+-- For a young entry nobody would look at the record, and it would stay behind.
+if again and micros() - ticket > live * 166 then
   local deadline = math.floor(micros() / 1000) + live
   call('HSET', wait, owner, string.format('%.0f %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
