@@ -36,6 +36,7 @@ pub(super) async fn pump(
         read: Frames::default(),
         message: Vec::new(),
         late: Vec::new(),
+        ended: false,
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         heals: faults.borrow().heals,
@@ -43,7 +44,7 @@ pub(super) async fn pump(
     let mut buffer = vec![0; READ_BYTES];
     let (mut reading, mut untold) = (true, false);
     // An end that was swallowed is never told: the connection to the receiver stays open.
-    while reading || untold || !road.waiting.is_empty() || !road.late.is_empty() {
+    while reading || untold || road.has_more() {
         tokio::select! {
             biased;
             _ = faults.changed() => road.notice(&mut faults),
@@ -60,6 +61,8 @@ pub(super) async fn pump(
                 untold = !reading && now.swallow[direction as usize];
                 road.take(&buffer[..length], &now)?;
             }
+            // The end of a stream overtakes nothing that was sent before it.
+            () = std::future::ready(()), if road.ended && road.late.is_empty() => road.tell_end(),
         }
     }
     Ok(())
@@ -91,6 +94,8 @@ struct Road<'a> {
     message: Vec<u8>,
     /// Whole messages that others may overtake.
     late: Vec<Piece>,
+    /// The sender has closed, and the receiver is to hear of it after what is late.
+    ended: bool,
     waiting: VecDeque<Piece>,
     waiting_bytes: usize,
     heals: u64,
@@ -108,6 +113,18 @@ impl Road<'_> {
             let all = self.waiting.iter_mut().chain(&mut self.late);
             all.for_each(|piece| piece.due = now);
         }
+    }
+
+    fn has_more(&self) -> bool {
+        self.ended || !self.waiting.is_empty() || !self.late.is_empty()
+    }
+
+    fn tell_end(&mut self) {
+        self.ended = false;
+        self.waiting.push_back(Piece {
+            due: Some(Instant::now()),
+            bytes: Vec::new(),
+        });
     }
 
     fn due_late(&self) -> Option<Instant> {
@@ -130,6 +147,10 @@ impl Road<'_> {
 
     /// Takes what was read, message by message where a judge sits.
     fn take(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
+        if bytes.is_empty() && !self.late.is_empty() {
+            self.ended = true;
+            return Ok(());
+        }
         let judge = self.shared.judge(self.direction).clone();
         let Some(judge) = judge.filter(|_| !bytes.is_empty()) else {
             let mut begun = std::mem::take(&mut self.message);

@@ -311,3 +311,16 @@ fn a_judge_decides_about_single_messages() {
     say(&served, "+cut\r\n");
     assert_eq!((&client).read(&mut [0; 16]).unwrap_or(0), 0);
 }
+
+#[test]
+fn an_end_does_not_overtake_what_is_late() {
+    let (proxy, client, served) = pair();
+    proxy.judge(Direction::ToServer, |_| Fate::Late(Proxy::FOREVER));
+    say(&client, "+late\r\n");
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(hears_nothing(&served));
+    served.set_read_timeout(Some(LONG)).unwrap();
+    proxy.heal();
+    assert_eq!(hear(&served, 7), "+late\r\n");
+    assert_eq!((&served).read(&mut [0; 16]).unwrap(), 0);
+}
