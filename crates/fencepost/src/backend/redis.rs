@@ -13,14 +13,14 @@
 //! **Validity** is counted from before the request was sent that the grant answers: the server sends the moment of that request back with
 //! the grant. A message that was on its way for too long is worth nothing, and is not taken for a lock.
 //!
-//! **The fence** rises with every grant and is never below the server's time, in units of 62.5 µs since 2024. So it rises past
-//! what a restart without persistence or a failover has lost, unless the clocks of old and new server disagree by more than
-//! the outage took.
+//! **The fence** rises with every grant. The first request for a name on a new connection also lifts it to the server's time, in units
+//! of 62.5 µs since 2024. A restart without persistence or a failover means a new connection, so it rises past what they have lost,
+//! unless the clocks of old and new server disagree by more than the outage took.
 //!
 //! # Keys
 //! | key | holds | until |
 //! |---|---|---|
-//! | `NAME` | `owner epoch ttl label` | the lease ends |
+//! | `NAME` | `owner epoch ttl since label` | the lease ends |
 //! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
 //! | `fp:{TAG}:wait:NAME` | signs of life | the same |
 //! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after the last grant |

@@ -9,7 +9,7 @@ use redis::Value;
 use super::{FencedError, Pass, Refused};
 use crate::backend::redis::Redis;
 use crate::backend::redis::hub::Hub;
-use crate::backend::redis::script::{Answer, Call, Script};
+use crate::backend::redis::script::{Answer, Script};
 use crate::backend::redis::{failure, keys};
 use crate::error::{Error, Operation};
 
@@ -78,15 +78,13 @@ impl RedisRegister {
 
     async fn call(&self, pass: Pass, value: Option<&[u8]>) -> Result<Value, FencedError> {
         let link = self.hub.link(Operation::Resource).await?;
-        let call = Call::default()
-            .keys([&*self.key, &*self.gate])
-            .arg(pass.fence.epoch())
-            .arg(pass.fence.seq())
-            .arg(pass.owner);
-        let call = match value {
-            Some(value) => call.bytes(value),
-            None => call,
-        };
+        let mut call = REGISTER.call(2);
+        call.arg(&self.key).arg(&self.gate);
+        call.arg(pass.fence.epoch()).arg(pass.fence.seq());
+        call.arg(pass.owner.to_string());
+        if let Some(value) = value {
+            call.arg(value);
+        }
         let answer = link.call(Operation::Resource, &REGISTER, &call).await?;
         match answer.item(0).and_then(|admitted| admitted.integer()) {
             Some(1) => Ok(answer),

@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use redis::Value;
 
 use super::hub::{Hub, OnDuty, stamp};
-use super::keys::Keys;
+use super::keys::line_of;
 use super::link::{Link, SILENCE};
-use super::script::{Answer, BEAT, Call};
+use super::script::{Answer, BEAT, millis};
 use super::seat::{Entry, POLL, Seat};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment};
@@ -99,18 +99,17 @@ fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
 async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
     let asked_at = BootClock.now();
     let [every, length] = hub.gap();
-    let mut call = Call::default()
-        .arg(stamp(asked_at))
-        .arg(link.channel())
-        .arg(every)
-        .arg(length);
+    let mut call = BEAT.call(batch.len() * 2);
+    for Due { seat, .. } in batch {
+        let name = seat.claim.name.as_str();
+        call.arg(name).arg(line_of(name));
+    }
+    call.arg(stamp(asked_at)).arg(link.channel());
+    call.arg(every.to_string()).arg(length.to_string());
     for Due { seat, entry } in batch {
-        call = call
-            .keys(Keys::of(seat.claim.name.as_str()).all())
-            .arg(seat.claim.owner)
-            .arg(&entry.member)
-            .arg(entry.times.claim.as_millis())
-            .arg(entry.times.live.as_millis());
+        call.arg(seat.claim.owner.to_string()).arg(&entry.member);
+        call.arg(millis(entry.times.claim))
+            .arg(millis(entry.times.live));
     }
     match link.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
@@ -128,29 +127,27 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
 
 async fn tell(link: &Arc<Link>, Due { seat, entry }: &Due, answer: &Value, asked_at: Moment) {
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
-    match number(0) {
-        Some(1) => seat.granted(Grant {
-            epoch: number(1)
-                .and_then(|epoch| u64::try_from(epoch).ok())
-                .unwrap_or(0),
+    match answer {
+        Value::Int(0) => seat.ask_again(),
+        Value::Int(epoch) => seat.granted(Grant {
+            epoch: u64::try_from(*epoch).unwrap_or(0),
             asked_at,
             lease: entry.times.claim,
         }),
-        Some(0) => {
+        _ => {
             let told = Told {
-                left: number(1).unwrap_or(-2),
-                rank: number(2)
+                left: number(0).unwrap_or(-2),
+                rank: number(1)
                     .and_then(|rank| u32::try_from(rank).ok())
                     .unwrap_or(0),
-                gap_left: number(4).unwrap_or(0),
+                gap_left: number(3).unwrap_or(0),
             };
             seat.beat_by(told.ask_at(BootClock.now()));
-            let plain = number(3) == Some(1);
+            let plain = number(2) == Some(1);
             if link.must_poll() || (plain && told.rank == 0 && !watch(link, seat).await) {
                 seat.beat_by(BootClock.now() + POLL);
             }
         }
-        _ => seat.ask_again(),
     }
 }
 

@@ -10,7 +10,7 @@ use redis::{Client, PushInfo, PushKind, Value};
 use super::attendant;
 use super::failure;
 use super::link::{self, Link};
-use super::script::Answer;
+use super::script::{Answer, millis};
 use super::seat::Seat;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -166,9 +166,9 @@ impl Hub {
     }
 
     /// The gap as the scripts want it: every how many milliseconds, for how many; 0 for never.
-    pub(super) fn gap(&self) -> [u128; 2] {
+    pub(super) fn gap(&self) -> [u64; 2] {
         match self.settings.gap {
-            Some(gap) => [gap.every.as_millis(), gap.length.as_millis()],
+            Some(gap) => [gap.every, gap.length].map(millis),
             None => [0, 0],
         }
     }

@@ -1,38 +1,22 @@
 //! Where a lock lives in Redis: its own key, as every other client knows it, and ours beside it in the same slot.
 
-/// The keys of one lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Keys {
-    /// The name itself: what plain clients `SET NX PX`.
-    pub(super) lock: String,
-    /// Who waits, in order.
-    pub(super) line: String,
-    /// Signs of life of those who have waited for a while.
-    pub(super) wait: String,
-    /// The last epoch.
-    pub(super) fence: String,
-    /// Until when no further gap is left for plain clients.
-    pub(super) gap: String,
+/// Who waits for `name`, in order.
+pub(super) fn line_of(name: &str) -> String {
+    beside(name, "line")
 }
 
-impl Keys {
-    pub(super) fn of(name: &str) -> Self {
-        Self {
-            lock: name.to_owned(),
-            line: beside(name, "line"),
-            wait: beside(name, "wait"),
-            fence: beside(name, "fence"),
-            gap: beside(name, "gap"),
-        }
-    }
-
-    /// In the order in which the scripts expect them.
-    pub(super) fn all(&self) -> [&str; 5] {
-        [&self.lock, &self.line, &self.wait, &self.fence, &self.gap]
-    }
+/// Signs of life of those who have waited for a while.
+pub(super) fn wait_of(name: &str) -> String {
+    beside(name, "wait")
 }
 
-/// A key of ours in the slot of `name`.
+/// The last epoch.
+pub(super) fn fence_of(name: &str) -> String {
+    beside(name, "fence")
+}
+
+/// A key of ours in the slot of `name`: `fp:{TAG}:WHAT:NAME`, with a tag that contains no `}`. The scripts make one from
+/// another by replacing the first `}:WHAT:`.
 fn beside(name: &str, what: &str) -> String {
     match hash_tag(name) {
         None if name.contains('}') => format!("fp:{{{}}}:{what}:{name}", tag_for(slot(name))),
@@ -78,7 +62,7 @@ pub(super) fn name_of_fence(key: &str) -> Option<&str> {
     // A name may contain the mark itself: the right cut is the one that leads back to the key.
     key.match_indices(MARK)
         .map(|(at, _)| &key[at + MARK.len()..])
-        .find(|name| Keys::of(name).fence == key)
+        .find(|name| fence_of(name) == key)
 }
 
 #[cfg(test)]
@@ -102,19 +86,16 @@ mod tests {
             "a{}{b}",
             "x}y",
         ] {
-            let keys = Keys::of(name);
-            let expected = slot(name);
-            assert!(
-                keys.all().iter().all(|key| slot(key) == expected),
-                "{keys:?}"
-            );
+            for key in [line_of(name), wait_of(name), fence_of(name), gate_of(name)] {
+                assert_eq!(slot(&key), slot(name), "{key}");
+            }
         }
     }
 
     #[test]
     fn a_fence_leads_back_to_its_name() {
         for name in ["deploy", "{shop}:stock", "x}:fence:y", "a b/c", "}:fence:"] {
-            assert_eq!(name_of_fence(&Keys::of(name).fence), Some(name));
+            assert_eq!(name_of_fence(&fence_of(name)), Some(name));
         }
         assert_eq!(name_of_fence("fp:{a}:fence:b"), None);
     }

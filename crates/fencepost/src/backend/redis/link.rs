@@ -4,8 +4,9 @@
 //! takes effect after the acquisition it follows. Across connections that holds because the new one first makes the server
 //! end the old one, which might still have commands of ours to read.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -13,9 +14,11 @@ use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisError, Value};
 use tokio::sync::Notify;
 
 use super::failure;
-use super::script::{Call, Script};
+use super::script::Script;
+use crate::claim::LockName;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
+use crate::lease::lock;
 
 /// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
 /// (a fork, a slow command of somebody else), shorter than the patience of most callers.
@@ -23,6 +26,11 @@ pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests that may wait for the socket at once; more wait outside, in order.
 const BUFFER: usize = 1024;
+
+/// How often the epoch of a name in use is lifted to the server's time, and its retention renewed.
+const LIFT_EVERY: Duration = Duration::from_secs(60);
+/// Names to remember for that; beyond it all are forgotten, and lifted once more.
+const LIFTED_MAX: usize = 200_000;
 
 /// Where the server is told to send grants, when it cannot: the waiter has to ask.
 const NO_CHANNEL: &str = "-";
@@ -43,6 +51,8 @@ pub(crate) struct Link {
     pub(super) next_look: AtomicU64,
     /// The server tells when a watched key changes; found out at the first attempt.
     pub(super) can_watch: AtomicBool,
+    /// When the epoch of a name was last lifted over this connection. A failover always means a new connection.
+    lifted: Mutex<HashMap<LockName, Moment>>,
 }
 
 /// Connects, makes the server end the connections it replaces, and asks for grants to be sent to `channel`.
@@ -93,6 +103,7 @@ pub(super) async fn connect(
         bell: Notify::new(),
         next_look: AtomicU64::new(0),
         can_watch: AtomicBool::new(true),
+        lifted: Mutex::default(),
     })
 }
 
@@ -126,14 +137,31 @@ impl Link {
         self.bell.notify_one();
     }
 
+    /// Whether the next request for `name` has to lift its epoch: the first, and once in a while to keep the fence alive.
+    pub(super) fn must_lift(&self, name: &LockName, now: Moment) -> bool {
+        let lifted = lock(&self.lifted);
+        lifted
+            .get(name)
+            .is_none_or(|&at| now.since(at) >= LIFT_EVERY)
+    }
+
+    /// A request that was sent at `now` has lifted the epoch of `name`.
+    pub(super) fn has_lifted(&self, name: &LockName, now: Moment) {
+        let mut lifted = lock(&self.lifted);
+        if lifted.len() >= LIFTED_MAX {
+            lifted.clear();
+        }
+        lifted.insert(name.clone(), now);
+    }
+
     /// Calls a script.
     pub(crate) async fn call(
         self: &Arc<Self>,
         operation: Operation,
         script: &Script,
-        call: &Call,
+        call: &Cmd,
     ) -> Result<Value> {
-        let answer = match self.send(&script.by_hash(call)).await {
+        let answer = match self.send(call).await {
             Err(cause) if failure::is_unknown_script(&cause) => {
                 self.send(&script.by_text(call)).await
             }

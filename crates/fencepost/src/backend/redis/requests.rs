@@ -1,7 +1,7 @@
 //! The requests: what is asked, and what the answers mean.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
 use redis::Value;
@@ -9,9 +9,9 @@ use redis::Value;
 use super::attendant::{Told, look_by};
 use super::failure;
 use super::hub::{Hub, stamp};
-use super::keys::Keys;
+use super::keys::{fence_of, line_of};
 use super::link::Link;
-use super::script::{ACQUIRE, Answer, Call, RELEASE, RENEW};
+use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -35,46 +35,81 @@ enum Asked {
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
     let link = hub.link(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let times = Times::of(claim.ttl, &link);
-    let call = acquire_call(claim).arg("").arg(0);
-    let call = reachable(call, hub, &link, times, asked_at);
-    let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
+    let place = Place {
+        times: Times::of(claim.ttl, &link),
+        ticket: 0,
+        member: "",
+    };
+    let answer = request(hub, &link, claim, &place, asked_at).await?;
     granted(&answer, claim, asked_at)
 }
 
-/// Keys, owner, TTL and label.
-fn acquire_call(claim: &Claim) -> Call {
-    Call::default()
-        .keys(Keys::of(claim.name.as_str()).all())
-        .arg(claim.owner)
-        .arg(claim.ttl.as_millis())
-        .arg(&claim.label)
+/// Where a request stands in line, if it does.
+struct Place<'a> {
+    times: Times,
+    /// 0: it has not been there yet.
+    ticket: u64,
+    /// Empty: it only tries.
+    member: &'a str,
 }
 
-/// How to reach the one who waits, and the gap.
-fn reachable(call: Call, hub: &Hub, link: &Link, times: Times, asked_at: Moment) -> Call {
+async fn request(
+    hub: &Hub,
+    link: &Arc<Link>,
+    claim: &Claim,
+    place: &Place<'_>,
+    asked_at: Moment,
+) -> Result<Value> {
+    let Claim {
+        name,
+        owner,
+        ttl,
+        label,
+    } = claim;
     let [every, length] = hub.gap();
-    call.arg(times.live.as_millis())
-        .arg(stamp(asked_at))
-        .arg(link.channel())
-        .arg(every)
-        .arg(length)
+    let lift = link.must_lift(name, asked_at);
+    let ttl = millis(*ttl);
+    let mut call = ACQUIRE.call(3);
+    call.arg(name.as_str())
+        .arg(line_of(name.as_str()))
+        .arg(fence_of(name.as_str()));
+    call.arg(owner.to_string()).arg(ttl);
+    call.arg(format!("{ttl} {} {label}", wall_clock_millis()));
+    call.arg(u8::from(lift || every > 0));
+    let Place {
+        times,
+        ticket,
+        member,
+    } = place;
+    let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
+    call.arg(format!(
+        "{every} {length} {live} {stamp} {ticket} {channel} {member}"
+    ));
+    let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
+    if lift {
+        link.has_lifted(name, asked_at);
+    }
+    Ok(answer)
+}
+
+/// Since when a lock is held, for people; decides nothing.
+fn wall_clock_millis() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, millis)
 }
 
 fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Grant>> {
-    let number = |at: usize| answer.item(at).and_then(|item| item.integer());
-    let unexpected = || failure::unexpected(Operation::Acquire, &format!("{answer:?}"));
-    match number(0) {
-        Some(1) => {
-            let epoch = number(1).and_then(|epoch| u64::try_from(epoch).ok());
-            Ok(Some(Grant {
-                epoch: epoch.ok_or_else(unexpected)?,
-                asked_at,
-                lease: claim.ttl,
-            }))
-        }
-        Some(0) => Ok(None),
-        _ => Err(unexpected()),
+    match answer {
+        Value::Int(epoch) => Ok(Some(Grant {
+            epoch: u64::try_from(*epoch).unwrap_or(u64::MAX),
+            asked_at,
+            lease: claim.ttl,
+        })),
+        Value::Array(_) => Ok(None),
+        _ => Err(failure::unexpected(
+            Operation::Acquire,
+            &format!("{answer:?}"),
+        )),
     }
 }
 
@@ -112,25 +147,26 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
     let link = hub.link(Operation::Acquire).await?;
     let asked_at = BootClock.now();
     let entry = seat.entry(&link, stamp(asked_at));
-    let call = acquire_call(&seat.claim)
-        .arg(&entry.member)
-        .arg(seat.ticket().unwrap_or(0));
-    let call = reachable(call, hub, &link, entry.times, asked_at);
+    let place = Place {
+        times: entry.times,
+        ticket: seat.ticket().unwrap_or(0),
+        member: &entry.member,
+    };
     let answer = tokio::select! {
         biased;
         grant = seat.grant() => return Ok(Asked::Granted(grant)),
-        answer = link.call(Operation::Acquire, &ACQUIRE, &call) => answer?,
+        answer = request(hub, &link, &seat.claim, &place, asked_at) => answer?,
     };
     if let Some(grant) = granted(&answer, &seat.claim, asked_at)? {
         return Ok(Asked::Granted(grant));
     }
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
     let told = Told {
-        left: number(2).unwrap_or(-3),
+        left: number(1).unwrap_or(-3),
         rank: 0,
-        gap_left: number(3).unwrap_or(0),
+        gap_left: number(2).unwrap_or(0),
     };
-    let ticket = number(1).and_then(|ticket| u64::try_from(ticket).ok());
+    let ticket = number(0).and_then(|ticket| u64::try_from(ticket).ok());
     let ticket = ticket.ok_or_else(|| failure::unexpected(Operation::Acquire, "no ticket"))?;
     let now = BootClock.now();
     let interval = match link.must_poll() {
@@ -196,12 +232,12 @@ pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewa
 }
 
 async fn renew_batch(link: &Arc<Link>, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let mut call = Call::default();
+    let mut call = RENEW.call(claims.len());
     for claim in claims {
-        call = call
-            .key(claim.name.as_str())
-            .arg(claim.owner)
-            .arg(claim.ttl.as_millis());
+        call.arg(claim.name.as_str());
+    }
+    for claim in claims {
+        call.arg(claim.owner.to_string()).arg(millis(claim.ttl));
     }
     match link.call(Operation::Renew, &RENEW, &call).await {
         Ok(answer) => (0..claims.len())
@@ -223,13 +259,16 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let link = hub.link(Operation::Release).await?;
     let seat = hub.seat_of(claim.owner);
     let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
+    let name = &claim.name;
+    let now = BootClock.now();
+    let lift = link.must_lift(name, now);
     let [every, length] = hub.gap();
-    let call = Call::default()
-        .keys(Keys::of(claim.name.as_str()).all())
-        .arg(claim.owner)
-        .arg(member)
-        .arg(every)
-        .arg(length);
+    let mut call = RELEASE.call(2);
+    call.arg(name.as_str()).arg(line_of(name.as_str()));
+    call.arg(claim.owner.to_string()).arg(u8::from(lift));
+    if every > 0 || !member.is_empty() {
+        call.arg(every).arg(length).arg(member);
+    }
     let answer = link.call(Operation::Release, &RELEASE, &call).await?;
     hub.forget(claim.owner);
     match answer.integer() {

@@ -1,8 +1,9 @@
 //! The scripts, and how one is called: by its hash, or by its text where the server does not know it (yet, or any more).
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::{Arg, Cmd, Value};
 
 /// A script and its hash.
 pub(crate) struct Script {
@@ -17,68 +18,43 @@ impl Script {
         Self { code, hash }
     }
 
-    /// The call by hash.
-    pub(super) fn by_hash(&self, call: &Call) -> Cmd {
-        call.command("EVALSHA", &self.hash)
+    /// A call by hash with so many keys, to which keys and arguments are added in this order.
+    pub(crate) fn call(&self, keys: usize) -> Cmd {
+        let mut call = Cmd::with_capacity(16, 384);
+        call.arg("EVALSHA").arg(&self.hash).arg(keys);
+        call
     }
 
-    /// The call by text, which teaches the server the hash.
-    pub(super) fn by_text(&self, call: &Call) -> Cmd {
-        call.command("EVAL", &self.code)
+    /// The same call by text, which teaches the server the hash.
+    pub(super) fn by_text(&self, call: &Cmd) -> Cmd {
+        let mut by_text = redis::cmd("EVAL");
+        by_text.arg(&self.code);
+        for argument in call.args_iter().skip(2) {
+            if let Arg::Simple(bytes) = argument {
+                by_text.arg(bytes);
+            }
+        }
+        by_text
     }
 }
 
 macro_rules! script {
-    ($name:ident: $($part:literal),+) => {
-        pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(&[$(include_str!(concat!("scripts/", $part, ".lua"))),+]));
+    ($name:ident: $($part:expr),+) => {
+        pub(super) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$($part),+]));
     };
 }
 
-script!(ACQUIRE: "shared", "acquire");
-script!(RELEASE: "shared", "release");
-script!(BEAT: "shared", "beat");
-script!(RENEW: "renew");
-script!(INSPECT: "inspect");
+const SHARED: &str = include_str!("scripts/shared.lua");
 
-/// The keys and arguments of one call.
-#[derive(Debug, Default)]
-pub(crate) struct Call {
-    keys: Vec<String>,
-    arguments: Vec<Vec<u8>>,
-}
+script!(ACQUIRE: include_str!("scripts/acquire_fast.lua"), SHARED, include_str!("scripts/acquire.lua"));
+script!(RELEASE: include_str!("scripts/release_fast.lua"), SHARED, include_str!("scripts/release.lua"));
+script!(BEAT: "local call = redis.call\n", SHARED, include_str!("scripts/beat.lua"));
+script!(RENEW: include_str!("scripts/renew.lua"));
+script!(INSPECT: include_str!("scripts/inspect.lua"));
 
-impl Call {
-    pub(super) fn key(mut self, key: impl Into<String>) -> Self {
-        self.keys.push(key.into());
-        self
-    }
-
-    pub(crate) fn keys<'a>(mut self, keys: impl IntoIterator<Item = &'a str>) -> Self {
-        self.keys.extend(keys.into_iter().map(str::to_owned));
-        self
-    }
-
-    pub(crate) fn arg(self, argument: impl ToString) -> Self {
-        self.bytes(argument.to_string().as_bytes())
-    }
-
-    pub(crate) fn bytes(mut self, argument: &[u8]) -> Self {
-        self.arguments.push(argument.to_owned());
-        self
-    }
-
-    fn command(&self, verb: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(verb);
-        command.arg(script).arg(self.keys.len());
-        for key in &self.keys {
-            command.arg(key);
-        }
-        for argument in &self.arguments {
-            command.arg(argument);
-        }
-        command
-    }
+/// A time as the scripts want it.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Reads answers of the scripts: arrays of integers and texts.

@@ -9,9 +9,9 @@ use redis::Value;
 
 use super::failure;
 use super::hub::Hub;
-use super::keys::{Keys, name_of_fence};
+use super::keys::{line_of, name_of_fence, wait_of};
 use super::link::Link;
-use super::script::{Answer, Call, INSPECT};
+use super::script::{Answer, INSPECT};
 use crate::backend::{Holder, Listed, Record, Waiter};
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
@@ -19,19 +19,14 @@ use crate::error::{Operation, Result};
 
 /// Keys per step of a scan.
 const STEP: usize = 1000;
-/// 2024-01-01 in milliseconds of Unix time: where epochs begin.
-const EPOCHS_BEGIN: u64 = 1_704_067_200_000;
-/// Epochs in a millisecond.
-const EPOCHS_PER_MS: u64 = 16;
-
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
     let link = hub.link(Operation::Inspect).await?;
     look(&link, name).await
 }
 
 async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
-    let keys = Keys::of(name);
-    let call = Call::default().keys([&*keys.lock, &*keys.line, &*keys.wait]);
+    let mut call = INSPECT.call(3);
+    call.arg(name).arg(line_of(name)).arg(wait_of(name));
     let answer = link.call(Operation::Inspect, &INSPECT, &call).await?;
     let read = read(&answer, BootClock.now());
     read.ok_or_else(|| failure::unexpected(Operation::Inspect, &format!("{answer:?}")))
@@ -64,14 +59,14 @@ fn waiter(value: &Value) -> Option<Waiter> {
     })
 }
 
-/// «owner epoch ttl label»
+/// «owner epoch ttl since label»; since when, by the clock of the server or of the holder's machine.
 fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
-    let mut parts = value.splitn(4, ' ');
+    let mut parts = value.splitn(5, ' ');
     let owner: OwnerId = parts.next()?.parse().ok()?;
     let epoch: u64 = parts.next()?.parse().ok()?;
     let ttl: u64 = parts.next()?.parse().ok()?;
-    let granted = EPOCHS_BEGIN + epoch / EPOCHS_PER_MS;
-    let held = Duration::from_millis(server_now.saturating_sub(granted));
+    let since: u64 = parts.next()?.parse().ok()?;
+    let held = Duration::from_millis(server_now.saturating_sub(since));
     Some(Holder {
         owner: Some(owner),
         label: parts.next()?.into(),

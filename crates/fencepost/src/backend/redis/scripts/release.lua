@@ -1,14 +1,13 @@
--- Ends a lease, or leaves the line; what it does not own it does not touch.
--- ARGV: owner member every length. Returns 1 released · 2 left the line · 0 neither
-use(1)
-local owner, member = ARGV[1], ARGV[2]
-local value = call('GET', lock)
+use(KEYS[1], KEYS[2])
+if ARGV[2] ~= '0' then lift() end
+local owner = ARGV[1]
+local every, length, member = ARGV[3] or '0', ARGV[4] or '0', ARGV[5] or ''
 if is_of(owner, value) then
-  if ARGV[3] ~= '0' and call('EXISTS', line) == 1 and call('SET', gap, '', 'NX', 'PX', ARGV[3]) then
+  if every ~= '0' and call('EXISTS', line) == 1 and call('SET', gap, '', 'NX', 'PX', every) then
     call('DEL', lock)
     return 1
   end
-  local _, given = advance('', 0)
+  local _, given = advance(nil, nil, head)
   if not given then call('DEL', lock) end
   return 1
 end
@@ -17,5 +16,5 @@ if member ~= '' then
   left = call('ZREM', line, member)
   call('HDEL', wait, owner)
 end
-if not value and resting(ARGV[3], ARGV[4]) == 0 then advance('', 0) end
+if not value and resting(every, length) == 0 then advance() end
 return left * 2

@@ -1,13 +1,17 @@
--- Shared by the scripts that may change who holds a lock. `use` names the keys of one lock; all of them are declared in KEYS.
---   lock  string   «owner epoch ttl label», expires with the lease. Plain clients only see a taken key.
---   line  sorted   score: ticket (server µs at the first enqueue); member: «owner claim live stamp channel label»
+-- Shared by the scripts that may change who holds a lock; comes after their fast path, which most calls never leave.
+-- `use` names the keys of one lock. KEYS declares the first two; the others are in the same slot.
+--   lock  string   «owner epoch ttl since label», expires with the lease. Plain clients only see a taken key.
+--   line  sorted   score: ticket (server µs at the first enqueue); member: «owner ttl claim live stamp channel label»
 --   wait  hash     owner → «deadline stamp channel», written by beats and re-entries
 --   fence string   the last epoch; kept for days after its last use
 --   gap   string   there while the next free gap for plain clients is not due; see `resting`
-local call = redis.call
 local lock, line, wait, fence, gap
-local function use(first)
-  lock, line, wait, fence, gap = KEYS[first], KEYS[first + 1], KEYS[first + 2], KEYS[first + 3], KEYS[first + 4]
+local function use(lock_key, line_key)
+  lock, line = lock_key, line_key
+  -- The tag in front contains no brace, so the first one ends it.
+  wait = string.gsub(line, '}:line:', '}:wait:', 1)
+  fence = string.gsub(line, '}:line:', '}:fence:', 1)
+  gap = string.gsub(line, '}:line:', '}:gap:', 1)
 end
 
 local RETENTION = 7 * 24 * 3600 * 1000
@@ -24,26 +28,31 @@ local function micros()
   return started
 end
 
--- One more than the last epoch, and never below the server's time since 2024 in units of 62.5 µs: so it rises past
--- increments that a restart or a failover has lost.
+-- Raises the last epoch to the server's time since 2024 in units of 62.5 µs, if it is lower: so it passes increments that a
+-- restart or a failover has lost. Every connection does that with each name before it uses it. Also renews the retention.
+local function lift()
+  local last = tonumber(call('GET', fence) or 0)
+  local time = math.floor((micros() - 1704067200000000) * 0.016)
+  call('SET', fence, integer(math.max(last, time)), 'PX', RETENTION)
+end
+
 local function next_epoch()
-  local epoch = math.floor((micros() - 1704067200000000) * 0.016)
-  local last = tonumber(call('SET', fence, integer(epoch), 'PX', RETENTION, 'GET') or 0)
-  if epoch <= last then
-    epoch = last + 1
-    call('SET', fence, integer(epoch), 'PX', RETENTION)
+  local epoch = call('INCR', fence)
+  -- There was no fence: a new name, or one that the server has forgotten.
+  if epoch == 1 then
+    lift()
+    epoch = call('INCR', fence)
   end
   return epoch
 end
 
-local function is_of(owner, value) return value and string.sub(value, 1, 33) == owner .. ' ' end
+local function is_of(owner, value) return value and string.sub(value, 1, 32) == owner end
 -- The epoch of a lock of ours; nil: a plain client holds it.
-local function epoch_of(value) return string.match(value, '^%x+ (%d+) %d+ ') end
+local function epoch_of(value) return tonumber((string.match(value, '^%x+ (%d+) %d+ %d+ '))) end
 
-local function take(owner, lease, ttl, label)
-  local epoch = next_epoch()
-  call('SET', lock, owner .. ' ' .. integer(epoch) .. ' ' .. ttl .. ' ' .. label, 'PX', lease)
-  return integer(epoch)
+local function put(owner, epoch, lease, ttl, label)
+  local since = math.floor(micros() / 1000)
+  call('SET', lock, string.format('%s %.0f %s %.0f %s', owner, epoch, ttl, since, label), 'PX', lease)
 end
 
 -- How long the lock still lies free on purpose, in ms; 0: it may be taken. `every` is '0' where no gap is configured.
@@ -53,15 +62,16 @@ local function resting(every, length)
 end
 
 -- Gives a free lock (or one that is being released) to the first in line that is alive. Returns the epoch when that is
--- `me`, which then gets `lease`; else false, and whether somebody got it.
-local function advance(me, lease)
+-- `me`, which then gets `lease`; else nil, and whether somebody got it. `head` is the first in line if it was taken out already.
+local function advance(me, lease, head)
   while true do
-    local head = call('ZPOPMIN', line)
+    head = head or call('ZPOPMIN', line)
     local member = head[1]
-    if not member then return false, false end
+    if not member then return nil, false end
     local owner, ttl, claim, live, stamp, channel, label =
-      string.match(member, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%S*) (.*)$')
+      string.match(member, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
     local waited = micros() - head[2]
+    head = nil
     local alive = waited < live * 1000
     -- Before a beat can have come there is no record to look for. (Less than nothing: the server's clock went back.)
     if waited < 0 or waited > live * 166 then
@@ -69,22 +79,25 @@ local function advance(me, lease)
       if record then
         call('HDEL', wait, owner)
         local deadline
-        deadline, stamp, channel = string.match(record, '^(%d+) (%d+) (%S*)$')
+        deadline, stamp, channel = string.match(record, '^(%d+) (%d+) (%S+)$')
         alive = deadline * 1000 > micros()
       end
     end
-    if alive and member == me then return take(owner, lease, ttl, label), true end
     if alive then
-      local epoch = integer(next_epoch())
+      local epoch = next_epoch()
+      if member == me then
+        put(owner, epoch, lease, ttl, label)
+        return epoch, true
+      end
       local heard = 1
       if channel ~= '-' then
-        heard = redis.pcall('PUBLISH', channel, owner .. ' ' .. epoch .. ' ' .. claim .. ' ' .. stamp)
+        heard = redis.pcall('PUBLISH', channel, string.format('%s %.0f %s %s', owner, epoch, claim, stamp))
         -- A user without rights on channels: the waiter finds out by its next beat.
         if type(heard) == 'table' then heard = 1 end
       end
       if heard > 0 then
-        call('SET', lock, owner .. ' ' .. epoch .. ' ' .. ttl .. ' ' .. label, 'PX', claim)
-        return false, true
+        put(owner, epoch, claim, ttl, label)
+        return nil, true
       end
     end
   end

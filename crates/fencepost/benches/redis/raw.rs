@@ -1,0 +1,105 @@
+//! The limit: a blocking socket, commands encoded beforehand, and nothing else.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// Compare and delete, as every client of the plain layout releases.
+const RELEASE: &str =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) else return 0 end";
+
+pub(crate) struct Raw {
+    stream: BufReader<TcpStream>,
+    release: String,
+}
+
+/// A command in the words of the wire.
+pub(crate) fn encode(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
+    }
+    bytes
+}
+
+impl Raw {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the private server");
+        stream.set_nodelay(true).expect("a socket");
+        let mut raw = Self {
+            stream: BufReader::new(stream),
+            release: String::new(),
+        };
+        raw.release = raw.ask(&["SCRIPT", "LOAD", RELEASE]);
+        raw
+    }
+
+    pub(crate) fn ask(&mut self, words: &[&str]) -> String {
+        self.send(&encode(words));
+        self.answer()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream
+            .get_mut()
+            .write_all(bytes)
+            .expect("a server that reads");
+    }
+
+    /// The next answer; of an array, its last text.
+    pub(crate) fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("an answer");
+        let (kind, rest) = line.trim_end().split_at(1);
+        match kind {
+            "$" => self.text(rest.parse().expect("a length")),
+            "*" => {
+                let count: i64 = rest.parse().expect("a count");
+                (0..count).fold(String::new(), |_, _| self.answer())
+            }
+            "-" => panic!("the server refused: {rest}"),
+            _ => rest.to_owned(),
+        }
+    }
+
+    fn text(&mut self, length: i64) -> String {
+        let Ok(length) = usize::try_from(length) else {
+            return String::new();
+        };
+        let mut text = vec![0; length + 2];
+        self.stream.read_exact(&mut text).expect("a text");
+        text.truncate(length);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    pub(crate) fn set(&self, name: &str) -> Vec<u8> {
+        encode(&["SET", name, "token", "NX", "PX", "10000"])
+    }
+
+    pub(crate) fn delete(&self, name: &str) -> Vec<u8> {
+        encode(&["EVALSHA", &self.release, "1", name, "token"])
+    }
+
+    /// How often the server was called from outside with a script, since it was started.
+    pub(crate) fn script_calls(&mut self) -> u64 {
+        let stats = self.ask(&["INFO", "commandstats"]);
+        let calls = |name: &str| {
+            let line = stats.lines().find(|line| line.starts_with(name))?;
+            let calls = line.split("calls=").nth(1)?;
+            calls.split(',').next()?.parse::<u64>().ok()
+        };
+        ["cmdstat_evalsha:", "cmdstat_eval:"]
+            .iter()
+            .filter_map(|name| calls(name))
+            .sum()
+    }
+
+    /// Processor time of the server, in seconds.
+    pub(crate) fn server_cpu(&mut self) -> f64 {
+        let stats = self.ask(&["INFO", "cpu"]);
+        ["used_cpu_sys:", "used_cpu_user:"]
+            .iter()
+            .filter_map(|name| stats.lines().find_map(|line| line.strip_prefix(name)))
+            .filter_map(|seconds| seconds.trim().parse::<f64>().ok())
+            .sum()
+    }
+}
