@@ -9,7 +9,7 @@ use redis::{Client, PushInfo, PushKind, Value};
 
 use super::attendant;
 use super::failure;
-use super::link::{self, Link};
+use super::link::{self, Identity, Link};
 use super::script::{Answer, millis};
 use super::seat::Seat;
 use crate::claim::{Claim, Grant, OwnerId};
@@ -40,7 +40,7 @@ pub(crate) struct Hub {
     seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
     link: Mutex<Option<Arc<Link>>>,
     /// Held while connecting; the connections that must not outlive the next.
-    replaced: tokio::sync::Mutex<Vec<i64>>,
+    replaced: tokio::sync::Mutex<Vec<Identity>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
 }
@@ -75,8 +75,8 @@ impl Hub {
         if let Some(link) = self.current() {
             return Ok(link);
         }
-        if let Some(id) = lock(&self.link).take().and_then(|old| old.id) {
-            replaced.push(id);
+        if let Some(old) = lock(&self.link).take() {
+            replaced.extend(old.identity.clone());
         }
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
         let hub = Arc::downgrade(self);
