@@ -194,7 +194,7 @@ pub(crate) fn a_black_hole_while_asking_again() {
         let holder = locker(&server.store().await, LONG);
         let held = holder.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
-        server.wait_for_line(NAME, 1).await;
+        server.wait_for_signs(NAME, 1).await;
         // On the next connection, questions vanish.
         proxy.cut();
         proxy.judge(Direction::ToServer, |message| {

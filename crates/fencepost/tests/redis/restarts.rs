@@ -25,12 +25,7 @@ pub(crate) fn with_waiters_and_a_holder() {
                 })
             })
             .collect();
-        // All of them know that they stand in line: they have given signs of life.
-        let wait = format!("fp:{{{NAME}}}:wait:{NAME}");
-        eventually("signs of life", || {
-            server.plain().number(&["HLEN", &wait]) == 8
-        })
-        .await;
+        server.wait_for_signs(NAME, 8).await;
         server.0.restart().unwrap();
         let lost = soon("the holder to be told", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Gone);

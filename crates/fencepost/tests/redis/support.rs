@@ -82,6 +82,13 @@ impl Server {
         eventually(&what, || self.in_line(name) == length).await;
     }
 
+    /// Waits until so many have given a sign of life: they have heard that they stand in line.
+    pub(crate) async fn wait_for_signs(&self, name: &str, count: i64) {
+        let key = format!("fp:{{{name}}}:wait:{name}");
+        let mut plain = self.plain();
+        eventually("signs of life", || plain.number(&["HLEN", &key]) == count).await;
+    }
+
     /// Nothing is left of any lock but fences, and those with an expiry.
     pub(crate) async fn is_clean(&self) {
         let mut plain = self.plain();
