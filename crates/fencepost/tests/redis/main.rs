@@ -16,6 +16,7 @@ mod plain_clients;
 mod pushes;
 mod restarts;
 mod rights;
+mod silence;
 mod support;
 
 /// The twelve nastiest, in the order in which the protocol's description lists them.
@@ -79,11 +80,28 @@ const CONNECTIONS: &[(&str, fn())] = &[
         "a_black_hole_while_asking_again",
         connections::a_black_hole_while_asking_again,
     ),
-    ("no_scripts", rights::no_scripts),
-    ("scripts_forgotten", restarts::scripts_forgotten),
 ];
 
-const FAULTS: &[(&str, fn())] = &[("server_absent", faults::absent)];
+const FAULTS: &[(&str, fn())] = &[
+    ("absent", faults::absent),
+    ("silent", faults::silent),
+    ("web_server", faults::a_web_server),
+    ("wrong_password", faults::wrong_password),
+    ("read_only_replica", faults::a_read_only_replica),
+    ("out_of_memory", faults::out_of_memory),
+    ("handed_on_out_of_memory", faults::handed_on_out_of_memory),
+    ("loading", faults::loading),
+    ("scripts_forgotten", restarts::scripts_forgotten),
+    ("no_scripts", rights::no_scripts),
+    ("cluster_node", faults::a_cluster_node),
+    ("another_type", faults::another_type),
+    ("busy_with_a_script", faults::busy_with_a_script),
+    ("stopped_while_acquiring", silence::while_acquiring),
+    ("stopped_while_holding", silence::while_holding),
+    ("stopped_while_renewing", silence::while_renewing),
+    ("stopped_while_releasing", silence::while_releasing),
+    ("stopped_while_waiting", silence::while_waiting),
+];
 
 fn main() {
     if let Some(part) = actor::Part::of_this_process() {

@@ -137,7 +137,9 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            Err(error) => return Err(outage.taint(error)),
+            // Who has been in line may still be, whatever became of the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -206,19 +208,11 @@ impl Outage {
     async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
         if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(self.taint(error));
+            return Err(error.with_effect(Effect::Maybe));
         }
         self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
         BootClock.sleep_until(now + self.pause).await;
         Ok(())
-    }
-
-    /// Who has been in line may still be, whatever became of the last request.
-    fn taint(&self, error: Error) -> Error {
-        match self.since {
-            Some(_) => error.with_effect(Effect::Maybe),
-            None => error,
-        }
     }
 }
 
