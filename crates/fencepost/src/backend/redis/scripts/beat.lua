@@ -6,9 +6,12 @@ for entry = 0, #KEYS / 2 - 1 do
   use(KEYS[entry * 2 + 1], KEYS[entry * 2 + 2])
   local at = 5 + entry * 4
   local owner, member, claim, live = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local value = call('GET', lock)
+  -- Where the name became the key of something else its waiters ask for themselves, and hear so; the others wait on.
+  local value = redis.pcall('GET', lock)
   local answer = 0
-  if is_of(owner, value) then
+  if type(value) == 'table' then
+    answer = 0
+  elseif is_of(owner, value) then
     extend(claim)
     answer = epoch_of(value)
   elseif call('ZSCORE', line, member) then
