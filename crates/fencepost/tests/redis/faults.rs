@@ -343,7 +343,7 @@ pub(crate) fn a_cluster_node() {
         let store = asked.store().await;
         let locker = impatient(&store, LONG);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
-        is(&error, ErrorKind::Unavailable, Effect::None, "CLUSTERDOWN");
+        is(&error, ErrorKind::Unavailable, Effect::None, "ClusterDown");
 
         owner
             .plain()

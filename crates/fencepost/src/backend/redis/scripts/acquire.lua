@@ -44,6 +44,9 @@ local newcomer = present == 2 and not again
 if not newcomer then call('PEXPIRE', line, LINE_LIFE) end
 if not value and rest == 0 then
   local epoch = advance(member, ttl)
-  if epoch then return epoch end
+  if epoch then
+    if again then call('HDEL', wait, owner) end
+    return epoch
+  end
 end
 return {ticket, newcomer and -3 or call('PTTL', lock), rest}

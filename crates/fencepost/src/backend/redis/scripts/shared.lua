@@ -61,6 +61,10 @@ local function resting(every, length)
   return math.max(0, call('PTTL', gap) - (every - length))
 end
 
+-- Whether one who has waited so long (in µs) may have a record. Before a beat is due there is no need of one.
+-- (Less than nothing: the server's clock went back.)
+local function is_recorded(waited, live) return waited < 0 or waited > live * 166 end
+
 -- Gives a free lock (or one that is being released) to the first in line that is alive. Returns the epoch when that is
 -- `me`, which then gets `lease`; else nil, and whether somebody got it. `head` is the first in line if it was taken out already.
 local function advance(me, lease, head)
@@ -73,8 +77,7 @@ local function advance(me, lease, head)
     local waited = micros() - head[2]
     head = nil
     local alive = waited < live * 1000
-    -- Before a beat can have come there is no record to look for. (Less than nothing: the server's clock went back.)
-    if waited < 0 or waited > live * 166 then
+    if is_recorded(waited, live) then
       local record = call('HGET', wait, owner)
       if record then
         call('HDEL', wait, owner)
