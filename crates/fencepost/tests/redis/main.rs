@@ -9,6 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 mod actor;
 mod cancellation;
+mod clock;
 mod connections;
 mod faults;
 mod kills;
@@ -72,6 +73,9 @@ const NASTY: &[(&str, fn())] = &[
     ("11_plain_lock_expires", plain_clients::expires),
     ("11_plain_lock_without_expiry", plain_clients::never_expires),
     ("11_plain_client_barges", plain_clients::barges),
+    ("12_clock_an_hour_forward", clock::an_hour_forward),
+    ("12_clock_an_hour_back", clock::an_hour_back),
+    ("12_clock_centuries_forward", clock::centuries_forward),
 ];
 
 const CONNECTIONS: &[(&str, fn())] = &[

@@ -32,7 +32,7 @@ if member == '' then
 end
 
 local again = ticket ~= '0'
-if not again then ticket = integer(micros()) end
+if not again or tonumber(ticket) > micros() then ticket = integer(micros()) end
 if call('ZADD', line, 'NX', ticket, member) == 0 then again = true end
 if again then
   local deadline = math.floor(micros() / 1000) + live

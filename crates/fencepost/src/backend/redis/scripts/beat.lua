@@ -11,7 +11,9 @@ local function beat(owner, member, claim, live)
   end
   local ticket = call('ZSCORE', line, member)
   if not ticket then return 0 end
-  if is_recorded(micros() - ticket, live) then
+  local waited = micros() - ticket
+  if waited < 0 then bring_back() end
+  if is_recorded(waited, live) then
     local deadline = math.floor(micros() / 1000) + live
     call('HSET', wait, owner, string.format('%.0f %s %s', deadline, ARGV[1], ARGV[2]))
     call('PEXPIRE', wait, LINE_LIFE)
