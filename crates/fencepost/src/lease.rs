@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -91,6 +91,8 @@ pub(crate) struct Lease {
     valid_until: AtomicU64,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
+    /// Granted for less than its TTL, and not renewed since.
+    short: AtomicBool,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
     lost: OnceLock<Lost>,
@@ -104,6 +106,7 @@ impl Lease {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
             renew_at: AtomicU64::new(0),
+            short: AtomicBool::new(grant.lease < claim.ttl),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
             lost: OnceLock::new(),
@@ -165,6 +168,7 @@ impl Lease {
     /// A renewal asked for at `asked_at` was granted for `lease`. Comes too late for a lease already lost.
     pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration) {
         self.failed_renewals.store(0, Ordering::Relaxed);
+        self.short.store(false, Ordering::Relaxed);
         *lock(&self.last_error) = None;
         self.believe_until(believed_end(asked_at, lease));
     }
@@ -176,9 +180,9 @@ impl Lease {
         self.renew_at.store(again_at.as_nanos(), Ordering::Release);
     }
 
-    /// The last renewal failed.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.failed_renewals.load(Ordering::Relaxed) > 0
+    /// It has a time of its own to be renewed at: the last renewal failed, or it was granted for less than its TTL.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.failed_renewals.load(Ordering::Relaxed) > 0 || self.short.load(Ordering::Relaxed)
     }
 
     /// Two thirds of a TTL before the end: time for several attempts before the lock is lost.

@@ -104,7 +104,7 @@ fn ten_of_sixteen(manner: Manner) {
         let (feed, ears) = feed();
         let mut children: Vec<Child> = Vec::new();
         for id in 0..16 {
-            children.push(waiter(&server, Duration::from_millis(20)).start(id, &ears));
+            children.push(waiter(&server, Duration::from_millis(5)).start(id, &ears));
             server.wait_for_line(NAME, id as i64 + 1).await;
         }
         // Every third lives: the dead stand between the living.

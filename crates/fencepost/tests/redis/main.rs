@@ -13,11 +13,13 @@ mod clock;
 mod connections;
 mod faults;
 mod kills;
+mod line;
 mod plain_clients;
 mod pushes;
 mod restarts;
 mod rights;
 mod silence;
+mod storm;
 mod support;
 
 /// The twelve nastiest, in the order in which the protocol's description lists them.
@@ -107,6 +109,15 @@ const FAULTS: &[(&str, fn())] = &[
     ("stopped_while_waiting", silence::while_waiting),
 ];
 
+const LINE: &[(&str, fn())] = &[
+    ("two_commands_a_turn", line::two_commands_a_turn),
+    ("in_order", line::in_order),
+    ("ten_killed_at_once", line::ten_killed_at_once),
+    ("ten_killed_one_by_one", line::ten_killed_one_by_one),
+];
+
+const STORM: &[(&str, fn())] = &[("sixteen_processes", storm::storm)];
+
 fn main() {
     if let Some(part) = actor::Part::of_this_process() {
         return actor::play(&part);
@@ -116,23 +127,20 @@ fn main() {
         // Side by side they would disturb each other's figures.
         arguments.test_threads = Some(1);
     }
-    let mut trials = Vec::new();
-    trials.extend(
-        NASTY
+    let runs = support::runs();
+    let themes = [
+        ("nasty", NASTY, runs),
+        ("connections", CONNECTIONS, 1),
+        ("faults", FAULTS, 1),
+        ("line", LINE, 1),
+        ("storm", STORM, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
             .iter()
-            .map(|&(name, test)| trial("nasty", name, test, support::runs())),
-    );
-    trials.extend(
-        CONNECTIONS
-            .iter()
-            .map(|&(name, test)| trial("connections", name, test, 1)),
-    );
-    trials.extend(
-        FAULTS
-            .iter()
-            .map(|&(name, test)| trial("faults", name, test, 1)),
-    );
-    libtest_mimic::run(&arguments, trials).exit();
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 
 fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {

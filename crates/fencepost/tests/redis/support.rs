@@ -33,15 +33,18 @@ pub(crate) fn runs() -> usize {
 
 /// Runs on the thread of the test, which must outlive the server it starts.
 pub(crate) fn run(test: impl Future<Output = ()>) {
+    run_within(2 * LONG, test);
+}
+
+pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        tokio::time::timeout(2 * LONG, test)
-            .await
-            .expect("a test that ends");
+        let done = tokio::time::timeout(longest, test).await;
+        done.expect("a test that ends");
     });
 }
 
