@@ -21,6 +21,9 @@ mod rights;
 mod silence;
 mod storm;
 mod support;
+#[cfg(feature = "redis-tls")]
+mod tls;
+mod ways;
 
 /// The twelve nastiest, in the order in which the protocol's description lists them.
 const NASTY: &[(&str, fn())] = &[
@@ -109,6 +112,16 @@ const FAULTS: &[(&str, fn())] = &[
     ("stopped_while_waiting", silence::while_waiting),
 ];
 
+const WAYS: &[(&str, fn())] = &[
+    ("unix_socket", ways::unix_socket),
+    ("user_and_password", ways::user_and_password),
+    ("database_number", ways::database_number),
+    #[cfg(feature = "redis-tls")]
+    ("tls", tls::private_authority),
+    #[cfg(feature = "redis-tls")]
+    ("tls_with_client_certificate", tls::client_certificate),
+];
+
 const LINE: &[(&str, fn())] = &[
     ("two_commands_a_turn", line::two_commands_a_turn),
     ("in_order", line::in_order),
@@ -132,6 +145,7 @@ fn main() {
         ("nasty", NASTY, runs),
         ("connections", CONNECTIONS, 1),
         ("faults", FAULTS, 1),
+        ("ways", WAYS, 1),
         ("line", LINE, 1),
         ("storm", STORM, 1),
     ];
