@@ -12,6 +12,7 @@ mod cancellation;
 mod clock;
 mod connections;
 mod faults;
+mod interop;
 mod kills;
 mod line;
 mod plain_clients;
@@ -122,6 +123,8 @@ const WAYS: &[(&str, fn())] = &[
     ("tls_with_client_certificate", tls::client_certificate),
 ];
 
+const INTEROP: &[(&str, fn())] = &[("counters_are_exact", interop::counters_are_exact)];
+
 const LINE: &[(&str, fn())] = &[
     ("two_commands_a_turn", line::two_commands_a_turn),
     ("in_order", line::in_order),
@@ -146,6 +149,7 @@ fn main() {
         ("connections", CONNECTIONS, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),
+        ("interop", INTEROP, 1),
         ("line", LINE, 1),
         ("storm", STORM, 1),
     ];

@@ -224,10 +224,18 @@ pub(crate) fn kept_for(plain: &mut Plain, owner: OwnerId) -> Duration {
 }
 
 /// Waits until it is so.
-pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    eventually_within(LONG, what, is_so).await;
+}
+
+pub(crate) async fn eventually_within(
+    longest: Duration,
+    what: &str,
+    mut is_so: impl FnMut() -> bool,
+) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < LONG, "waited in vain for {what}");
+        assert!(started.elapsed() < longest, "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
