@@ -12,6 +12,7 @@ use fencepost_trial::strategy;
 use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
+use crate::stranger::Stranger;
 
 mod numbers;
 
@@ -159,7 +160,7 @@ pub(crate) struct Holds {
 pub(crate) struct Check {
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) look: Look,
 }
 
 #[derive(Debug, Args)]
@@ -173,7 +174,26 @@ pub(crate) struct RunAll {
     pub(crate) common: Common,
 }
 
-/// What every command takes.
+/// How to show it; for a command that needs no store.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[arg(long, default_value = "auto", value_parser = colour)]
+    pub(crate) color: Colour,
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+impl Look {
+    pub(crate) fn screen(&self) -> Screen {
+        Screen::new(self.color, self.ascii, self.quiet || self.json)
+    }
+}
+
+/// What every command takes that runs something.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = Store::parse)]
@@ -195,11 +215,13 @@ impl Common {
 }
 
 /// What `--lock` asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Lock {
     /// The list of strategies.
     Help,
     Strategy(&'static strategy::Strategy),
+    /// A program of somebody else's.
+    Stranger(Stranger),
 }
 
 /// A value that a flag does not take.
@@ -226,6 +248,9 @@ pub(crate) fn random_seed() -> u64 {
 fn lock(text: &str) -> Result<Lock, BadValue> {
     if text == "help" {
         return Ok(Lock::Help);
+    }
+    if let Some(stranger) = Stranger::parse(text) {
+        return Ok(Lock::Stranger(stranger));
     }
     strategy::find(text).map(Lock::Strategy).ok_or_else(|| {
         let names = strategy::ALL.map(|strategy| strategy.name);

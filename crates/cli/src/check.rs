@@ -13,7 +13,7 @@ use crate::fault::{Fault, system_words};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
-    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let (json, quiet) = (arguments.look.json, arguments.look.quiet);
     let name = arguments.file.display().to_string();
     let saved = File::open(&arguments.file)
         .map_err(NotAHistory::Unreadable)
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
             "warning: line {line} is cut off; judged up to #{last}"
         );
     }
-    let mut screen = arguments.common.screen();
+    let mut screen = arguments.look.screen();
     if json {
         screen.print_json(&judged.json(&name));
     } else {

@@ -57,10 +57,23 @@ impl Drawings {
     }
 }
 
+/// The same for every name of a file, whether or not it is there already.
+fn identity(path: &Path) -> PathBuf {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    let not_yet = folder.map(|folder| folder.join(path.file_name().unwrap_or_default()));
+    path.canonicalize()
+        .or(not_yet)
+        .unwrap_or_else(|_| path.to_owned())
+}
+
 fn one_file_each(files: &[Named<'_>]) -> Result<(), Fault> {
     for (index, (flag, name, path)) in files.iter().enumerate() {
         for (other, other_name, other_path) in &files[index + 1..] {
-            if path.is_some() && path == other_path {
+            let (one, two) = (path.map(identity), other_path.map(identity));
+            if one.is_some() && one == two {
                 let what = format!("{flag} and {other} name the same file");
                 let advice = format!("{flag} {name} {other} {other_name}");
                 return Err(Fault::new(exit::USAGE, what).try_this(advice));

@@ -109,14 +109,15 @@ fn oversell() -> String {
 Many processes buy from one stock at once. BROKEN: sold too many, or stock and orders disagree.
 Usage: fencepost oversell [OPTIONS]
 
-  --lock NAME         strategy; --lock help lists all {strategies}, a line each  [default: none]
+  --lock NAME         strategy; --lock help lists all {strategies}, a line each [default: none]
+                      or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
   --all               every strategy, side by side
   --stock N           units at the start, 0 to 1,000,000              [default: 1]
   --concurrency N     processes, 1 to 1,000                           [default: 50]
   --delay µS          work between reading and writing the stock      [default: 5000]
   --wait MS           queue this long for the lock; 0 = one attempt   [default: 0]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
-  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {EVERY_COMMAND}"
     )
@@ -143,7 +144,7 @@ Usage: fencepost retry [OPTIONS]
   --ttl MS            the lease: then the lock is free                [default: 2000]
   --budget MS         so long in all, then a process gives up         [default: 60000]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
-  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, a line each
+  --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
   -v, --verbose       every attempt on a line
 {EVERY_COMMAND}"
@@ -166,6 +167,7 @@ fn holds(own: &str, scenario: Scenario) -> String {
 {own}\
 \x20 --lock NAME         the strategy                                    [default: safe]
                       {}
+                      or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
@@ -203,6 +205,7 @@ Examples
   fencepost crash                            recovery, measured against the TTL
   fencepost crash --lock=naive               killed between its two steps: for ever
   fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the late one
+  fencepost crash --lock='python3 subjects/lease.py'   somebody else's lock
 ";
 
 const TRIAL: &str = "\
@@ -246,6 +249,11 @@ Examples
   fencepost run-all --output results --seed 7041
 ";
 
+const YOURS: &str = "\
+\x20 YOUR OWN
+  'COMMAND'        a program that speaks the lab's protocol, as in --lock='python3 my_lock.py'
+";
+
 /// `--lock help`: every strategy, a line each.
 pub(crate) fn strategies() -> String {
     let mut text = String::new();
@@ -256,6 +264,7 @@ pub(crate) fn strategies() -> String {
         }
         text.push_str(&format!("  {:<15}  {}\n", strategy.name, strategy.summary));
     }
+    text.push_str(YOURS);
     text
 }
 

@@ -6,15 +6,17 @@ use std::process::ExitCode;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
+use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::holds::{Tried, report};
 use fencepost_trial::report::lanes::{Lanes, title};
 use fencepost_trial::report::{grounds, html, numbers};
 use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
+use crate::contender::Contender;
 use crate::fault::Fault;
 use crate::help;
-use crate::oversell::{explain, subject};
+use crate::oversell::explain;
 use crate::results::Files;
 use crate::screen::Screen;
 
@@ -47,16 +49,25 @@ fn run(
     arguments: &Holds,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
-    let Lock::Strategy(strategy) = arguments.lock else {
-        return Ok(arguments.common.screen().finish(&help::strategies()));
-    };
+    let list = || Ok(arguments.common.screen().finish(&help::strategies()));
+    if let Lock::Help = arguments.lock {
+        return list();
+    }
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let site = arguments.common.store.open()?;
-    site.check(strategy)?;
+    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms());
+    let resource = match scenario {
+        Scenario::ShortStock => Resource::Stock,
+        _ => Resource::Number,
+    };
+    let Some(contender) = Contender::of(&arguments.lock, &site, (ttl_ms, resource), interrupt)?
+    else {
+        return list();
+    };
     let trial = Trial {
         scenario,
-        strategy,
-        ttl_ms: arguments.ttl.unwrap_or(scenario.ttl_ms()),
+        strategy: contender.strategy,
+        ttl_ms,
         work_ms,
         place: site.place.clone(),
         seed: arguments.seed.unwrap_or_else(random_seed),
@@ -76,8 +87,8 @@ fn run(
         screen: &mut screen,
         lanes: (!json && !quiet).then(|| Lanes::new(ink)),
     };
-    let tried = subject(strategy)
-        .and_then(|subject| holds::run(&trial, &subject, file, &mut viewer, interrupt))
+    let subject = || contender.command();
+    let tried = holds::run(&trial, &subject, file, &mut viewer, interrupt)
         .map(|history| Tried::of(&trial, history))
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     viewer.finish(&tried);
@@ -101,7 +112,8 @@ pub(crate) fn quietly(
     file: Option<File>,
     interrupt: Interrupt,
 ) -> Result<Tried, Stopped> {
-    let subject = subject(trial.strategy)?;
+    let contender = Contender::ours(trial.strategy)?;
+    let subject = || contender.command();
     let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
     Ok(Tried::of(trial, history))
 }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod check;
+mod contender;
 mod drawings;
 mod exit;
 mod fault;
@@ -15,6 +16,7 @@ mod retry;
 mod run_all;
 mod screen;
 mod store;
+mod stranger;
 mod usage;
 
 use std::io;
@@ -25,7 +27,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::{strategy, subject};
 
 use arguments::{Arguments, Command};
-use fault::Fault;
+use fault::{Fault, Wishes};
 use screen::Screen;
 
 fn main() -> ExitCode {
@@ -35,28 +37,28 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    let wishes = Wishes::of(&words);
     if let Some(text) = help::requested(&words) {
-        return Screen::plain().finish(&text);
+        return Screen::plain(wishes).finish(&text);
     }
     match Arguments::try_parse_from(typed) {
-        Ok(arguments) => run(arguments.command),
+        Ok(arguments) => run(arguments.command, wishes),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayVersion => {
-            Screen::plain().finish(&error.to_string())
+            Screen::plain(wishes).finish(&error.to_string())
         }
-        Err(error) => fault::report(&usage::explain(&error, &words)),
+        Err(error) => fault::report(&usage::explain(&error, &words), wishes),
     }
 }
 
-fn run(command: Command) -> ExitCode {
+fn run(command: Command, wishes: Wishes) -> ExitCode {
     if let Command::Subject { lock } = command {
-        return serve(&lock);
+        return serve(&lock, wishes);
     }
     let interrupt = match Interrupt::listen() {
         Ok(interrupt) => interrupt,
         Err(error) => {
-            return fault::report(
-                &Fault::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error),
-            );
+            let fault = Fault::new(exit::INTERNAL, "cannot listen for Ctrl-C").at(error);
+            return fault::report(&fault, wishes);
         }
     };
     let outcome = match command {
@@ -69,21 +71,20 @@ fn run(command: Command) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
-    outcome.unwrap_or_else(|fault| fault::report(&fault))
+    outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))
 }
 
 /// The child role: buys, or holds locks, as it is told on standard input.
-fn serve(lock: &str) -> ExitCode {
+fn serve(lock: &str, wishes: Wishes) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
-        return fault::report(&Fault::new(
-            exit::USAGE,
-            format!("there is no strategy '{lock}'"),
-        ));
+        let fault = Fault::new(exit::USAGE, format!("there is no strategy '{lock}'"));
+        return fault::report(&fault, wishes);
     };
     match subject::serve(strategy, io::stdin().lock(), io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            fault::report(&Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error))
+            let fault = Fault::new(exit::INTERNAL, "cannot talk to the lab").at(error);
+            fault::report(&fault, wishes)
         }
     }
 }

@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{Write, stderr};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
+use fencepost_trial::protocol::Resource;
+use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
@@ -14,6 +16,7 @@ use fencepost_trial::strategy::{self, Strategy};
 use fencepost_trial::verdict;
 
 use crate::arguments::{Lock, Oversell, random_seed};
+use crate::contender::Contender;
 use crate::drawings::Drawings;
 use crate::exit;
 use crate::fault::{Fault, system_words};
@@ -21,15 +24,21 @@ use crate::help;
 use crate::results::{Files, Results};
 use crate::screen::Screen;
 
+/// The lease that a stranger is told of when it is asked what it promises; in the race it is longer than the work.
+const LEASE_MS: u64 = 10_000;
+
 /// Runs the command.
 pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let Lock::Strategy(strategy) = arguments.lock else {
-        return Ok(arguments.common.screen().finish(&help::strategies()));
-    };
-    let site = arguments.common.store.open()?;
-    if !arguments.all {
-        site.check(strategy)?;
+    let list = || Ok(arguments.common.screen().finish(&help::strategies()));
+    if let Lock::Help = arguments.lock {
+        return list();
     }
+    let site = arguments.common.store.open()?;
+    let setting = (LEASE_MS, Resource::Stock);
+    let Some(contender) = Contender::of(&arguments.lock, &site, setting, interrupt)? else {
+        return list();
+    };
+    let strategy = contender.strategy;
     let sale = Sale {
         strategy,
         stock: arguments.stock,
@@ -42,11 +51,16 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     if arguments.all {
         all(&arguments, &sale, interrupt)
     } else {
-        one(&arguments, &sale, interrupt)
+        one(&arguments, &sale, &contender, interrupt)
     }
 }
 
-fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
+fn one(
+    arguments: &Oversell,
+    sale: &Sale,
+    contender: &Contender,
+    interrupt: Interrupt,
+) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let files = Files::open(
         arguments.output.as_deref(),
@@ -65,7 +79,7 @@ fn one(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         columns,
         begun: false,
     };
-    let judged = hold(sale, file, &mut watch, interrupt)
+    let judged = hold(sale, contender, file, &mut watch, interrupt)
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     if json {
         screen.print_json(&json::report(&judged));
@@ -111,7 +125,8 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
             columns: None,
             begun: false,
         };
-        let judged = hold(&sale, None, &mut watch, interrupt);
+        let judged = Contender::ours(strategy)
+            .and_then(|ours| hold(&sale, &ours, None, &mut watch, interrupt));
         runs.push(judged.map_err(|stopped| explain(&stopped, None))?);
     }
     if json {
@@ -128,14 +143,15 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
 }
 
-/// Runs a sale with processes of this program, and judges it.
+/// Runs a sale, and judges it.
 pub(crate) fn hold(
     sale: &Sale,
+    contender: &Contender,
     file: Option<File>,
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Judged, Stopped> {
-    let subject = subject(sale.strategy)?;
+    let subject = || contender.command();
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
     let facts = Facts::of(&history.events);
     let verdict = verdict::judge(&history.header, &facts);
@@ -145,21 +161,6 @@ pub(crate) fn hold(
         events: history.events,
         facts,
         verdict,
-    })
-}
-
-/// How to start a process of this program that buys or locks with this strategy.
-pub(crate) fn subject(strategy: &Strategy) -> Result<impl Fn() -> Command, Stopped> {
-    let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
-        who: "the lab".into(),
-        what: format!("cannot find its own program: {error}"),
-        last_words: Vec::new(),
-    })?;
-    let lock = format!("--lock={}", strategy.name);
-    Ok(move || {
-        let mut command = Command::new(&program);
-        command.arg("subject").arg(&lock);
-        command
     })
 }
 
@@ -204,13 +205,15 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
                 "stopped",
                 format_args!(
-                    "{stopped} processes; nothing is left running, no temporary file stays"
+                    "{}; nothing is left running, no temporary file stays",
+                    plural(*stopped, "process", "processes")
                 ),
             );
             match history {
                 Some(path) => {
                     let path = path.display();
-                    let check = format!("{path}, {events} events: fencepost check {path}");
+                    let events = plural(*events, "event", "events");
+                    let check = format!("{path}, {events}: fencepost check {path}");
                     fault.with("kept", check)
                 }
                 None => fault,
@@ -270,4 +273,22 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
 /// Writes a line of progress for those who read a log.
 pub(crate) fn log(line: &str) {
     let _ = stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_is_not_several() {
+        let stopped = Stopped::Interrupted {
+            signal: fencepost_rig::Signal::SIGINT,
+            progress: "the crash trial was not finished".into(),
+            stopped: 1,
+            events: 1,
+        };
+        let fault = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
+        assert!(fault.contains("\"1 process; nothing is left"), "{fault}");
+        assert!(fault.contains("\"run.jsonl, 1 event: "), "{fault}");
+    }
 }

@@ -12,17 +12,21 @@ use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Claim, Strategy};
 
 use crate::arguments::{Lock, Retry, random_seed};
+use crate::contender::Contender;
 use crate::exit;
 use crate::fault::Fault;
 use crate::help;
-use crate::oversell::{explain, subject};
+use crate::oversell::explain;
 use crate::results::Files;
 use crate::screen::Screen;
+use crate::stranger::Stranger;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let Lock::Strategy(strategy) = arguments.lock else {
-        return Ok(arguments.common.screen().finish(&help::strategies()));
+    let strategy = match &arguments.lock {
+        Lock::Help => return Ok(arguments.common.screen().finish(&help::strategies())),
+        Lock::Stranger(stranger) => return Err(not_for_strangers(stranger)),
+        Lock::Strategy(strategy) => *strategy,
     };
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
@@ -53,8 +57,11 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         screen: &mut screen,
         pauses: None,
     };
-    let recorded = subject(strategy)
-        .and_then(|subject| retry::run(&comparison, &subject, file, &mut counter, interrupt))
+    let recorded = Contender::ours(strategy)
+        .and_then(|ours| {
+            let subject = || ours.command();
+            retry::run(&comparison, &subject, file, &mut counter, interrupt)
+        })
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     let Some(judged) = retry::judge(&recorded) else {
         return Err(Fault::new(exit::INTERNAL, "the lab lost its own history"));
@@ -79,7 +86,8 @@ pub(crate) fn quietly(
     file: Option<File>,
     interrupt: Interrupt,
 ) -> Result<Option<(Judged, History)>, Stopped> {
-    let subject = subject(comparison.strategy)?;
+    let ours = Contender::ours(comparison.strategy)?;
+    let subject = || ours.command();
     let history = retry::run(comparison, &subject, file, &mut (), interrupt)?;
     Ok(retry::judge(&history).map(|judged| (judged, history)))
 }
@@ -96,6 +104,14 @@ fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
     }
     blocks.push(grounds::text(&judged.verdict, quiet, ink));
     screen.print(&blocks.join("\n"));
+}
+
+/// The pauses are ours, between tries of a lock of ours.
+fn not_for_strangers(stranger: &Stranger) -> Fault {
+    let flag = stranger.flag();
+    Fault::new(exit::USAGE, "retry compares the lab's own ways of waiting")
+        .at(&flag)
+        .try_this(format_args!("fencepost oversell --wait 20000 {flag}"))
 }
 
 fn nothing_to_wait_for(strategy: &Strategy) -> Fault {

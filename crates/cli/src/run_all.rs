@@ -8,6 +8,7 @@ use fencepost_rig::{Interrupt, Redis, RedisError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::matrix::{self, Cell, Run, cells};
 use fencepost_trial::report::matrix::{Shown, progress, title};
+use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::{html, table};
 use fencepost_trial::sale::Stopped;
 use fencepost_trial::strategy::{self, Strategy};
@@ -70,8 +71,8 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
         let mut text = shown.text(quiet, screen.ink);
         text.push_str(&table::not_here(&elsewhere(&site.place), screen.ink));
         if let (Some(folder), Some(bytes)) = (folder, page_bytes) {
-            let files = files_line(folder, runs.len(), bytes);
-            text.push_str(&screen.ink.labelled("files", &files));
+            let files = files_line(folder, &runs, bytes);
+            text.push_str(&screen.ink.sentence("files", &files));
         }
         screen.print(&text);
     }
@@ -89,14 +90,20 @@ fn fill(page: Results, runs: &[Run], seed: u64) -> Result<usize, Fault> {
     Ok(text.len())
 }
 
-fn files_line(folder: &Path, runs: usize, page_bytes: usize) -> String {
+fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
     let kib = page_bytes.div_ceil(1024);
     let size = match kib {
         ..1024 => format!("{kib} KiB"),
         _ => format!("{:.1} MiB", kib as f64 / 1024.0),
     };
     let folder = folder.display();
-    format!("{folder}: {runs} × JSON and history, report.html ({size})")
+    let files = runs.len();
+    let verdicts: usize = runs.iter().map(|run| run.lines().len()).sum();
+    let shared = match verdicts == files {
+        true => "",
+        false => " (those of retry in one)",
+    };
+    format!("{folder}: {files} × JSON and history{shared}, report.html ({size})")
 }
 
 /// Where to go on from SQLite.
@@ -222,7 +229,10 @@ fn explained(
     let what = format!("{done} of {total} trials were finished.");
     let fault = Fault::interrupted(exit::interrupted(interrupted?), what).with(
         "stopped",
-        format_args!("{processes} processes; nothing is left running, no temporary file stays"),
+        format_args!(
+            "{}; nothing is left running, no temporary file stays",
+            plural(processes, "process", "processes")
+        ),
     );
     Some(match lab.folder {
         Some(folder) => fault.with(

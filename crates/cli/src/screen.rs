@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fencepost_trial::report::ink::Ink;
+use fencepost_trial::report::wrap::wrapped;
 
 use crate::exit;
-use crate::fault::{self, Fault, system_words};
+use crate::fault::{self, Fault, Wishes, system_words};
 
 /// A live line appears when something takes longer than this.
 const SUSPENSE: Duration = Duration::from_secs(1);
@@ -33,6 +34,7 @@ pub(crate) struct Screen {
     live_lines: usize,
     started: Instant,
     failure: Option<io::Error>,
+    wishes: Wishes,
 }
 
 impl Screen {
@@ -45,12 +47,13 @@ impl Screen {
             live_lines: 0,
             started: Instant::now(),
             failure: None,
+            wishes: Wishes { colour, ascii },
         }
     }
 
     /// For text that stands for itself, such as help.
-    pub(crate) fn plain() -> Self {
-        Self::new(Colour::Never, false, true)
+    pub(crate) fn plain(wishes: Wishes) -> Self {
+        Self::new(Colour::Never, wishes.ascii, true)
     }
 
     /// Prints, as far as anybody reads: when the pipe is closed (`| head`), the rest goes nowhere, quietly.
@@ -61,9 +64,18 @@ impl Screen {
         }
         let mut stdout = io::stdout().lock();
         let written = stdout
-            .write_all(self.ink.glyphs(text).as_bytes())
+            .write_all(self.shown(text).as_bytes())
             .and_then(|()| stdout.flush());
         self.failure = written.err();
+    }
+
+    /// The text in the glyphs and the width of this screen. A pipe has no width of its own.
+    fn shown(&self, text: &str) -> String {
+        let text = self.ink.glyphs(text);
+        match self.is_terminal {
+            true => wrapped(&text, self.ink.columns),
+            false => text,
+        }
     }
 
     /// Prints the one document of `--json`: for people on a terminal, else on a line.
@@ -126,7 +138,8 @@ impl Screen {
         match self.failure.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let fault = Fault::new(exit::WRITE_FAILED, "cannot write the report");
-                fault::report(&fault.at(format_args!("standard output: {}", system_words(&error))))
+                let fault = fault.at(format_args!("standard output: {}", system_words(&error)));
+                fault::report(&fault, self.wishes)
             }
             _ => ExitCode::from(code),
         }

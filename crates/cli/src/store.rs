@@ -129,6 +129,12 @@ fn not_reached(name: &str, reason: &NotReached) -> Fault {
                 .effect(effect)
                 .try_this(format_args!("start Redis there · {others}"))
         }
+        NotReached::Refuses(words) if words.starts_with("parse error") => {
+            Fault::new(exit::STORE, "this is not a Redis server")
+                .at(format_args!("{name}: answers, but not as Redis does"))
+                .effect(effect)
+                .try_this(format_args!("another HOST:PORT · {others}"))
+        }
         NotReached::Refuses(words) => Fault::new(exit::STORE, "cannot use the store")
             .at(format_args!("{name}: {words}"))
             .effect(effect)

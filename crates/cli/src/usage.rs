@@ -35,7 +35,12 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
                 || (format!("{flag} does not take that"), help),
                 |value| (value.what.clone(), value.advice.clone()),
             );
-            fault(what).at(typed(flag, words)).try_this(advice)
+            // A word that stands for itself is named by where it stands.
+            let place = match flag.starts_with('<') {
+                true => line,
+                false => typed(flag, words),
+            };
+            fault(what).at(place).try_this(advice)
         }
         ErrorKind::UnknownArgument if flag.starts_with('-') => {
             let typed = typed(flag, words);
@@ -80,8 +85,11 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = without_password(&text(error, ContextKind::InvalidArg));
-            let missing = missing.trim_matches(['<', '>']).to_lowercase();
-            fault(format!("a {missing} is missing"))
+            let missing = match missing.split_once(' ') {
+                Some((flag, _)) => flag.to_owned(),
+                None => format!("a {}", missing.trim_matches(['<', '>']).to_lowercase()),
+            };
+            fault(format!("{missing} is missing"))
                 .at(&line)
                 .try_this(help)
         }

@@ -119,10 +119,10 @@ fn look(engine: &Engine, idle_looks: &mut u32) -> Look {
     look
 }
 
-/// What is due soon goes along in the same batch; but who has just been refused, or holds for a moment only as yet, waits for
-/// its time.
+/// What is due soon goes along in the same batch; but who has just been refused, or has just been granted the lock for a
+/// short while, waits for its time.
 fn renewed_along(lease: &Lease, now: Moment) -> Moment {
-    match lease.is_apart() {
+    match lease.is_failing() || lease.is_cut_short() {
         true => now,
         false => now + lease.claim.ttl / 12,
     }

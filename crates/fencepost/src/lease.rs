@@ -91,10 +91,10 @@ pub(crate) struct Lease {
     valid_until: AtomicU64,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
-    /// Granted for less than its TTL, and not renewed since.
-    short: AtomicBool,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
+    /// Granted for less than the TTL, and not renewed since.
+    cut_short: AtomicBool,
     lost: OnceLock<Lost>,
     told: Notify,
 }
@@ -106,15 +106,15 @@ impl Lease {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
             renew_at: AtomicU64::new(0),
-            short: AtomicBool::new(grant.lease < claim.ttl),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
+            cut_short: AtomicBool::new(grant.lease < claim.ttl),
             lost: OnceLock::new(),
             told: Notify::new(),
             claim,
         };
         lease.believe_until(believed_end(grant.asked_at, grant.lease));
-        if grant.lease < lease.claim.ttl {
+        if lease.is_cut_short() {
             // Granted while it waited, for a time that is short in case it were dead. Most holds are over before it
             // pays to ask for the rest.
             let half = lease.valid_until().back(grant.lease / 2);
@@ -168,8 +168,8 @@ impl Lease {
     /// A renewal asked for at `asked_at` was granted for `lease`. Comes too late for a lease already lost.
     pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration) {
         self.failed_renewals.store(0, Ordering::Relaxed);
-        self.short.store(false, Ordering::Relaxed);
         *lock(&self.last_error) = None;
+        self.cut_short.store(false, Ordering::Relaxed);
         self.believe_until(believed_end(asked_at, lease));
     }
 
@@ -180,9 +180,14 @@ impl Lease {
         self.renew_at.store(again_at.as_nanos(), Ordering::Release);
     }
 
-    /// It has a time of its own to be renewed at: the last renewal failed, or it was granted for less than its TTL.
-    pub(crate) fn is_apart(&self) -> bool {
-        self.failed_renewals.load(Ordering::Relaxed) > 0 || self.short.load(Ordering::Relaxed)
+    /// Granted for less than the TTL, and not renewed since: most such holds are over before they need to be.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.cut_short.load(Ordering::Relaxed)
+    }
+
+    /// The last renewal failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failed_renewals.load(Ordering::Relaxed) > 0
     }
 
     /// Two thirds of a TTL before the end: time for several attempts before the lock is lost.

@@ -245,6 +245,10 @@ impl Locker {
         until: Moment,
     ) -> Result<Option<Guard>> {
         let engine = &self.engine;
+        // What was dropped just now is given back first: the store then need not make this task wait for it.
+        if engine.reaper.is_busy() {
+            tokio::task::yield_now().await;
+        }
         let mut stale = 0;
         loop {
             let answer = tokio::select! {

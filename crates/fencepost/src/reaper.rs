@@ -87,6 +87,11 @@ impl Reaper {
         }
     }
 
+    /// Whether something waits to be released.
+    pub(crate) fn is_busy(&self) -> bool {
+        *lock(&self.open.count) > 0
+    }
+
     /// Completes when nothing is left to release.
     pub(crate) async fn idle(&self) {
         loop {

@@ -110,9 +110,14 @@ impl Child {
 
     /// Waits until the process is really stopped: SIGSTOP takes effect some time after it was sent.
     ///
-    /// `false`: it was not within that time.
+    /// `false`: it was not within that time, or has ended.
     pub fn wait_stopped(&self, within: Duration) -> bool {
-        poll(within, || (state(self.group) == Some('T')).then_some(())).is_some()
+        let is_stopped = || match state(self.group) {
+            Some('T') => Some(true),
+            None | Some('Z' | 'X') => Some(false),
+            Some(_) => None,
+        };
+        poll(within, is_stopped) == Some(true)
     }
 
     /// How the process ended; `None` while it runs. What it left behind in its group is killed.
@@ -285,6 +290,15 @@ mod tests {
         drop(child);
         assert_eq!(state(Pid::from_raw(pid)), None, "reaped");
         assert!(gone(grandchild));
+    }
+
+    #[test]
+    fn the_end_of_a_child_is_no_stop_and_is_not_waited_for() {
+        let (child, feed) = shell("exit 0");
+        assert_eq!(feed.next(LONG).unwrap().said, Said::Closed);
+        let started = Instant::now();
+        assert!(!child.wait_stopped(LONG));
+        assert!(started.elapsed() < LONG / 2);
     }
 
     #[test]

@@ -26,3 +26,4 @@ pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
+pub use tempfile::TempDir;

@@ -181,6 +181,8 @@ mod tests {
             .facts();
         assert_eq!(facts.checks().no_oversell, Finding::Violated);
         assert_eq!(facts.checks().no_lost_update, Finding::Held);
+        let facts = Story::with_stock(1, 1).sold(0, 1).left(-1).facts();
+        assert_eq!(facts.checks().no_oversell, Finding::Violated);
     }
 
     #[test]

@@ -216,22 +216,24 @@ impl Facts {
     pub fn left_by_orders(&self) -> Interval {
         let sold = self.sold();
         Interval {
-            least: self.initial - sold.most,
-            most: self.initial - sold.least,
+            least: self.initial.saturating_sub(sold.most),
+            most: self.initial.saturating_sub(sold.least),
         }
     }
 
     /// What is left when everybody who could be served was served once.
     pub fn expected_stock(&self) -> i64 {
-        (self.initial - self.attempts.len() as i64).max(0)
+        self.initial
+            .saturating_sub(self.attempts.len() as i64)
+            .max(0)
     }
 
     /// Units sold beyond the stock.
     pub fn sold_beyond(&self) -> Interval {
         let sold = self.sold();
         Interval {
-            least: (sold.least - self.initial).max(0),
-            most: (sold.most - self.initial).max(0),
+            least: sold.least.saturating_sub(self.initial).max(0),
+            most: sold.most.saturating_sub(self.initial).max(0),
         }
     }
 
@@ -250,14 +252,14 @@ impl Facts {
     pub fn lost_updates(&self) -> i64 {
         let left = self.left_by_orders().most;
         self.final_reading
-            .map_or(0, |reading| (reading.units - left).max(0))
+            .map_or(0, |reading| reading.units.saturating_sub(left).max(0))
     }
 
     /// Units that are certainly gone without an order.
     pub fn vanished(&self) -> i64 {
         let left = self.left_by_orders().least;
         self.final_reading
-            .map_or(0, |reading| (left - reading.units).max(0))
+            .map_or(0, |reading| left.saturating_sub(reading.units).max(0))
     }
 }
 

@@ -266,7 +266,7 @@ pub enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// SIGKILL to its group; the event is stamped after the death was seen.
+    /// SIGKILL to its group; stamped before it was sent, written down once the death by it was seen.
     Killed,
     /// SIGSTOP to its group; stamped after state T was seen.
     Stopped,

@@ -12,6 +12,7 @@ use fencepost_rig::Interrupt;
 
 use crate::ground::Place;
 use crate::history::{self, Event, Header, History, HoldSettings};
+use crate::protocol::Claims;
 use crate::stopped::Stopped;
 use crate::strategy::{self, Strategy};
 use crate::subjects::PATIENCE;
@@ -147,8 +148,13 @@ impl Trial {
         })
     }
 
-    /// What a history of this trial starts with.
+    /// What a history of this trial starts with, when its processes promise what the strategy is known to.
     pub fn header(&self) -> Header {
+        self.header_with(self.strategy.claims)
+    }
+
+    /// What a history of this trial starts with, when its processes promise this.
+    fn header_with(&self, claims: Claims) -> Header {
         Header {
             schema: history::SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -165,7 +171,7 @@ impl Trial {
             ttl_ms: self.ttl_ms,
             holds: Some(HoldSettings {
                 work_ms: self.work_ms,
-                claims: self.strategy.claims,
+                claims,
             }),
         }
     }
@@ -175,10 +181,10 @@ impl Trial {
     }
 
     /// When the lease of a grant begins to run.
-    fn lease(&self) -> Lease {
+    fn lease(&self, claims: Claims) -> Lease {
         match self.strategy.name {
             "late-expiry" => Lease::FromWrite,
-            _ if self.strategy.claims.keep_alive => Lease::Renewed,
+            _ if claims.keep_alive => Lease::Renewed,
             _ => Lease::FromGrant,
         }
     }

@@ -117,7 +117,7 @@ pub enum Reply {
     Stepped {
         /// Of which request.
         op: u64,
-        /// Under this fence, if it has one.
+        /// Under this fence; left out, it is the one of the grant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fence: Option<String>,
     },

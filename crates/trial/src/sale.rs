@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom};
-use fencepost_rig::{Interrupt, Silence, folder};
+use fencepost_rig::{Interrupt, Silence};
 
 use crate::facts::{Attempt, Facts};
 use crate::ground::{Ground, Place, Swept};
@@ -197,12 +197,9 @@ pub(crate) fn record(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<(), Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let ground = Swept(sale.place.ground(folder.path()));
-    ground.0.prepare()?;
-    let stock = ground.0.stock()?;
-    let line = StartingLine::draw(folder.path());
+    let site = Swept::prepare(&sale.place)?;
+    let stock = site.ground.stock()?;
+    let line = StartingLine::draw(site.folder.path());
     let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;
     let mut lab = Lab {
         sale,
@@ -215,7 +212,7 @@ pub(crate) fn record(
         watch,
         interrupt,
     };
-    let mut crowd = lab.gather(&ground.0, subject)?;
+    let mut crowd = lab.gather(&site.ground, subject)?;
     lab.race(&mut crowd)?;
     crowd.say_goodbye();
     Ok(())
@@ -292,19 +289,22 @@ impl Lab<'_> {
                 self.write_down_asked(Instant::now())?;
             }
             self.check_interrupt(total - crowd.answered())?;
+            if heard_at.elapsed() >= told + self.patience {
+                return self.give_up(&crowd.silent(), heard_at.elapsed());
+            }
             match crowd.subjects.feed.next(LOOK_UP) {
                 Ok(heard) => {
-                    heard_at = heard.at;
                     self.write_down_asked(heard.at)?;
                     if let Some(what) = crowd.answer(&heard) {
+                        heard_at = heard.at;
                         self.record(heard.at, Some(heard.child), what)?;
                     }
                 }
-                Err(Silence::TimedOut) if heard_at.elapsed() < told + self.patience => {
+                Err(Silence::TimedOut) => {
                     self.write_down_asked(Instant::now())?;
                     self.watch.waiting(crowd.answered(), total);
                 }
-                Err(_) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
+                Err(Silence::Ended) => return self.give_up(&crowd.silent(), heard_at.elapsed()),
             }
         }
         Ok(())

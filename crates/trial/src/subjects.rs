@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::{Child, Ears, Feed, Heard, Interrupt, Said, Signal, allow_open_files, feed};
 
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Claims, Reply, Request};
 use crate::stopped::Stopped;
 
 /// How often the lab looks up from listening.
@@ -23,6 +23,8 @@ const QUOTE_CHARS: usize = 120;
 pub(crate) struct Subjects {
     children: Vec<Child>,
     names: Vec<String>,
+    /// What each that is ready promises.
+    promised: Vec<Option<Claims>>,
     pub(crate) feed: Feed,
     ears: Ears,
 }
@@ -44,20 +46,30 @@ impl Subjects {
             subjects.start(index, subject(), init)?;
         }
         let mut heard_at = Instant::now();
-        let mut ready = 0;
-        while ready < total {
-            subjects.check_interrupt(interrupt)?;
+        for ready in 0..total {
             starting(ready, total);
-            match subjects.feed.next(LOOK_UP) {
-                Ok(heard) => subjects.expect_ready(&heard)?,
-                Err(_) if heard_at.elapsed() > patience => return Err(subjects.nobody_ready()),
-                Err(_) => continue,
+            while subjects.promised.iter().flatten().count() == ready {
+                subjects.check_interrupt(interrupt)?;
+                match subjects.feed.next(LOOK_UP) {
+                    Ok(heard) => subjects.expect_ready(&heard)?,
+                    Err(_) if heard_at.elapsed() > patience => return Err(subjects.mute()),
+                    Err(_) => starting(ready, total),
+                }
             }
-            ready += 1;
             heard_at = Instant::now();
         }
         starting(total, total);
         Ok(subjects)
+    }
+
+    /// What all of them promise.
+    pub(crate) fn claims(&self) -> Claims {
+        self.promised
+            .iter()
+            .flatten()
+            .next()
+            .copied()
+            .unwrap_or_default()
     }
 
     fn none(names: Vec<String>) -> Result<Self, Stopped> {
@@ -71,6 +83,7 @@ impl Subjects {
         let (feed, ears) = feed();
         Ok(Self {
             children: Vec::with_capacity(names.len()),
+            promised: vec![None; names.len()],
             names,
             feed,
             ears,
@@ -109,17 +122,48 @@ impl Subjects {
     }
 
     fn expect_ready(&mut self, heard: &Heard) -> Result<(), Stopped> {
+        let index = heard.child;
+        let is_ready = self.promised[index].is_some();
         let what = match &heard.said {
-            Said::Closed => format!("{} before it was ready", self.how_it_ended(heard.child)),
+            Said::Closed => {
+                let when = if is_ready {
+                    "it was asked anything"
+                } else {
+                    "it was ready"
+                };
+                format!("{} before {when}", self.how_it_ended(index))
+            }
             Said::Line(line) => match serde_json::from_str(line) {
-                Ok(Reply::InitOk { .. }) => return Ok(()),
-                Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
+                Ok(Reply::InitOk { claims }) if !is_ready => match self.promise(index, claims) {
+                    None => return Ok(()),
+                    Some(contradiction) => contradiction,
+                },
+                Ok(Reply::Error { message, .. }) if !is_ready => {
+                    return Err(Stopped::Store(message));
+                }
+                Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
                 Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
                 Err(error) => format!("said what is no message ({error}): {}", quote(line)),
             },
         };
-        let last_words = self.children[heard.child].last_words();
-        Err(self.not_ready(heard.child, what, last_words))
+        let last_words = self.children[index].last_words();
+        Err(self.not_ready(index, what, last_words))
+    }
+
+    /// Writes down what this one promises. They are processes of one program, so all have to promise the same; if not, how not.
+    fn promise(&mut self, index: usize, claims: Claims) -> Option<String> {
+        let of_another = self
+            .promised
+            .iter()
+            .zip(&self.names)
+            .find_map(|(promised, name)| {
+                let promised = promised.filter(|promised| *promised != claims)?;
+                Some(format!(
+                    "promises {claims:?}, where {name} promises {promised:?}"
+                ))
+            });
+        self.promised[index] = Some(claims);
+        of_another
     }
 
     fn not_ready(&self, index: usize, what: String, last_words: Vec<String>) -> Stopped {
@@ -130,19 +174,11 @@ impl Subjects {
         }
     }
 
-    /// Nobody has said anything for a long time.
-    fn nobody_ready(&self) -> Stopped {
+    /// Somebody has said nothing for a long time: the first of them.
+    fn mute(&self) -> Stopped {
         let what = "says nothing after init; does it flush its output after each line?";
-        let words = self
-            .children
-            .iter()
-            .map(Child::last_words)
-            .find(|words| !words.is_empty());
-        Stopped::NotReady {
-            who: "a process".into(),
-            what: what.into(),
-            last_words: words.unwrap_or_default(),
-        }
+        let mute = self.promised.iter().position(Option::is_none).unwrap_or(0);
+        self.not_ready(mute, what.into(), self.children[mute].last_words())
     }
 
     fn check_interrupt(&self, interrupt: Interrupt) -> Result<(), Stopped> {

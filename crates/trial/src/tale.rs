@@ -142,6 +142,23 @@ impl Tale {
         self.uses(who, at, hold, Action::Write, value, true)
     }
 
+    /// Reads, and shows this fence.
+    pub(crate) fn reads_under(mut self, who: &str, at: f64, hold: u64, fence: &str) -> Self {
+        self.serial += 1;
+        let (op, serial) = (self.next_op(), self.serial);
+        let what = What::Register {
+            op,
+            hold,
+            serial,
+            action: Action::Read,
+            value: self.number,
+            fence: Some(fence.into()),
+            highest: None,
+            refused: false,
+        };
+        self.add(at, who, what)
+    }
+
     fn uses(
         mut self,
         who: &str,

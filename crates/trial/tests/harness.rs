@@ -4,10 +4,12 @@
 
 use std::io::Read;
 use std::process::Command;
+use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Answer, Attempt, Facts};
 use fencepost_trial::history::{Event, History, What};
+use fencepost_trial::protocol::Outcome as Answered;
 use fencepost_trial::sale::{Sale, Stopped, Watch, run};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::{Outcome, judge};
@@ -155,6 +157,51 @@ fn events_are_in_the_order_of_their_stamps_and_the_seed_repeats_who_is_asked_fir
     assert_eq!(first.len(), 12);
     assert_eq!(first, asked(7));
     assert_ne!(first, asked(8));
+}
+
+#[test]
+fn chatter_does_not_keep_the_lab_waiting_for_somebody_else() {
+    struct Impatient;
+    impl Watch for Impatient {
+        fn patience(&self) -> Duration {
+            Duration::from_millis(500)
+        }
+    }
+    // One answers and goes on talking for as long as it lives; the other never answers.
+    let script = format!(
+        r#"{READY} case $order in
+        *'"op":1,'*) {BUSY}; while :; do echo hm; sleep 0.05; done;;
+        *) sleep 1000;; esac"#
+    );
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        command
+    };
+    let history = run(&sale(2), &shell, None, &mut Impatient, Interrupt::never()).unwrap();
+    let facts = Facts::of(&history.events);
+    assert_eq!(facts.count(Answered::Busy), 1);
+    assert_eq!(facts.count(Answered::Unknown), 1);
+}
+
+#[test]
+fn whoever_takes_its_turn_late_is_waited_for_as_long_as_answers_come() {
+    struct Patient;
+    impl Watch for Patient {
+        fn patience(&self) -> Duration {
+            Duration::from_millis(2_500)
+        }
+    }
+    // Longer than the patience in all, and never so long without an answer.
+    let script =
+        format!(r#"{READY} case $order in *'"op":1,'*) sleep 1.5;; *) sleep 3;; esac; {BUSY}"#);
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        command
+    };
+    let history = run(&sale(2), &shell, None, &mut Patient, Interrupt::never()).unwrap();
+    assert_eq!(Facts::of(&history.events).count(Answered::Busy), 2);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::process::Command;
+use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
-use fencepost_trial::holds::{Scenario, Trial, run};
+use fencepost_trial::holds::{Scenario, Trial, Watch, run};
 use fencepost_trial::report::holds::Tried;
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy;
@@ -18,7 +19,7 @@ answer() { echo "{\"type\":\"$1\",\"op\":$op$2}"; }
 while read -r line; do
   op=${line#*'"op":'}; op=${op%%[,\}]*}
   case $line in
-    *'"type":"init"'*) echo '{"type":"init_ok"}';;
+    *'"type":"init"'*) echo "{\"type\":\"init_ok\"$claims}";;
     *'"type":"acquire"'*) acquire;;
     *'"type":"step"'*) step;;
     *'"type":"release"'*) release;;
@@ -27,6 +28,8 @@ while read -r line; do
 done"#;
 const STEP: &str = "step() { answer stepped; };";
 const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
+/// Says `{"fencing":true}` in `init_ok`.
+const FENCING: &str = r#"claims=',"claims":{"fencing":true}';"#;
 const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
 
 fn trial(scenario: Scenario, strategy: &str) -> Trial {
@@ -36,13 +39,14 @@ fn trial(scenario: Scenario, strategy: &str) -> Trial {
     trial
 }
 
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
 fn tried(trial: &Trial, script: &str) -> Result<Tried, Stopped> {
-    let shell = || {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    };
-    let history = run(trial, &shell, None, &mut (), Interrupt::never())?;
+    let history = run(trial, &|| shell(script), None, &mut (), Interrupt::never())?;
     assert!(history.events.is_sorted_by_key(|event| event.n));
     Ok(Tried::of(trial, history))
 }
@@ -89,7 +93,7 @@ fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
     let tried = judged(
         Scenario::TtlEdge,
         "fenced",
-        &format!("{grant}{step}{RELEASE}"),
+        &format!("{FENCING}{grant}{step}{RELEASE}"),
     );
     assert_eq!(
         tried.verdict.outcome,
@@ -102,6 +106,45 @@ fn a_promised_fence_that_never_grows_does_not_let_the_second_one_in() {
     let fences = |check: &&fencepost_trial::check::Checked| check.name == "fence_issued";
     let check = tried.verdict.checks.iter().find(fences).unwrap();
     assert_eq!(check.finding, fencepost_trial::check::Finding::Violated);
+}
+
+#[test]
+fn a_lock_is_judged_by_what_its_processes_promise() {
+    let grant = r#"acquire() { answer acquired ',"hold":1,"fence":"7.0"'; };"#;
+    let script = format!("{FENCING}{grant}{STEP}{RELEASE}");
+    let tried = judged(Scenario::Crash, "safe", &script);
+    assert!(tried.header.holds.unwrap().claims.fencing);
+    assert_eq!(tried.verdict.outcome, Outcome::Broken);
+    assert!(tried.verdict.because.contains("Fences do not grow"));
+}
+
+#[test]
+fn processes_that_promise_different_things_are_not_tried() {
+    let script = format!(
+        r#"{GRANT}{STEP}{RELEASE}
+        claims=; read -r line; case $line in *'"id":"A"'*) {FENCING} esac
+        echo "{{\"type\":\"init_ok\"$claims}}";{LOOP}"#
+    );
+    match tried(&trial(Scenario::Crash, "safe"), &script).unwrap_err() {
+        Stopped::NotReady { what, .. } => assert!(
+            what.starts_with("promises ") && what.contains("fencing: true"),
+            "{what}"
+        ),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn who_is_ready_twice_does_not_stand_in_for_another() {
+    let script = r#"read -r line; case $line in
+        *'"id":"A"'*) printf '{"type":"init_ok"}\n{"type":"init_ok"}\n';; esac; read -r more"#;
+    match tried(&trial(Scenario::Crash, "safe"), script).unwrap_err() {
+        Stopped::NotReady { who, what, .. } => {
+            assert_eq!(who, "A");
+            assert_eq!(what, r#"was ready, and went on: '{\"type\":\"init_ok\"}'"#);
+        }
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
@@ -171,6 +214,42 @@ fn a_kill_is_written_down_only_after_the_death_was_seen() {
     assert_eq!(tried.verdict.missing.unwrap().what, "kill");
 }
 
+/// Ends at such a step; something that it started answers in its place once it is gone, and keeps its output open.
+fn vanishing_at(step: &str) -> String {
+    let heir = "(until grep -q ') Z' /proc/$$/stat; do :; done; answer stepped; exec sleep 1000)";
+    let step = format!(
+        "step() {{ case $line in *{step}*) {heir} & exit 0;; *) answer stepped;; esac; }};"
+    );
+    format!("{GRANT}{step}{RELEASE}{LOOP}")
+}
+
+#[test]
+fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
+    struct Impatient;
+    impl Watch for Impatient {
+        fn patience(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+    for (scenario, last_step) in [(Scenario::Crash, "read"), (Scenario::StaleRelease, "write")] {
+        let trial = Trial {
+            ttl_ms: 300,
+            ..trial(scenario, "safe")
+        };
+        let script = vanishing_at(last_step);
+        let history = run(
+            &trial,
+            &|| shell(&script),
+            None,
+            &mut Impatient,
+            Interrupt::never(),
+        )
+        .unwrap();
+        let fault = |event: &&Event| matches!(event.what, What::Fault { .. });
+        assert_eq!(history.events.iter().find(fault), None, "{scenario:?}");
+    }
+}
+
 #[test]
 fn a_stranger_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
     let script = format!("{GRANT}{STEP}{RELEASE}");
@@ -200,4 +279,33 @@ fn who_declines_to_work_still_gives_its_lock_back() {
         matches!(event.what, What::Register { action: done, .. } if done == action)
     };
     assert_eq!(count(&tried, written), 0);
+}
+
+#[test]
+fn who_stops_where_nobody_told_it_to_has_not_answered() {
+    let reached = r#"acquire() { answer reached ',"step":1,"of":2,"what":"hm"'; };"#;
+    let started = std::time::Instant::now();
+    let tried = judged(
+        Scenario::TtlEdge,
+        "safe",
+        &format!("{reached}{STEP}{RELEASE}"),
+    );
+    let notes = tried.verdict.notes.join("\n");
+    assert!(notes.contains("an answer to something else: "), "{notes}");
+    assert!(
+        started.elapsed().as_secs() < 8,
+        "nobody waits for it to stop"
+    );
+}
+
+#[test]
+fn a_step_that_names_no_fence_comes_with_the_one_that_was_granted() {
+    // Grants follow each other, so their time makes a fence that grows.
+    let grant = r#"acquire() { answer acquired ",\"hold\":1,\"fence\":\"$(date +%s%N)\""; };"#;
+    let script = format!("{FENCING}{grant}{STEP}{RELEASE}");
+    let tried = judged(Scenario::TtlEdge, "fenced", &script);
+    let with_fence = |event: &Event| matches!(event.what, What::Register { fence: Some(_), .. });
+    assert_eq!(count(&tried, with_fence), 4);
+    let refused = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
+    assert_eq!(count(&tried, refused), 1, "A's late write");
 }

@@ -7,6 +7,7 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run};
 use fencepost_trial::sale::Stopped;
 
+use crate::contender::Contender;
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::hold;
@@ -50,7 +51,9 @@ pub(super) fn one(
 
 fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Run, Trouble> {
     match cell {
-        Cell::Race(sale) => hold(sale, file, &mut (), interrupt).map(Run::Race),
+        Cell::Race(sale) => Contender::ours(sale.strategy)
+            .and_then(|ours| hold(sale, &ours, file, &mut (), interrupt))
+            .map(Run::Race),
         Cell::Hold(trial) => holds::quietly(trial, file, interrupt).map(Run::Hold),
         Cell::Retry(comparison) => {
             let made = retry::quietly(comparison, file, interrupt).map_err(Trouble::Run)?;

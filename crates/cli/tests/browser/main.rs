@@ -22,6 +22,10 @@ fn main() {
             pages::what_a_page_should_not_do_is_noticed,
         ),
         (
+            "ways_of_waiting_count_as_on_the_terminal",
+            pages::ways_of_waiting_count_as_on_the_terminal,
+        ),
+        (
             "every_run_of_a_page_can_be_opened_and_red_means_broken",
             pages::every_run_of_a_page_can_be_opened_and_red_means_broken,
         ),

@@ -123,6 +123,21 @@ pub(crate) fn a_report_of_the_program_draws_itself() {
     assert_eq!(browser.troubles(), NOTHING);
 }
 
+pub(crate) fn ways_of_waiting_count_as_on_the_terminal() {
+    let fixtures = fixtures::all();
+    let mut page = fixtures::page(&fixtures);
+    page.retry = Some(fixtures::retry());
+    let Opened { mut browser, .. } = open(&page);
+    assert_eq!(browser.text("h1"), "10 of 10 as expected");
+    let sum = browser.text("#matrix-sum");
+    assert!(sum.starts_with("6 runs. "), "{sum}");
+    assert!(
+        sum.ends_with("The 4 ways of waiting have a table of their own, below."),
+        "{sum}"
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
 /// The other tests rest on this one: a list of troubles that is always empty would show nothing.
 pub(crate) fn what_a_page_should_not_do_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +182,7 @@ pub(crate) fn every_run_of_a_page_can_be_opened_and_red_means_broken() {
     let mut page = fixtures::page(&fixtures);
     page.retry = Some(fixtures::retry());
     let mut browser = open(&page).browser;
-    assert_eq!(browser.text("h1"), "6 of 6 as expected");
+    assert_eq!(browser.text("h1"), "10 of 10 as expected");
     for (name, says) in [
         ("naive.crash", "Never more than one holder."),
         ("safe.crash", "Never more than one holder."),

@@ -236,3 +236,70 @@ fn help_names_only_what_there_is() {
         "{help}"
     );
 }
+
+#[test]
+fn a_word_that_is_no_trial_is_shown_where_it_stands() {
+    let ran = run("trial stale-releas");
+    assert_eq!(ran.code, 64);
+    assert_eq!(
+        ran.stderr,
+        "error: there is no trial 'stale-releas'\n\
+         \x20 where     fencepost trial stale-releas\n\
+         \x20 try       fencepost trial stale-release\n"
+    );
+}
+
+#[test]
+fn errors_follow_the_wishes_for_colour_and_glyphs() {
+    let ran = run("oversell --store mysql --ascii");
+    assert!(ran.stderr.is_ascii(), "{}", ran.stderr);
+    let ran = run("oversell --store mysql --color always");
+    assert!(
+        ran.stderr.starts_with("\x1b[1;31merror:\x1b[0m "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn one_file_has_one_result_whatever_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = fencepost("oversell --output a.json --report ./a.json");
+    let ran = finish(command.current_dir(folder.path()).output().unwrap());
+    assert_eq!(ran.code, 64, "{}", ran.stdout);
+    assert!(
+        ran.stderr
+            .starts_with("error: --output and --report name the same file\n")
+    );
+}
+
+#[test]
+fn whoever_is_not_redis_is_told_apart_from_nobody() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in server.incoming() {
+            let _ = std::io::Write::write_all(
+                &mut client.unwrap(),
+                b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            );
+        }
+    });
+    let ran = run(&format!("crash --store redis://127.0.0.1:{port}"));
+    assert_eq!(ran.code, 69);
+    let place = format!("  where     redis://127.0.0.1:{port}: answers, but not as Redis does\n");
+    assert!(
+        ran.stderr
+            .starts_with("error: this is not a Redis server\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains(&place), "{}", ran.stderr);
+}
+
+#[test]
+fn judging_again_asks_for_no_store() {
+    let mut command = fencepost("check nowhere.jsonl");
+    let ran = finish(command.env("FENCEPOST_STORE", "mongo").output().unwrap());
+    assert_eq!(ran.code, 65, "{}", ran.stderr);
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod documentation;
 mod drawings;
 mod errors;
 mod holds;
@@ -13,6 +14,7 @@ mod retry;
 mod run_all;
 mod schema;
 mod stores;
+mod strangers;
 
 use std::process::{Command, Output, Stdio};
 

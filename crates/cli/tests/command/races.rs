@@ -303,3 +303,22 @@ fn who_stops_reading_is_not_bothered() {
         "the verdict stands, nobody complains"
     );
 }
+
+#[test]
+fn what_to_run_next_follows_from_the_verdict() {
+    let ran = run("oversell --lock=none --concurrency=10 --delay 20000");
+    let words = shape(&ran.stdout);
+    for command in [
+        "next fencepost oversell --lock=safe --stock=N --concurrency=N --delay=N",
+        "fencepost oversell --all --stock=N --concurrency=N --delay=N",
+        "fencepost oversell --lock=none --concurrency=N --delay=N --report race.html",
+    ] {
+        assert!(
+            words.contains(&format!("\n{command}")),
+            "{command}\n{words}"
+        );
+    }
+    let ran = run("oversell --lock=safe --concurrency=10 --delay 20000");
+    let faults = "next      fencepost crash --lock=safe · fencepost crash --ttl-edge --lock=safe\n";
+    assert!(ran.stdout.ends_with(faults), "{}", ran.stdout);
+}

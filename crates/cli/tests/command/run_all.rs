@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::interrupt::{processes, send, until};
+use crate::schema::{assert_valid, schema};
 use crate::{Ran, fencepost, finish, run, shape};
 
 fn report(path: &Path) -> Value {
@@ -43,6 +44,15 @@ fn one_matrix_and_every_history_of_it_is_judged_alike_again() {
     ] {
         assert!(stdout.contains(row), "{row}{stdout}");
     }
+    let told = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept = "59 × JSON and history (those of retry in one), report.html";
+    assert!(told.contains(kept), "{stdout}");
+    let comparison = report(&results.join("retry_safe.json"));
+    for way in comparison["runs"].as_array().unwrap() {
+        let sold = way["successes"].as_u64().unwrap();
+        let said = told.contains(&format!(" sold {sold} of 10 in "));
+        assert!(sold == 10 || said, "a time without all its sales: {stdout}");
+    }
     assert!(stdout.lines().all(|line| line.chars().count() <= 100));
     assert_eq!(stderr.lines().count(), 62);
     assert!(
@@ -53,10 +63,12 @@ fn one_matrix_and_every_history_of_it_is_judged_alike_again() {
     assert!(page.len() < 2_000_000, "{}", page.len());
     let histories = files(&results, "jsonl");
     assert_eq!((histories.len(), files(&results, "json").len()), (59, 59));
+    let described = schema("report.json");
     for history in histories {
         let recorded = report(&history.with_extension("json"));
         let again = finish(fencepost("check").arg(&history).output().unwrap());
         let name = history.display();
+        assert_valid(&described, &name.to_string(), &recorded);
         assert_eq!(again.code, recorded["verdict"]["exit_code"], "{name}");
         let words = again
             .stdout
@@ -73,6 +85,7 @@ fn as_json_every_verdict_is_an_entry() {
     let ran = run("run-all --json");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_valid(&schema("report.json"), "run-all", &document);
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 62);
     assert_eq!(

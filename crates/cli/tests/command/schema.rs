@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::{fencepost, finish};
 
-fn schema(name: &str) -> Validator {
+pub(crate) fn schema(name: &str) -> Validator {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     let text = std::fs::read(root.join(name)).unwrap();
     let schema: Value = serde_json::from_slice(&text).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
-fn assert_valid(schema: &Validator, what: &str, document: &Value) {
+pub(crate) fn assert_valid(schema: &Validator, what: &str, document: &Value) {
     let errors: Vec<String> = schema
         .iter_errors(document)
         .map(|error| format!("{}: {error}", error.instance_path()))
@@ -84,6 +84,12 @@ fn a_deadlock_and_its_history() {
 fn a_named_trial_and_its_history() {
     keeps_its_word("trial stale-release --ttl 300 --lock=get-then-delete");
     keeps_its_word("trial short-stock --ttl 300 --lock=late-expiry");
+}
+
+#[test]
+fn a_comparison_and_its_history() {
+    keeps_its_word("retry --concurrency=4 --stock=2 --budget 400");
+    keeps_its_word("retry --concurrency=3 --stock=2 --budget 400 --lock=naive");
 }
 
 #[test]

@@ -5,9 +5,11 @@
 //! the key is deleted without looking whose it is. Seen in a checkout service that took a lock for each product.
 
 use super::not_met;
-use crate::protocol::ReleaseWord;
+use crate::facts::{Attempt, Facts};
+use crate::protocol::{Outcome, Purchase, ReleaseWord};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
 use crate::strategy::{Claim, Failure, Grounds, Group, Halt, PLAIN, Strategy};
+use crate::verdict;
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -21,10 +23,21 @@ pub static STRATEGY: Strategy = Strategy {
     claim: Claim::Exclusion,
     claims: PLAIN,
     grounds: Grounds::Any,
-    remark: |_, outcome| not_met(outcome, "short-stock"),
+    remark,
     open: |setup| Box::pin(async move { hand_made::buyer(&setup, LateExpiry) }),
     lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, LateExpiry) })),
 };
+
+/// Who waited in vain after somebody had found nothing has met the flaw.
+fn remark(facts: &Facts, outcome: verdict::Outcome) -> String {
+    let answers = facts.attempts.iter().filter_map(Attempt::purchase);
+    let shut_out = |answer: &&Purchase| answer.outcome == Outcome::Busy && answer.waited_ms > 0.0;
+    let in_vain = answers.filter(shut_out).count();
+    match facts.count(Outcome::NoStock) > 0 && in_vain > 0 {
+        true => format!("a key left behind: {in_vain} shut out"),
+        false => not_met(outcome, "short-stock"),
+    }
+}
 
 struct LateExpiry;
 

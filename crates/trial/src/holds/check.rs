@@ -15,6 +15,10 @@ use crate::report::numbers::{count, ms};
 /// Slower than promised by no more than this counts as kept: the lab's own machine is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
 
+pub(super) fn nanoseconds(milliseconds: u64) -> u64 {
+    milliseconds.saturating_mul(1_000_000)
+}
+
 /// Two who certainly believed at once that they held the same lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overlap<'a> {
@@ -39,7 +43,7 @@ impl Overlap<'_> {
     /// The second one's matters where its grant was told late: it may have had the lock, and lost it, before the first.
     pub fn is_within_lease(&self, ttl_ns: u64) -> bool {
         let asked_ns = self.first.asked.at_ns.min(self.second.asked.at_ns);
-        self.from_ns < asked_ns + ttl_ns
+        self.from_ns < asked_ns.saturating_add(ttl_ns)
     }
 }
 
@@ -71,7 +75,7 @@ impl<'a> Findings<'a> {
         Self {
             facts,
             claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
-            ttl_ns: header.ttl_ms * 1_000_000,
+            ttl_ns: nanoseconds(header.ttl_ms),
         }
     }
 
@@ -112,7 +116,10 @@ impl<'a> Findings<'a> {
 
     /// Additions that were acknowledged and are not in the number.
     pub fn lost_updates(&self) -> i64 {
-        (self.facts.additions() - self.facts.number()).max(0)
+        self.facts
+            .additions()
+            .saturating_sub(self.facts.number())
+            .max(0)
     }
 
     /// Two grants of one lock whose fences do not grow: the earlier and the later.
@@ -138,14 +145,47 @@ impl<'a> Findings<'a> {
         })
     }
 
-    /// An operation that was accepted under a fence lower than one seen before.
+    /// A grant whose fence is neither `epoch.seq` nor a number: nothing can be said to be later than it.
+    pub fn fence_without_order(&self) -> Option<&'a Hold> {
+        let has_no_order = |fence: &str| compare(fence, fence).is_none();
+        let mut holds = self.facts.holds.iter();
+        holds.find(|held| held.fence.as_deref().is_some_and(has_no_order))
+    }
+
+    /// An operation that came under another fence than its hold was granted with.
+    pub fn fence_exchanged(&self) -> Option<(&'a Hold, &'a Op)> {
+        self.facts.ops.iter().find_map(|op| {
+            let held = self.facts.hold_of(op)?;
+            let (shown, granted) = (op.fence.as_deref()?, held.fence.as_deref()?);
+            (compare(shown, granted) != Some(Ordering::Equal)).then_some((held, op))
+        })
+    }
+
+    /// An operation that was accepted under a fence lower than one seen before, in the log or by the word of the number.
     pub fn unfenced(&self) -> Option<&'a Op> {
-        let lower = |op: &&Op| match (&op.fence, &op.highest) {
-            (Some(fence), Some(highest)) => compare(fence, highest) == Some(Ordering::Less),
-            (None, Some(_)) => true,
-            (_, None) => false,
-        };
-        self.facts.ops.iter().find(|op| !op.refused && lower(op))
+        let mut seen: Option<&str> = None;
+        let mut accepted = self.facts.ops.iter().filter(|op| !op.refused);
+        accepted.find(|op| {
+            let fence = op.fence.as_deref();
+            let is_below = |highest: &str| match fence {
+                Some(fence) => compare(fence, highest) == Some(Ordering::Less),
+                None => true,
+            };
+            let is_outdated = [seen, op.highest.as_deref()]
+                .into_iter()
+                .flatten()
+                .any(is_below);
+            seen = fence.or(seen);
+            is_outdated
+        })
+    }
+
+    /// How long after a kill the lock may stay taken: as promised; where nothing is, its TTL, and the same again for a busy machine.
+    pub fn recovery_bound_ns(&self) -> u64 {
+        match self.claims.recovery_ms {
+            Some(promised_ms) => nanoseconds(promised_ms).saturating_add(SLACK_NS),
+            None => self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS)),
+        }
     }
 
     /// The first grant after a kill: when the holder died, when somebody else was granted its lock.
@@ -158,7 +198,7 @@ impl<'a> Findings<'a> {
 
     /// Whether the number of TTLs that make «for ever» have passed.
     fn is_for_ever(&self, lasted_ns: u64) -> bool {
-        lasted_ns >= 3 * self.ttl_ns
+        lasted_ns >= self.ttl_ns.saturating_mul(3)
     }
 
     /// Nobody could have the lock for three TTLs although its holder is dead, waits in the cycle, or never had it.
@@ -313,6 +353,10 @@ impl Findings<'_> {
                 Checked::of(name, title, Finding::Violated).because("promised, and one is missing")
             }
             (0, _) => Checked::of(name, title, Finding::NotApplicable).because("no fence"),
+            _ if self.claims.fencing && self.fence_without_order().is_some() => {
+                Checked::of(name, title, Finding::Violated)
+                    .because("promised, and one is no number")
+            }
             (_, Some((earlier, later))) => Checked::of(name, title, Finding::Violated)
                 .because(format!(
                     "{} after {}",
@@ -353,9 +397,7 @@ impl Findings<'_> {
             return Checked::of(name, title, finding).because("nobody got the lock");
         };
         let took_ns = next.granted.at_ns - died.at_ns;
-        let promised_ns = self.claims.recovery_ms.map(|promised| promised * 1_000_000);
-        let late = promised_ns.is_some_and(|promised| took_ns > promised + SLACK_NS);
-        let finding = if late {
+        let finding = if took_ns > self.recovery_bound_ns() {
             Finding::Violated
         } else {
             Finding::Held

@@ -1,23 +1,25 @@
 //! The processes on stage: who does what now, who waits for whom, and what the lab writes down.
 //!
 //! One thread. A request is stamped before it is written and a reply after it was read; a step is carried out on the number
-//! the moment its reply is read; a signal is stamped after its effect was seen.
+//! the moment its reply is read; a signal is written down once its effect was seen, and stamped so that nobody is taken to believe, or
+//! to be paused, for longer than it was.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Heard, Interrupt, Said, folder};
+use fencepost_rig::{Heard, Interrupt, Said};
 
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
-use super::{Scenario, Trial, Watch};
+use super::{Lease, Scenario, Trial, Watch};
 use crate::ground::{Ground, Swept};
 use crate::history::{History, Recorder, What};
 use crate::protocol::{Outcome, Reply, Request, Resource};
 use crate::stock::Stock;
 use crate::stopped::Stopped;
+use crate::strategy;
 use crate::subjects::{LOOK_UP, Subjects, quote};
 
 mod acts;
@@ -37,25 +39,32 @@ pub(super) fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let folder =
-        folder().map_err(|error| Stopped::Store(format!("no temporary folder: {error}")))?;
-    let ground = Swept(trial.place.ground(folder.path()));
-    ground.0.prepare()?;
-    let stock = ground.0.stock()?;
-    let recorder = Recorder::start(trial.header(), file);
-    let recorder = recorder.map_err(|error| Stopped::History {
+    let site = Swept::prepare(&trial.place)?;
+    let stock = site.ground.stock()?;
+    let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
+        Ok(subjects) => subjects,
+        Err(stopped) => {
+            // So that the file says at least what was to be tried.
+            let _ = Recorder::start(trial.header(), file);
+            return Err(stopped);
+        }
+    };
+    // A lock is judged against what its processes promise, whatever is known of it here.
+    let claims = subjects.claims();
+    let header = trial.header_with(claims);
+    let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
         progress: "nobody was asked anything yet".into(),
         events: 0,
     })?;
-    let subjects = gather(trial, &ground.0, subject, watch, interrupt)?;
     let mut stage = Stage {
         trial,
-        ground: &ground.0,
+        ground: &site.ground,
         stock,
         subjects,
         actors: scripts(trial).into_iter().map(Actor::new).collect(),
-        register: Register::new(trial.strategy.claims.fencing),
+        lease: trial.lease(claims),
+        register: Register::new(claims.fencing),
         diary: Diary::new(recorder),
         last_op: 0,
         patience: watch.patience(),
@@ -100,6 +109,7 @@ struct Stage<'a> {
     stock: Box<dyn Stock>,
     subjects: Subjects,
     actors: Vec<Actor>,
+    lease: Lease,
     register: Register,
     diary: Diary,
     last_op: u64,
@@ -114,7 +124,7 @@ struct Actor {
     /// How many acts it has done.
     done: usize,
     doing: Doing,
-    holds: Vec<(&'static str, u64)>,
+    holds: Vec<Held>,
     alive: bool,
     is_stopped: bool,
     /// What it was asked when it stopped itself.
@@ -151,10 +161,20 @@ impl Actor {
         self.go_on();
     }
 
-    fn hold_of(&self, key: &str) -> Option<u64> {
-        let of_key = self.holds.iter().rev().find(|(held, _)| *held == key);
-        of_key.map(|(_, hold)| *hold)
+    fn held(&self, key: &str) -> Option<&Held> {
+        self.holds.iter().rev().find(|held| held.key == key)
     }
+
+    fn hold_of(&self, key: &str) -> Option<u64> {
+        self.held(key).map(|held| held.hold)
+    }
+}
+
+/// A lock that a process has.
+struct Held {
+    key: &'static str,
+    hold: u64,
+    fence: Option<String>,
 }
 
 /// What a process is doing.
@@ -354,6 +374,10 @@ impl Stage<'_> {
             });
         let Some(key) = refused else { return Ok(()) };
         let look = self.ground.look(&key)?;
+        // A stranger may keep its locks where the lab does not see them: then there is nothing to be said about them.
+        if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
+            return Ok(());
+        }
         let what = What::StoreRead {
             key,
             taken: look.taken,

@@ -7,9 +7,9 @@
 use super::check::{Findings, Overlap, Stuck};
 use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
-use crate::history::Header;
+use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
-use crate::report::numbers::{count, in_words, ms, shorten};
+use crate::report::numbers::{count, in_words, ms, plural, shorten};
 use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
 
 mod crash;
@@ -76,7 +76,7 @@ struct Lost<'a> {
 
 impl Court<'_> {
     fn ttl_ns(&self) -> u64 {
-        self.header.ttl_ms * 1_000_000
+        self.findings.ttl_ns
     }
 
     /// Overlaps that this lock has to answer for: under fences only those within a lease.
@@ -138,13 +138,12 @@ impl Court<'_> {
             damage.push("interleaved");
         }
         if !damage.is_empty() {
-            let additions = count(self.facts.additions());
+            let additions = self.facts.additions();
+            let additions = plural(additions.max(0) as usize, "addition", "additions");
             let number = count(self.facts.number());
             verdict.damage = Axis {
                 code: damage.join(", "),
-                text: Some(format!(
-                    "{additions} additions acknowledged, the number is {number}"
-                )),
+                text: Some(format!("{additions} acknowledged, the number is {number}")),
             };
         }
     }
@@ -233,7 +232,14 @@ impl Court<'_> {
         let look = self.facts.looks.last()?;
         let sentence = match (look.taken, look.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
-            (true, None) => "the lab reads the store: key there, no expiry, owner gone".to_owned(),
+            (true, None) => {
+                let owner = match self.facts.faults.iter().any(|(.., f)| *f == Fault::Killed) {
+                    true => "owner gone",
+                    false if self.facts.cycles().is_empty() => "owner done with it",
+                    false => "owner waiting",
+                };
+                format!("the lab reads the store: key there, no expiry, {owner}")
+            }
             (true, Some(left)) => format!(
                 "the lab reads the store: key there, {} ms left",
                 crate::report::numbers::decimal(left)

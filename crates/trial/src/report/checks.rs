@@ -16,7 +16,7 @@ use crate::sale::{self, Sale};
 use crate::verdict::{self, Verdict};
 
 /// Below this width a detail stands under its row.
-const NARROW: usize = 80;
+const NARROW: usize = 98;
 
 /// A history and what it says now.
 #[derive(Debug, Clone)]

@@ -4,6 +4,9 @@ use super::ink::{Ink, Role};
 use super::numbers::ms;
 use crate::verdict::{Evidence, Next, Outcome, Place, Verdict};
 
+/// Where the text of a labelled line begins.
+const LABELLED: usize = 12;
+
 /// The verdict with its grounds and, unless `quiet`, what it means and where to go from here.
 pub fn text(verdict: &Verdict, quiet: bool, ink: Ink) -> String {
     let mut text = headline(verdict.outcome, &verdict.because, ink);
@@ -82,10 +85,30 @@ fn proof(evidence: &[Evidence], ink: Ink) -> Vec<String> {
                 format!("{place}{:gap$}{:>time_width$} ms", "", ms(e.at_ns))
             }
         };
-        let line = format!("{when}  {:<said_width$}  {}", e.sentence, e.shows);
-        line.trim_end().to_owned()
+        let line = format!("{:<said_width$}  {}", e.sentence, e.shows);
+        (when, line.trim_end().to_owned())
     };
-    evidence.iter().map(line).collect()
+    let margin = place_width + gap + time_width + 5;
+    let lines: Vec<(String, String)> = evidence.iter().map(line).collect();
+    let widest = lines.iter().map(|(_, line)| line.chars().count()).max();
+    if LABELLED + margin + widest.unwrap_or(0) <= ink.columns {
+        let line = |(when, line)| format!("{when}  {line}");
+        return lines.into_iter().map(line).collect();
+    }
+    let mut folded = Vec::new();
+    for ((when, _), e) in lines.iter().zip(evidence) {
+        let said = match e.shows.as_str() {
+            "" => e.sentence.clone(),
+            shows => format!("{}; {shows}", e.sentence),
+        };
+        for (index, line) in ink.fold(&said, LABELLED + margin).iter().enumerate() {
+            folded.push(match index {
+                0 => format!("{when}  {line}"),
+                _ => format!("{:margin$}{line}", ""),
+            });
+        }
+    }
+    folded
 }
 
 fn place(evidence: &Evidence) -> String {
@@ -98,21 +121,24 @@ fn place(evidence: &Evidence) -> String {
 
 /// Commands in a column, with a remark where it fits the screen.
 fn next(commands: &[Next], ink: Ink) -> Vec<String> {
-    let width = commands.iter().map(|next| next.command.len());
-    let width = width.max().unwrap_or(0);
     if commands.iter().all(|next| next.remark.is_empty()) && !commands.is_empty() {
         let one_line: Vec<_> = commands.iter().map(|next| next.command.as_str()).collect();
-        if 12 + one_line.join(" · ").chars().count() <= ink.columns {
+        if LABELLED + one_line.join(" · ").chars().count() <= ink.columns {
             let painted = one_line
                 .iter()
                 .map(|command| ink.paint(Role::Command, command));
             return vec![painted.collect::<Vec<_>>().join(" · ")];
         }
     }
+    // One command that is longer than the others does not cost them their remarks.
+    let longest_remark = commands.iter().map(|next| next.remark.len()).max();
+    let room = LABELLED + 3 + longest_remark.unwrap_or(0);
+    let widths = commands.iter().map(|next| next.command.len());
+    let width = widths.filter(|width| room + width <= ink.columns).max();
     let line = |Next { command, remark }: &Next| {
-        let fits = 12 + width + 3 + remark.len() <= ink.columns;
         let painted = ink.paint(Role::Command, command);
-        let gap = width - command.len() + 3;
+        let gap = width.unwrap_or(0).saturating_sub(command.len()) + 3;
+        let fits = LABELLED + command.len() + gap + remark.len() <= ink.columns;
         if fits && !remark.is_empty() {
             format!("{painted}{:gap$}{remark}", "")
         } else {
@@ -120,4 +146,22 @@ fn next(commands: &[Next], ink: Ink) -> Vec<String> {
         }
     };
     commands.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_command_does_not_cost_the_others_their_remarks() {
+        let command = |length: usize, remark| Next {
+            command: "c".repeat(length),
+            remark,
+        };
+        let commands = [command(54, "one"), command(50, "two"), command(86, "three")];
+        let lines = next(&commands, Ink::PLAIN);
+        assert_eq!(lines[0], format!("{}   one", "c".repeat(54)));
+        assert_eq!(lines[1], format!("{}       two", "c".repeat(50)));
+        assert_eq!(lines[2], "c".repeat(86));
+    }
 }

@@ -1,5 +1,7 @@
 //! Colour with meaning, and glyphs for every terminal.
 
+use super::wrap::is_unit;
+
 /// What a piece of text is. A word or glyph always says the same as its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -71,13 +73,13 @@ impl Ink {
     pub(super) fn fold(self, text: &str, margin: usize) -> Vec<String> {
         let width = self.columns.saturating_sub(margin).max(20);
         let mut lines: Vec<String> = Vec::new();
-        for word in text.split(' ') {
+        for word in words(text) {
             match lines.last_mut() {
                 Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                     line.push(' ');
-                    line.push_str(word);
+                    line.push_str(&word);
                 }
-                _ => lines.push(word.to_owned()),
+                _ => lines.push(word),
             }
         }
         lines
@@ -114,6 +116,22 @@ impl Ink {
     }
 }
 
+/// The words; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches([',', '.', ';', ':']);
+        match words.last_mut() {
+            Some(number) if number.ends_with(|c: char| c.is_ascii_digit()) && is_unit(unit) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +155,10 @@ mod tests {
         assert_eq!(
             ink.sentence("why", "one two three four five six seven eight"),
             "  why       one two three four five six\n            seven eight\n"
+        );
+        assert_eq!(
+            ink.sentence("why", "one two three four five 9 ms, ten"),
+            "  why       one two three four five\n            9 ms, ten\n"
         );
         assert_eq!(ink.sentence("why", "short"), "  why       short\n");
     }

@@ -13,10 +13,8 @@ mod telling;
 
 pub use telling::{Line, SETTLED_NS, tell};
 
-/// The width that lines are made for.
+/// The width that lines are made for. On a narrower screen the lanes become one.
 const WIDTH: usize = 100;
-/// Below this width the lanes become one.
-const NARROW: usize = 80;
 /// Where the lanes begin.
 const INDENT: usize = 13;
 /// Where the number of an operation stands in one of two lanes.
@@ -150,7 +148,7 @@ impl Lanes {
             }
         });
         let mut text = format!("{:>11}  ", "at ms");
-        if self.ink.columns < NARROW {
+        if self.ink.columns < WIDTH {
             text.push_str(&heads.collect::<Vec<_>>().join(" · "));
         } else {
             let width = self.width(lanes);
@@ -173,7 +171,7 @@ impl Lanes {
         };
         let op = line.op.map(|op| format!("op {op}")).unwrap_or_default();
         let label = |op: &str| self.ink.paint(Role::Label, op);
-        let (place, gap) = if self.ink.columns < NARROW {
+        let (place, gap) = if self.ink.columns < WIDTH {
             (format!("{}  ", NAMES[lane]), 2)
         } else {
             let column = if lanes == 2 { OP_COLUMN } else { 23 };

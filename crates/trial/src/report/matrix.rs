@@ -6,6 +6,7 @@ use super::numbers::{decimal, ms, plural};
 use super::table::{counts, glyph, summary};
 use crate::ground::Place;
 use crate::matrix::{COLUMNS, Cell, DEFAULT_TIMES, Line, Run};
+use crate::retry::{Judged, Round};
 use crate::strategy::{self, Strategy};
 use crate::verdict::Outcome;
 
@@ -16,9 +17,10 @@ const NAMES_FROM: usize = 97;
 
 /// The title.
 pub fn title(place: &Place, seed: u64) -> String {
+    let here = strategy::ALL.iter().filter(|able| able.exists_at(place));
     format!(
         "run-all   {}, {} and the retry schedules   {}   seed {seed}\n",
-        plural(strategy::ALL.len(), "strategy", "strategies"),
+        plural(here.count(), "strategy", "strategies"),
         plural(COLUMNS.len(), "scenario", "scenarios"),
         place.title(),
     )
@@ -135,8 +137,8 @@ impl Shown<'_> {
             text.push('\n');
         }
         for run in self.runs {
-            if matches!(run, Run::Retry(..)) {
-                text.push_str(&ink.sentence("retry", &ways(&run.lines())));
+            if let Run::Retry(judged, _) = run {
+                text.push_str(&ink.sentence("retry", &ways(judged, &run.lines())));
             }
         }
         if !self.redis.is_empty() {
@@ -167,17 +169,23 @@ impl Shown<'_> {
     }
 }
 
-/// The ways of waiting in a sentence, the fastest first.
-fn ways(lines: &[Line]) -> String {
-    let mut lines: Vec<&Line> = lines.iter().collect();
-    lines.sort_by_key(|line| line.took_ns);
-    let times = lines.iter().map(|line| {
-        let way = line.scenario.rsplit(' ').next().unwrap_or_default();
-        format!("{way} {} ms", ms(line.took_ns.unwrap_or_default()))
+/// The ways of waiting in a sentence, the fastest first. A time in which not all was sold is no time to compare with: that is said.
+fn ways(judged: &Judged, lines: &[Line]) -> String {
+    let could_sell = judged.comparison.concurrency;
+    let could_sell = could_sell.min(judged.comparison.stock as usize);
+    let mut rounds: Vec<&Round> = judged.rounds.iter().collect();
+    rounds.sort_by_key(|round| round.figures.duration_ns);
+    let times = rounds.iter().map(|round| {
+        let (way, took) = (round.retry.pauses.short(), ms(round.figures.duration_ns));
+        match round.figures.successes {
+            sold if sold < could_sell => {
+                format!("{way} sold {sold} of {could_sell} in {took} ms")
+            }
+            _ => format!("{way} {took} ms"),
+        }
     });
     let times = times.collect::<Vec<_>>().join(", ");
-    let lines: Vec<Line> = lines.into_iter().cloned().collect();
-    format!("{}: {times}", counts(&lines, " × "))
+    format!("{}: {times}", counts(lines, " × "))
 }
 
 /// As many on a line as fit.

@@ -7,8 +7,8 @@ use crate::facts::{Answer, Attempt};
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
 
-/// Below this width the figures stand in one column.
-const NARROW: usize = 80;
+/// Three columns of figures need this width; on a narrower screen there is one.
+const THREE_COLUMNS: usize = 89;
 
 /// What is tried, and what was set.
 pub fn title(sale: &Sale) -> String {
@@ -24,8 +24,12 @@ pub fn title(sale: &Sale) -> String {
         }
     }
     let who = plural(sale.concurrency, "process tries", "processes try");
+    let at_once = match sale.concurrency {
+        1 => "",
+        _ => ", all at once",
+    };
     format!(
-        "oversell   {who} to buy from a stock of {}, all at once\n  {set}   delay {} µs   store {}   seed {}\n",
+        "oversell   {who} to buy from a stock of {}{at_once}\n  {set}   delay {} µs   store {}   seed {}\n",
         count(sale.stock.into()),
         count(sale.delay_us as i64),
         sale.place.title(),
@@ -162,7 +166,7 @@ pub fn figures(judged: &Judged, ink: Ink) -> String {
         ("unsold, buyers refused", count(facts.unsold()), ""),
     ];
     let mut text = String::new();
-    if ink.columns < NARROW {
+    if ink.columns < THREE_COLUMNS {
         for (label, value, unit) in attempts.iter().chain(&stocks).chain(&others) {
             text.push_str(&row(&[(label, value, unit, 30)], ink));
         }

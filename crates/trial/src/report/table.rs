@@ -25,7 +25,7 @@ pub fn all_title(sale: &Sale, races: usize) -> String {
 
 /// Every strategy in the same race.
 pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
-    let columns = AllColumns::of(runs);
+    let columns = AllColumns::of(runs, ink);
     let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));
     let mut group = None;
     for run in runs {
@@ -44,7 +44,7 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
     if !quiet {
         let limits =
             "HELD means: kept the others out in one race without a fault. More: fencepost run-all";
-        text.push_str(&ink.labelled("limits", limits));
+        text.push_str(&ink.sentence("limits", limits));
     }
     text
 }
@@ -61,14 +61,20 @@ pub fn not_here(strategies: &[&Strategy], ink: Ink) -> String {
 
 /// The columns of `--all`: as wide as what stands in them.
 struct AllColumns {
+    /// Glyph and word; one column: the glyph alone.
     verdict: usize,
     figures: [usize; 5],
+    /// Whether there is room to say what happened.
+    remarks: bool,
 }
+
+/// The room that the longest remark takes.
+const REMARK: usize = 33;
 
 const FIGURES: [&str; 5] = ["sold", "final", "no stock", "busy", "ms"];
 
 impl AllColumns {
-    fn of(runs: &[Judged]) -> Self {
+    fn of(runs: &[Judged], ink: Ink) -> Self {
         let widest = |column: usize| {
             let cells = runs.iter().map(|run| figures(run)[column].chars().count());
             cells.max().unwrap_or(0).max(FIGURES[column].len())
@@ -76,28 +82,34 @@ impl AllColumns {
         let verdicts = runs
             .iter()
             .map(|run| run.verdict.outcome.to_string().len() + 2);
+        let verdict = verdicts.max().unwrap_or(0).max("verdict".len());
+        let figures: [usize; 5] = std::array::from_fn(widest);
+        let width = 19 + verdict + figures.iter().map(|width| width + 2).sum::<usize>();
         Self {
-            verdict: verdicts.max().unwrap_or(0).max("verdict".len()),
-            figures: std::array::from_fn(widest),
+            verdict: if width <= ink.columns { verdict } else { 1 },
+            figures,
+            remarks: width + REMARK <= ink.columns,
         }
     }
 
     fn heading(&self) -> String {
         let width = self.verdict;
         let figures = self.aligned(FIGURES.map(str::to_owned));
-        format!(
-            "  {:<15}  {:<width$}{figures}  what happened",
-            "strategy", "verdict"
-        )
+        let verdict = if width == 1 { "" } else { "verdict" };
+        let remarks = if self.remarks { "  what happened" } else { "" };
+        format!("  {:<15}  {verdict:<width$}{figures}{remarks}", "strategy")
     }
 
     fn row(&self, run: &Judged, ink: Ink) -> String {
+        let remark = match self.remarks {
+            true => what_happened(run, ink),
+            false => surprise(run, ink).unwrap_or_default(),
+        };
         let row = format!(
-            "  {:<15}  {}{}  {}",
+            "  {:<15}  {}{}  {remark}",
             run.sale.strategy.name,
             cell(run.verdict.outcome, self.verdict, ink),
             self.aligned(figures(run)),
-            what_happened(run, ink)
         );
         format!("{}\n", row.trim_end())
     }
@@ -137,10 +149,14 @@ fn what_happened(run: &Judged, ink: Ink) -> String {
     if words.is_empty() && facts.unsold() > 0 {
         words.push(format!("{} unsold", count(facts.unsold())));
     }
-    if let Some(expected) = run.expected().filter(|_| !run.as_expected()) {
-        words.push(ink.paint(Role::Unsure, format_args!("expected {expected}")));
-    }
+    words.extend(surprise(run, ink));
     words.join(", ")
+}
+
+/// What was expected, where it came out differently.
+fn surprise(run: &Judged, ink: Ink) -> Option<String> {
+    let expected = run.expected().filter(|_| !run.as_expected())?;
+    Some(ink.paint(Role::Unsure, format_args!("expected {expected}")))
 }
 
 /// What stands for a verdict.
@@ -156,6 +172,9 @@ pub(super) fn glyph(outcome: Outcome) -> char {
 /// Glyph and word of a verdict, in a field of its own.
 fn cell(outcome: Outcome, width: usize, ink: Ink) -> String {
     let glyph = glyph(outcome);
+    if width == 1 {
+        return ink.paint(role(outcome), glyph);
+    }
     let word = width.saturating_sub(2);
     ink.paint(role(outcome), format_args!("{glyph} {outcome:<word$}"))
 }

@@ -94,7 +94,7 @@ fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
 fn shown_columns(ink: Ink) -> usize {
     let width = |columns: usize| MARGIN + COLUMNS[..columns].iter().map(|c| c.1).sum::<usize>();
     let fits = |columns: &usize| width(*columns) <= ink.columns;
-    (4..=COLUMNS.len()).rev().find(fits).unwrap_or(4)
+    (3..=COLUMNS.len()).rev().find(fits).unwrap_or(3)
 }
 
 fn cells(round: &Round) -> [String; 7] {

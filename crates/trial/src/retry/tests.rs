@@ -238,7 +238,11 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
     let violated = verdict.checks.iter().find(|c| c.name == "no_oversell");
     assert_eq!(violated.unwrap().finding, crate::check::Finding::Violated);
 
-    let untested = Story::new().round(FIXED, 100, &calm).judged().verdict;
+    let untested = Story::new()
+        .round(FIXED, 100, &GOOD)
+        .round(EXPONENTIAL, 100, &calm)
+        .judged()
+        .verdict;
     assert_eq!(untested.outcome, Outcome::Inconclusive);
     assert_eq!(untested.missing.unwrap().what, "contention");
     assert!(untested.found.is_empty());

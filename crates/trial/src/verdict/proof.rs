@@ -1,5 +1,7 @@
 //! The two or three events that prove a violation.
 
+use std::collections::HashMap;
+
 use crate::facts::{Attempt, Facts, Reading};
 use crate::report::numbers::{amount, count, in_words};
 
@@ -70,21 +72,23 @@ fn one_too_many(facts: &Facts) -> Vec<Evidence> {
 /// Two orders that read the same number, by their own word; the verdict does not rest on it, it only shows how.
 fn same_unit(facts: &Facts) -> Vec<Evidence> {
     let read = |order: &Attempt| order.purchase().and_then(|purchase| purchase.before);
-    let orders: Vec<&Attempt> = facts.orders().collect();
-    let pair = orders.iter().enumerate().find_map(|(index, first)| {
-        let before = read(first)?;
-        let twin = orders[index + 1..]
-            .iter()
-            .find(|order| read(order) == Some(before))?;
-        Some((first, twin, before))
+    let mut seen: HashMap<i64, &Attempt> = HashMap::new();
+    let pair = facts.orders().find_map(|order| {
+        let before = read(order)?;
+        let first = seen.insert(before, order)?;
+        Some((first, order, before))
     });
     let Some((first, twin, before)) = pair else {
         return Vec::new();
     };
-    let wrote = format!("it read {}, wrote {}", count(before), count(before - 1));
+    let wrote = |order: &Attempt| {
+        let after = order.purchase().and_then(|purchase| purchase.after);
+        let after = after.unwrap_or_else(|| before.saturating_sub(order.quantity.into()));
+        format!("it read {}, wrote {}", count(before), count(after))
+    };
     vec![
-        sold(first, wrote.clone()),
-        sold(twin, format!("{wrote}: the same unit")),
+        sold(first, wrote(first)),
+        sold(twin, format!("{}: the same unit", wrote(twin))),
     ]
 }
 

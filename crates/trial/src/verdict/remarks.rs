@@ -3,6 +3,7 @@
 use super::{Next, Outcome, Verdict};
 use crate::facts::{Answer, Facts};
 use crate::history::Header;
+use crate::holds::{Scenario, Trial};
 use crate::protocol::Outcome as Answered;
 use crate::report::numbers::plural;
 use crate::report::{command, settings};
@@ -24,7 +25,7 @@ pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
     }
     verdict.notes = notes(header, facts);
     if let Some(sale) = Sale::of(header) {
-        verdict.next = next(&sale, verdict.outcome);
+        verdict.next = next(&sale, verdict.outcome, facts.unsold() > 0);
     }
 }
 
@@ -58,7 +59,7 @@ fn notes(header: &Header, facts: &Facts) -> Vec<String> {
 }
 
 /// Up to three commands that can be pasted.
-fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
+fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
     let all = format!("fencepost oversell --all{}", settings(sale));
     let next = |command, remark| Next { command, remark };
     match (sale.strategy.claim, outcome) {
@@ -66,6 +67,13 @@ fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
         (Claim::Nothing, _) => vec![
             next(command(sale, "safe"), "the same race with a lock"),
             next(all, "every strategy, one table"),
+            next(
+                format!(
+                    "{} --report race.html",
+                    command(sale, sale.strategy.name).replace(" --stock=1 ", " ")
+                ),
+                "on a time axis",
+            ),
         ],
         (_, Outcome::Broken) => vec![
             next(
@@ -75,7 +83,7 @@ fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
             next(all, "every strategy, one table"),
         ],
         (Claim::Exactness, _) => vec![next(all, "every strategy, one table")],
-        (Claim::Exclusion, _) if sale.wait_ms == 0 => {
+        (Claim::Exclusion, _) if unsold && sale.wait_ms == 0 => {
             let patient = Sale {
                 wait_ms: 20_000,
                 ..sale.clone()
@@ -86,7 +94,12 @@ fn next(sale: &Sale, outcome: Outcome) -> Vec<Next> {
             )]
         }
         (Claim::Exclusion, _) => {
-            vec![next("fencepost run-all".into(), "everything in one matrix")]
+            let fault = |scenario| {
+                let mut trial = Trial::new(scenario, sale.strategy, sale.seed);
+                trial.place = sale.place.clone();
+                next(trial.command(sale.strategy.name), "")
+            };
+            vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]
         }
     }
 }

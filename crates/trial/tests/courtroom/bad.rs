@@ -45,6 +45,8 @@ const CASES: &[(Stranger, Ordeal, Due)] = &[
     (CONSTANT, Holds(Crash), BROKEN),
     (REGRESSING, Holds(TtlEdge), BROKEN),
     (REGRESSING, Holds(Sorted), BROKEN),
+    (WORDS, Holds(TtlEdge), BROKEN),
+    (WORDS, Holds(Crash), BROKEN),
     (NO_FENCE, Holds(TtlEdge), BROKEN),
     (NO_FENCE, Holds(Crash), BROKEN),
     (NO_RENEWAL, Holds(TtlEdge), BROKEN),

@@ -24,6 +24,8 @@ pub(crate) enum Flaw {
     FenceConstant,
     /// Every fence is lower than the one before.
     FenceRegressing,
+    /// Fences are words: nobody can tell which is the later one.
+    FenceOfWords,
     /// There is no fence.
     NoFence,
 }
@@ -131,6 +133,7 @@ fn fence(transaction: &Transaction<'_>, flaw: Option<Flaw>) -> Option<String> {
     match flaw {
         Some(Flaw::NoFence) => None,
         Some(Flaw::FenceConstant) => Some("7".into()),
+        Some(Flaw::FenceOfWords) => Some(format!("word {number}")),
         Some(Flaw::FenceRegressing) => Some((1_000 - number).to_string()),
         _ => Some(number.to_string()),
     }

@@ -73,6 +73,7 @@ pub(crate) const TWICE: Stranger = flawed("twice-after-expiry", Flaw::TwiceAfter
 pub(crate) const FORGETFUL: Stranger = flawed("forgets-to-release", Flaw::ForgetsToRelease, PLAIN);
 pub(crate) const CONSTANT: Stranger = flawed("fence-constant", Flaw::FenceConstant, FENCED);
 pub(crate) const REGRESSING: Stranger = flawed("fence-regressing", Flaw::FenceRegressing, FENCED);
+pub(crate) const WORDS: Stranger = flawed("fence-of-words", Flaw::FenceOfWords, FENCED);
 pub(crate) const NO_FENCE: Stranger = flawed("lies-about-fences", Flaw::NoFence, FENCED);
 pub(crate) const NO_RENEWAL: Stranger = stranger(
     "lies-about-renewal",
@@ -98,7 +99,7 @@ pub(crate) const GARBAGE_AT_INIT: Stranger = rude("garbage-at-init", Manners::Ga
 pub(crate) const CHATTY: Stranger = rude("chatty", Manners::Chatty);
 pub(crate) const BUFFERED: Stranger = rude("buffered", Manners::Buffered);
 
-const STRANGERS: [Stranger; 21] = [
+const STRANGERS: [Stranger; 22] = [
     HONEST,
     HONEST_FENCED,
     NONE,
@@ -108,6 +109,7 @@ const STRANGERS: [Stranger; 21] = [
     FORGETFUL,
     CONSTANT,
     REGRESSING,
+    WORDS,
     NO_FENCE,
     NO_RENEWAL,
     SLOW_RECOVERY,

@@ -297,8 +297,10 @@ fn recovery_is_held_against_what_was_promised() {
         finding(&recovered.promising(promise), "recovery"),
         Finding::Held
     );
-    let late = crash().granted("B", KEY, 302.0, 2302.0, 1);
+    let late = crash().granted("B", KEY, 302.0, 2299.0, 1);
     assert_eq!(finding(&late, "recovery"), Finding::Held);
+    let after_two_leases = crash().granted("B", KEY, 302.0, 2301.0, 1);
+    assert_eq!(finding(&after_two_leases, "recovery"), Finding::Violated);
     assert_eq!(
         finding(&late.promising(promise), "recovery"),
         Finding::Violated
@@ -371,7 +373,8 @@ fn a_line_of_waiters_is_no_cycle_and_a_try_is_no_wait() {
         .granted("A", KEY, 0.0, 1.0, 1)
         .granted("B", "product_B", 0.0, 1.5, 1)
         .asks("A", "product_B", 50.0, 10_000)
-        .asks("B", KEY, 51.0, 0);
+        .asks("B", KEY, 51.0, 0)
+        .looks(60.0, true, None);
     assert!(once.facts().cycles().is_empty());
 }
 
@@ -382,7 +385,8 @@ fn a_lock_that_was_given_back_closes_no_cycle() {
         .granted("B", "product_B", 0.0, 1.5, 1)
         .releases("A", 20.0, 1, RELEASED)
         .asks("A", "product_B", 50.0, 10_000)
-        .asks("B", KEY, 51.0, 10_000);
+        .asks("B", KEY, 51.0, 10_000)
+        .looks(60.0, true, None);
     assert!(tale.facts().cycles().is_empty());
 }
 
@@ -411,5 +415,9 @@ fn a_cycle_that_outlasts_three_ttls_is_stuck() {
             .refuses("B", 6, until + 1.0)
     };
     assert_eq!(finding(&stuck(3052.0), "not_stuck"), Finding::Violated);
+    let one_got_on = embrace()
+        .refuses("A", 5, 3052.0)
+        .grants("B", KEY, 6, 3053.0, 2, None);
+    assert_eq!(finding(&one_got_on, "not_stuck"), Finding::Held);
     assert_eq!(finding(&stuck(3000.0), "not_stuck"), Finding::Held);
 }

@@ -176,11 +176,13 @@ impl Stage<'_> {
 
     /// Kills the process, and writes it down once its death by that signal was seen.
     fn kill(&mut self, index: usize) {
+        // Stamped before: from here on nobody knows what it still believes.
+        let at = Instant::now();
         let child = self.subjects.child(index);
         let _ = child.signal(Signal::SIGKILL);
         let status = child.wait(WITNESS);
         if status.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32)) {
-            self.fault(Instant::now(), index, Fault::Killed);
+            self.fault(at, index, Fault::Killed);
         }
         self.diary.forget_leases(index);
         self.actors[index].alive = false;
@@ -195,12 +197,12 @@ impl Stage<'_> {
         let at = Instant::now();
         self.fault(at, index, Fault::Stopped);
         self.actors[index].is_stopped = true;
-        if self.trial.lease() == Lease::Renewed {
+        if self.lease == Lease::Renewed {
             // Its last renewal was before the stop.
-            for (key, hold) in self.actors[index].holds.clone() {
-                let over = at + self.trial.ttl();
+            let over = at + self.trial.ttl();
+            for held in &self.actors[index].holds {
                 self.diary
-                    .expect_lease_over(over, (index, NAMES[index]), key, hold);
+                    .expect_lease_over(over, (index, NAMES[index]), held.key, held.hold);
             }
         }
     }
@@ -212,7 +214,7 @@ impl Stage<'_> {
             let _ = self.subjects.child(index).signal(Signal::SIGCONT);
             self.fault(at, index, Fault::Continued);
         }
-        if self.trial.lease() == Lease::Renewed {
+        if self.lease == Lease::Renewed {
             self.diary.forget_leases(index);
         }
         match self.actors[index].interrupted.take() {

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use super::{Asked, Stage};
+use super::{Asked, Held, Stage};
 use crate::history::What;
 use crate::holds::Lease;
 use crate::holds::register::Use;
 use crate::holds::script::{Act, NAMES};
 use crate::protocol::{Action, Outcome, Reply};
 use crate::stopped::Stopped;
+use crate::subjects::quote;
 
 impl Stage<'_> {
     /// Takes in the answer to what was asked.
@@ -27,7 +28,10 @@ impl Stage<'_> {
                     definite, message, ..
                 },
             ) => self.fail(index, op, at, definite, message),
-            (_, Reply::Reached { step, of, what, .. }) => {
+            (
+                Act::AcquireStepwise { .. } | Act::ReleaseStepwise { .. },
+                Reply::Reached { step, of, what, .. },
+            ) => {
                 self.note(at, index, What::Reached { op, step, of, what })?;
                 self.reached(index, asked);
                 Ok(())
@@ -45,10 +49,10 @@ impl Stage<'_> {
                     op,
                     key: key.into(),
                     hold,
-                    fence,
+                    fence: fence.clone(),
                     contended,
                 };
-                self.granted(index, at, asked.act, (key, hold));
+                self.granted(index, at, asked.act, Held { key, hold, fence });
                 self.note(at, index, what)
             }
             (
@@ -72,7 +76,7 @@ impl Stage<'_> {
             ) => {
                 let actor = &mut self.actors[index];
                 let hold = actor.hold_of(key).unwrap_or_default();
-                actor.holds.retain(|(_, held)| *held != hold);
+                actor.holds.retain(|held| held.hold != hold);
                 actor.go_on();
                 self.diary.forget_lease(index, hold);
                 let what = What::Released {
@@ -91,21 +95,25 @@ impl Stage<'_> {
                 self.note(at, index, What::Purchased { op, purchase })
             }
             (_, reply) => {
-                let message = format!("an answer to something else: {reply:?}");
+                let message = format!(
+                    "an answer to something else: {}",
+                    quote(&format!("{reply:?}"))
+                );
                 self.fail(index, op, at, false, message)
             }
         }
     }
 
-    fn granted(&mut self, index: usize, at: Instant, act: Act, (key, hold): (&'static str, u64)) {
+    fn granted(&mut self, index: usize, at: Instant, act: Act, held: Held) {
+        let (key, hold) = (held.key, held.hold);
         let actor = &mut self.actors[index];
-        actor.holds.push((key, hold));
+        actor.holds.push(held);
         if let Act::Try { .. } = act {
             actor.end();
         } else {
             actor.go_on();
         }
-        if self.trial.lease() == Lease::FromGrant {
+        if self.lease == Lease::FromGrant {
             self.lease_runs(index, at, key, hold);
         }
     }
@@ -126,7 +134,10 @@ impl Stage<'_> {
         (key, action): (&'static str, Action),
         fence: Option<String>,
     ) -> Result<(), Stopped> {
-        let hold = self.actors[index].hold_of(key).unwrap_or_default();
+        let held = self.actors[index].held(key);
+        let hold = held.map_or(0, |held| held.hold);
+        // Who says nothing comes with the fence it was granted.
+        let fence = fence.or_else(|| held?.fence.clone());
         let what = self.register.carry_out(&Use {
             actor: index,
             op,
@@ -134,7 +145,7 @@ impl Stage<'_> {
             action,
             fence,
         });
-        if self.trial.lease() == Lease::FromWrite && action == Action::Write {
+        if self.lease == Lease::FromWrite && action == Action::Write {
             self.lease_runs(index, at, key, hold);
         }
         self.actors[index].go_on();

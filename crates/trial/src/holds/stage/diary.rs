@@ -127,3 +127,44 @@ impl Diary {
         Ok(self.recorder.finish())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::history::Fault;
+    use crate::holds::{Scenario, Trial};
+    use crate::strategy;
+
+    #[test]
+    fn everything_is_written_down_in_the_order_of_its_stamps() {
+        let trial = Trial::new(Scenario::Crash, strategy::find("safe").unwrap(), 7);
+        let mut diary = Diary::new(Recorder::start(trial.header(), None).unwrap());
+        diary.restart_clock();
+        let after = |ms| diary.started + Duration::from_millis(ms);
+        let [first, second, third, fourth, never] = [1, 2, 3, 4, 9].map(after);
+        let fault = |fault| What::Fault { fault };
+        diary.later(third, Some("A"), fault(Fault::Stopped));
+        diary.later(first, Some("A"), fault(Fault::Continued));
+        diary.expect_lease_over(second, (0, "A"), "k", 1);
+        diary.expect_lease_over(second, (1, "B"), "k", 1);
+        diary.expect_lease_over(never, (0, "A"), "k", 2);
+        diary.forget_lease(1, 1);
+        let lost = What::Lost { hold: 1 };
+        diary.record(fourth, Some("A"), lost.clone()).unwrap();
+        let hold = 1;
+        let over = What::LeaseOver {
+            key: "k".into(),
+            hold,
+        };
+        let whats: Vec<&What> = diary
+            .history()
+            .events
+            .iter()
+            .map(|event| &event.what)
+            .collect();
+        let (stopped, continued) = (fault(Fault::Stopped), fault(Fault::Continued));
+        assert_eq!(whats, [&continued, &over, &stopped, &lost]);
+    }
+}

@@ -25,7 +25,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let halted = court.facts.reached.iter().any(|(_, who, ..)| who == HOLDER);
     let holds_on = |held: &Hold| {
         // The lease began no earlier than it was asked for.
-        let is_running = died.at_ns < held.asked.at_ns + court.ttl_ns();
+        let is_running = died.at_ns < held.asked.at_ns.saturating_add(court.ttl_ns());
         held.killed.is_some() && (is_running || court.claims.keep_alive)
     };
     if !halted && !held.is_some_and(holds_on) {
@@ -55,17 +55,12 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
 
 fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) -> Verdict {
     let took_ns = next.granted.at_ns - died.at_ns;
-    let promised = court.claims.recovery_ms;
-    let recovery = court.findings.list();
-    let late = recovery
-        .iter()
-        .any(|check| check.name == "recovery" && check.finding == crate::check::Finding::Violated);
-    if late {
-        let promised = decimal(promised.unwrap_or_default() as f64);
-        let because = format!(
-            "Recovered {} ms after the kill; {promised} ms were promised.",
-            ms(took_ns)
-        );
+    if took_ns > court.findings.recovery_bound_ns() {
+        let promise = match court.claims.recovery_ms {
+            Some(promised) => format!("{} ms were promised", decimal(promised as f64)),
+            None => format!("its lease lasts {} ms", ms(court.ttl_ns())),
+        };
+        let because = format!("Recovered {} ms after the kill; {promise}.", ms(took_ns));
         return Verdict {
             evidence: vec![
                 evidence(

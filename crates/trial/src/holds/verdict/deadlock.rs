@@ -176,11 +176,10 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     let overlaps = court.findings.overlaps();
     let cycles = court.facts.cycles();
     let ttl_ns = court.ttl_ns();
-    if overlaps
-        .iter()
-        .any(|overlap| overlap.is_within_lease(ttl_ns))
-    {
-        return broken(court, cycles.first(), &overlaps);
+    let mut guilty = overlaps.clone();
+    guilty.retain(|overlap| overlap.is_within_lease(ttl_ns));
+    if !guilty.is_empty() {
+        return broken(court, cycles.first(), &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
         return inconclusive(

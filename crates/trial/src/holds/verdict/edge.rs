@@ -9,6 +9,11 @@ use crate::verdict::{Next, Outcome, Verdict};
 
 const WHY: &str =
     "A token guards the release, not the work: A is never asked again whether it still holds.";
+/// For locks whose release asks for no token, and for strangers, of whom that is not known.
+const WHY_WITHOUT_TOKEN: &str =
+    "The lease ended, the work did not: A is never asked again whether it still holds.";
+/// The release of these asks for no token.
+const WITHOUT_TOKEN: [&str; 3] = ["naive", "blind-delete", "late-expiry"];
 pub(super) const FENCED_LIMITS: &str =
     "every resource must check the fence, on reads too; what cannot check is not protected";
 
@@ -22,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     let last = court.facts.ops.iter().rev().find(|op| op.who == "A");
     let write = last.filter(|op| op.action == Action::Write);
-    let overran = |at_ns: u64| at_ns > slow.granted.at_ns + court.ttl_ns();
+    let overran = |at_ns: u64| at_ns > slow.granted.at_ns.saturating_add(court.ttl_ns());
     let declined = slow.learnt.filter(|learnt| overran(learnt.at_ns));
     match (write, declined) {
         (Some(write), _) if !overran(write.mark.at_ns) => inconclusive(
@@ -86,7 +91,10 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     };
     verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
     verdict.belief.text = belief.first().map(two_holders);
-    verdict.why = Some(WHY.into());
+    let name = court.header.strategy.as_str();
+    let has_token = court.trial.is_some() && !WITHOUT_TOKEN.contains(&name);
+    let why = if has_token { WHY } else { WHY_WITHOUT_TOKEN };
+    verdict.why = Some(why.into());
     verdict.next = [
         court.next("watchdog", "renews the lease while A works"),
         court.next("fenced", "lets the resource refuse A"),

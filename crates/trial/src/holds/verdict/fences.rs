@@ -3,7 +3,7 @@
 //! This is asked in every scenario, and outweighs what the scenario asks: without fences that grow, the resource cannot tell the new
 //! holder from the old one.
 
-use super::{Court, evidence};
+use super::{Court, did, evidence, op_evidence};
 use crate::holds::facts::Hold;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
@@ -23,16 +23,49 @@ pub(super) fn judge(court: &Court<'_>) -> Option<Verdict> {
         );
         return Some(broken(because, vec![granted(bare)]));
     }
-    let (earlier, later) = court.findings.fence_regression()?;
+    if let Some((earlier, later)) = court.findings.fence_regression() {
+        let because = format!(
+            "Fences do not grow: {} was granted {} with fence {}, after {} with fence {}.",
+            later.who,
+            later.key,
+            fence(later),
+            earlier.who,
+            fence(earlier)
+        );
+        return Some(broken(because, vec![granted(earlier), granted(later)]));
+    }
+    if let Some(odd) = court.findings.fence_without_order() {
+        let because = format!(
+            "Fences were promised, and {} was granted {} with '{}', which is no number.",
+            odd.who,
+            odd.key,
+            fence(odd)
+        );
+        return Some(broken(because, vec![granted(odd)]));
+    }
+    not_as_granted(court).or_else(|| let_in(court))
+}
+
+/// Somebody showed the resource another fence than the lock had given it.
+fn not_as_granted(court: &Court<'_>) -> Option<Verdict> {
+    let (held, op) = court.findings.fence_exchanged()?;
+    let shown = op.fence.as_deref().unwrap_or("none");
     let because = format!(
-        "Fences do not grow: {} was granted {} with fence {}, after {} with fence {}.",
-        later.who,
-        later.key,
-        fence(later),
-        earlier.who,
-        fence(earlier)
+        "{} was granted {} with fence {}, and came to the resource with fence {shown}.",
+        held.who,
+        held.key,
+        fence(held)
     );
-    Some(broken(because, vec![granted(earlier), granted(later)]))
+    let came = op_evidence(op, format!("{}, fence {shown}", did(op)));
+    Some(broken(because, vec![granted(held), came]))
+}
+
+/// The resource did not refuse the late one.
+fn let_in(court: &Court<'_>) -> Option<Verdict> {
+    let op = court.findings.unfenced()?;
+    let came = format!("{}, under a fence lower than one seen before", did(op));
+    let because = format!("The resource let {} in, under an outdated fence.", op.who);
+    Some(broken(because, vec![op_evidence(op, came)]))
 }
 
 fn broken(because: String, proof: Vec<Evidence>) -> Verdict {
@@ -59,6 +92,7 @@ fn fence(held: &Hold) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use crate::check::Finding;
     use crate::holds::Scenario;
     use crate::protocol::{Claims, ReleaseWord};
     use crate::tale::{KEY, Tale, shown};
@@ -104,6 +138,68 @@ mod tests {
         for fences in [[None, None], [Some("7"), None]] {
             assert_eq!(two_grants(true, fences).outcome, Outcome::Broken);
         }
+    }
+
+    #[test]
+    fn a_fence_that_is_no_number_breaks_the_promise() {
+        let verdict = two_grants(true, [Some("x1"), Some("x2")]);
+        assert_eq!(
+            verdict.because,
+            "Fences were promised, and A was granted product_A with 'x1', which is no number."
+        );
+        assert_eq!(shown(&verdict), ["#2 A is granted product_A, fence x1"]);
+        let check = verdict
+            .checks
+            .iter()
+            .find(|check| check.name == "fence_issued");
+        assert_eq!(check.unwrap().finding, Finding::Violated);
+    }
+
+    fn fenced() -> Tale {
+        let fencing = true;
+        Tale::of(Scenario::TtlEdge)
+            .promising(Claims {
+                fencing,
+                ..Claims::default()
+            })
+            .fenced("A", KEY, 1.0, "1")
+            .fenced("B", KEY, 1100.0, "2")
+    }
+
+    #[test]
+    fn whoever_shows_another_fence_than_it_was_granted_breaks_the_promise() {
+        let verdict = fenced().reads_under("B", 1101.0, 1, "3.0").judged();
+        assert_eq!(
+            verdict.because,
+            "B was granted product_A with fence 2, and came to the resource with fence 3.0."
+        );
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert_eq!(
+            shown(&verdict),
+            [
+                "#4 B is granted product_A, fence 2",
+                "#5 B reads 0, fence 3.0"
+            ]
+        );
+        let same = fenced().reads_under("B", 1101.0, 1, "2.0").judged();
+        assert_eq!(
+            same.outcome,
+            Outcome::Inconclusive,
+            "only written differently"
+        );
+    }
+
+    #[test]
+    fn a_resource_that_lets_the_late_one_in_is_found_in_the_log_alone() {
+        let verdict = fenced()
+            .reads_under("B", 1101.0, 1, "2")
+            .reads_under("A", 1102.0, 1, "1")
+            .judged();
+        assert_eq!(verdict.outcome, Outcome::Broken);
+        assert_eq!(
+            shown(&verdict),
+            ["#6 A reads 0, under a fence lower than one seen before"]
+        );
     }
 
     #[test]

@@ -23,9 +23,11 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .facts
         .first_of(LATE)
         .map_or(0, |held| held.asked.at_ns);
-    let within_lease = |overlap: &Overlap<'_>| overlap.from_ns < asked + 2 * ttl_ns;
-    if overlaps.iter().any(within_lease) {
-        return broken(court, &overlaps);
+    let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
+    let mut guilty = overlaps.clone();
+    guilty.retain(|overlap| overlap.from_ns < end_of_two_leases);
+    if !guilty.is_empty() {
+        return broken(court, &guilty);
     }
     if court.is_damaged() || !overlaps.is_empty() {
         return inconclusive(
@@ -74,7 +76,7 @@ fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {
     let mut verdict = Verdict {
         witness: vec![format!(
             "A was stopped for {} ms on a lease of {} ms; B came in; C was refused",
-            ms(continued.at_ns - stopped.at_ns),
+            ms(continued.at_ns.saturating_sub(stopped.at_ns)),
             count(court.header.ttl_ms as i64)
         )],
         limits: Some("A had done its work before the pause; work after it is another trial".into()),

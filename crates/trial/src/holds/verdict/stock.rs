@@ -1,6 +1,7 @@
 //! A purchase found nothing to sell: did it give its lock back?
 
 use super::{Court, evidence, for_ever, inconclusive};
+use crate::holds::facts::Mark;
 use crate::protocol::Outcome as Answered;
 use crate::report::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
@@ -8,6 +9,15 @@ use crate::verdict::{Outcome, Verdict};
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let mut buys = court.facts.buys.iter();
     let first = buys.next().and_then(|buy| buy.answer);
+    if let Some((sold, Answered::Sold)) = first
+        && court
+            .facts
+            .stocked
+            .first()
+            .is_some_and(|(_, units)| *units == 0)
+    {
+        return sold_from_nothing(court, sold);
+    }
     let Some((failed, Answered::NoStock)) = first else {
         return inconclusive(
             "Nothing broke, and nothing was tested: no purchase failed for want of stock.",
@@ -64,5 +74,25 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
             Outcome::Held,
             "The purchase that found nothing gave its lock back: the next one was served.",
         )
+    }
+}
+
+/// The stock was empty, and something was sold.
+fn sold_from_nothing(court: &Court<'_>, sold: Mark) -> Verdict {
+    let emptied = court
+        .facts
+        .stocked
+        .first()
+        .map(|(mark, _)| evidence(*mark, "lab", "stock 0", "the lab sets the stock to 0"));
+    let told = evidence(
+        sold,
+        "A",
+        "sold",
+        "A is told sold: there was nothing to sell",
+    );
+    Verdict {
+        evidence: emptied.into_iter().chain([told]).collect(),
+        why: court.why_strategy(),
+        ..Verdict::bare(Outcome::Broken, "1 order for a stock of 0.")
     }
 }

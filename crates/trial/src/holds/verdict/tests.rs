@@ -230,6 +230,44 @@ fn a_lease_that_is_renewed_keeps_the_other_out() {
 }
 
 #[test]
+fn who_comes_only_when_the_work_is_done_shows_nothing() {
+    let verdict = Tale::of(Scenario::TtlEdge)
+        .with("watchdog")
+        .ttl(2_000)
+        .granted("A", KEY, 8.0, 8.6, 1)
+        .reads("A", 8.8, 1)
+        .writes("A", 3008.6, 1, 1)
+        .releases("A", 3008.8, 1, RELEASED)
+        .granted("B", KEY, 3010.0, 3011.0, 1)
+        .judged();
+    assert_eq!(missing(&verdict), "contention");
+}
+
+#[test]
+fn damage_at_the_resource_needs_no_clock() {
+    // Both let go of the lock before the other had it, by the lab's clock; the log of the number says otherwise.
+    let interleaved = Tale::of(Scenario::TtlEdge)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .releases("A", 2.0, 1, RELEASED)
+        .granted("B", KEY, 3.0, 4.0, 1)
+        .reads("A", 5.0, 1)
+        .reads("B", 6.0, 1)
+        .writes("A", 7.0, 1, 1)
+        .judged();
+    assert_eq!(interleaved.outcome, Outcome::Broken);
+    assert_eq!(interleaved.damage.code, "interleaved");
+    let written_over = Tale::of(Scenario::TtlEdge)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .writes("A", 2.0, 1, 1)
+        .releases("A", 3.0, 1, RELEASED)
+        .granted("B", KEY, 4.0, 5.0, 1)
+        .writes("B", 6.0, 1, 1)
+        .judged();
+    assert_eq!(written_over.outcome, Outcome::Broken);
+    assert_eq!(written_over.damage.code, "lost_update");
+}
+
+#[test]
 fn who_knows_that_its_lock_is_lost_and_stops_holds() {
     let tale = edge("watchdog")
         .add(3009.4, "A", What::Declined { op: 40, hold: 1 })
@@ -305,6 +343,14 @@ fn under_fences_the_late_one_is_refused_and_that_is_harmless() {
 }
 
 #[test]
+fn two_who_were_let_in_and_did_not_meet_show_nothing() {
+    let tale = embrace("fenced")
+        .grants("B", KEY, 6, 3052.5, 2, None)
+        .grants("A", OTHER, 5, 3053.0, 2, None);
+    assert_eq!(missing(&let_go(tale.looks(3053.5, true, None))), "clash");
+}
+
+#[test]
 fn a_deadlock_that_nothing_ends_is_stuck() {
     let verdict = embrace("watchdog")
         .refuses("B", 6, 9071.5)
@@ -345,6 +391,14 @@ fn in_the_same_order_both_finish() {
         ["B met product_A taken and waited 102.4 ms for it"]
     );
     assert_eq!(sorted(102.0, 99.0).outcome, Outcome::Broken);
+    let one_wrote = Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.0, 0.9, 1)
+        .asks("B", KEY, 1.0, 3_020)
+        .reads("A", 2.0, 1)
+        .writes("A", 3.0, 1, 1)
+        .releases("A", 4.0, 1, RELEASED)
+        .grants("B", KEY, 3, 5.0, 1, None);
+    assert_eq!(missing(&one_wrote.judged()), "answers");
     assert_eq!(
         missing(&sorted(1500.0, 1400.0)),
         "calm",
@@ -424,6 +478,27 @@ fn a_lock_that_is_granted_twice_within_the_lease_is_not_excused_by_the_pause() {
 }
 
 #[test]
+fn a_late_release_is_shown_harmless_only_while_the_other_holds_the_lock() {
+    let unanswered = stale("safe").tries("C", 1033.0).looks(1040.0, true, None);
+    assert_eq!(
+        missing(&unanswered.judged()),
+        "answers",
+        "A has not released"
+    );
+    let gone = stale("safe")
+        .writes("B", 1030.5, 1, 2)
+        .releases("B", 1030.6, 1, RELEASED)
+        .releases("A", 1031.0, 1, LOST)
+        .tries("C", 1033.0)
+        .judged();
+    assert_eq!(
+        missing(&gone),
+        "overrun",
+        "B has given it back before C came"
+    );
+}
+
+#[test]
 fn without_a_pause_or_an_overrun_a_late_release_is_not_tested() {
     let unpaused = Tale::of(Scenario::StaleRelease).granted("A", KEY, 0.0, 1.0, 1);
     assert_eq!(missing(&unpaused.judged()), "pause");
@@ -452,4 +527,46 @@ fn a_purchase_without_stock_gives_its_lock_back_or_is_stuck() {
     assert_eq!(missing(&after(Answered::Busy, 900.0)), "answers");
     let full = Tale::of(Scenario::ShortStock).buys("A", 0.0, 1.0, Answered::Sold);
     assert_eq!(missing(&full.judged()), "failed_purchase");
+    let from_nothing = Tale::of(Scenario::ShortStock)
+        .add(0.0, "", What::StockSet { units: 0 })
+        .buys("A", 0.5, 1.0, Answered::Sold)
+        .judged();
+    assert_eq!(from_nothing.outcome, Outcome::Broken);
+    assert_eq!(
+        shown(&from_nothing),
+        [
+            "#1 the lab sets the stock to 0",
+            "#3 A is told sold: there was nothing to sell"
+        ]
+    );
+}
+
+#[test]
+fn a_recovery_that_takes_two_leases_breaks_a_lock_that_promises_nothing() {
+    let verdict = crash()
+        .tries("B", 312.9)
+        .granted("B", KEY, 313.0, 4400.0, 1)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "Recovered 4,087.6 ms after the kill; its lease lasts 2,000.0 ms."
+    );
+}
+
+#[test]
+fn the_evidence_is_of_the_overlap_that_convicts() {
+    // Of the first lock the lease may have been over when B came in; of the second it was not.
+    let verdict = Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.0, 0.9, 1)
+        .granted("B", KEY, 1100.0, 1101.0, 1)
+        .granted("A", OTHER, 1200.0, 1201.0, 2)
+        .granted("B", OTHER, 1210.0, 1211.0, 2)
+        .reads("B", 1220.0, 2)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        shown(&verdict)[0],
+        "#8 B is granted product_B; A, granted it at 1,201.0, held on to 1,220.0"
+    );
 }

@@ -6,6 +6,7 @@ use crate::history::{Event, History};
 use crate::protocol::Pauses;
 use crate::report::numbers::{count, plural};
 use crate::retry::{self, Judged, Round};
+use crate::verdict::Outcome;
 
 /// What a comparison cost, ready for a page.
 pub fn retry_of(judged: &Judged) -> Retry {
@@ -21,7 +22,11 @@ pub fn retry_of(judged: &Judged) -> Retry {
     Retry {
         caption,
         conclusions: judged.verdict.found.clone(),
-        rows: judged.rounds.iter().map(|round| row(round, of)).collect(),
+        rows: judged
+            .rounds
+            .iter()
+            .map(|round| row(round, of, comparison.expected()))
+            .collect(),
     }
 }
 
@@ -59,7 +64,7 @@ pub fn page_of_comparison<'a>(judged: &'a Judged, history: &'a History) -> Page<
     }
 }
 
-fn row(round: &Round, of: usize) -> RetryRow {
+fn row(round: &Round, of: usize, expected: Option<Outcome>) -> RetryRow {
     let figures = &round.figures;
     let name = round.retry.pauses.name();
     let (name, about) = match name.split_once(' ') {
@@ -71,6 +76,8 @@ fn row(round: &Round, of: usize) -> RetryRow {
     RetryRow {
         name,
         about,
+        outcome: round.verdict.outcome,
+        expected,
         duration_ms: ms(figures.duration_ns as f64),
         successes: figures.successes,
         of,

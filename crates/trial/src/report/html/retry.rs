@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::verdict::Outcome;
+
 /// Several ways of waiting for one lock, side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Retry {
@@ -20,6 +22,10 @@ pub struct RetryRow {
     pub name: String,
     /// Its settings, in a few words.
     pub about: String,
+    /// What was decided about it.
+    pub outcome: Outcome,
+    /// What the committed table expects.
+    pub expected: Option<Outcome>,
     /// Until everybody had an answer.
     pub duration_ms: f64,
     /// Who got something.

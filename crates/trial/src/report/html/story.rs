@@ -97,7 +97,7 @@ fn proof(evidence: &Evidence, names: &HashSet<&str>) -> String {
     let mut text = sentence(&evidence.sentence, names);
     if !evidence.shows.is_empty() {
         text.pop();
-        text.push_str(&format!(": {}.", evidence.shows.trim_end_matches('.')));
+        text.push_str(&format!("; {}.", evidence.shows.trim_end_matches('.')));
     }
     text
 }
@@ -133,6 +133,8 @@ struct Teller<'a> {
     keys: usize,
     processes: usize,
     fences: Vec<&'a str>,
+    /// Somebody was asked to buy after another had its answer: then each has a story of its own.
+    asked_apart: bool,
 }
 
 impl<'a> Teller<'a> {
@@ -145,15 +147,21 @@ impl<'a> Teller<'a> {
             keys: 0,
             processes: 0,
             fences: fences(events),
+            asked_apart: false,
         };
+        let mut answered = false;
         let mut keys: Vec<&str> = Vec::new();
         for event in events {
             match &event.what {
                 What::Acquired { op, .. } | What::Refused { op, .. } | What::Failed { op, .. } => {
                     teller.answers.insert(*op, event.at_ns);
                 }
-                What::Purchased { purchase, .. } if purchase.outcome == Answered::Sold => {
-                    teller.last_order = event.n;
+                What::Purchase { .. } => teller.asked_apart |= answered,
+                What::Purchased { purchase, .. } => {
+                    answered = true;
+                    if purchase.outcome == Answered::Sold {
+                        teller.last_order = event.n;
+                    }
                 }
                 What::Acquire { key, .. } => keys.push(key),
                 _ => {}
@@ -186,6 +194,12 @@ impl<'a> Teller<'a> {
             What::StockSet { units } => {
                 (70, format!("The lab sets the stock to {}", count(*units)))
             }
+            What::Purchase { .. } if self.asked_apart => {
+                if self.times("asked", who) > 0 {
+                    return None;
+                }
+                (60, format!("{name} is asked to buy"))
+            }
             What::Purchase { .. } if self.times("purchase", None) == 0 => {
                 let asked = plural(self.processes, "process is", "processes are");
                 (60, format!("{asked} asked to buy, {name} first"))
@@ -201,7 +215,8 @@ impl<'a> Teller<'a> {
                 taken,
                 ttl_left_ms,
             } => (
-                80,
+                // That nobody has the lock in the end is no news.
+                if *taken { 80 } else { 30 },
                 format!(
                     "The lab looks at the store: {}",
                     stored(key, *taken, *ttl_left_ms)
@@ -242,7 +257,12 @@ impl<'a> Teller<'a> {
             }
             Answered::Busy => {
                 let weight = if self.times("busy", None) == 0 { 55 } else { 2 };
-                (weight, format!("{name} finds the lock taken and goes away"))
+                let then = if self.asked_apart {
+                    ""
+                } else {
+                    " and goes away"
+                };
+                (weight, format!("{name} finds the lock taken{then}"))
             }
             Answered::NoStock => {
                 let weight = if self.times("no stock", None) == 0 {
@@ -270,7 +290,7 @@ impl<'a> Teller<'a> {
             }
         };
         let told = match &event.what {
-            What::Acquire { op, key, .. } => {
+            What::Acquire { op, key, wait_ms } => {
                 let waits = self
                     .answers
                     .get(op)
@@ -279,9 +299,10 @@ impl<'a> Teller<'a> {
                     return None;
                 }
                 let weight = if self.times("waits", who) < 2 { 60 } else { 3 };
+                let then = if *wait_ms > 0 { " and waits" } else { "" };
                 (
                     weight,
-                    format!("{name} asks for {} and waits", lock(key, self.keys)),
+                    format!("{name} asks for {}{then}", lock(key, self.keys)),
                 )
             }
             What::Acquired { key, fence, .. } => {
@@ -300,7 +321,7 @@ impl<'a> Teller<'a> {
             }
             What::Refused { key, .. } => {
                 let weight = if self.times("refused", who) == 0 {
-                    58
+                    74
                 } else {
                     4
                 };
@@ -330,7 +351,7 @@ impl<'a> Teller<'a> {
                 outcome: ReleaseWord::AlreadyLost,
                 ..
             } => (
-                57,
+                78,
                 format!(
                     "{name} releases {}, which is no longer its own",
                     lock(key, self.keys)
@@ -399,3 +420,6 @@ fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
         (true, Some(ms)) => format!("{key} is taken, for {ms:.1} ms more"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,7 +50,7 @@ fn work_beyond_the_lease_in_two_lanes() {
 #[test]
 fn on_a_narrow_screen_the_lanes_become_one() {
     assert_eq!(
-        lanes(&edge(), 79).lines().take(3).collect::<Vec<_>>(),
+        lanes(&edge(), 99).lines().take(3).collect::<Vec<_>>(),
         [
             "      at ms  A · B",
             "        8.6  A  granted; reads 0; works  op 1",

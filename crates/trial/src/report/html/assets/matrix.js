@@ -28,7 +28,9 @@ export class Matrix {
     const foreseen = runs.filter(run => run.expected != null).length;
     const rest = surprises ? `; ${count(surprises)} did not (marked ≠)` : '';
     const expected = foreseen ? ` ${count(foreseen - surprises)} came out as expected${rest}.` : '';
-    $('#matrix-sum').textContent = `${count(runs.length)} runs.${expected} Choose a cell to see its run.`;
+    const ways = this.data.verdict ? 0 : this.data.retry?.rows.length ?? 0;
+    const below = ways ? ` The ${count(ways)} ways of waiting have a table of their own, below.` : '';
+    $('#matrix-sum').textContent = `${count(runs.length)} runs.${expected} Choose a cell to see its run.${below}`;
     if (this.data.retry && this.data.verdict) $('#h-m').textContent = 'Every way of waiting as a run';
     const table = h('table', { class: 'matrix' },
       h('caption', { class: 'sr' }, 'The verdict of each strategy in each scenario'),

@@ -24,7 +24,7 @@ export function grounds(run) {
   const rows = [];
   const add = (name, ...lines) => lines.filter(Boolean).forEach((line, at) => rows.push(h('dt', {}, at ? '' : name), h('dd', {}, line)));
   add('measured', ...run.measured);
-  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `: ${evidence.shows}`) : null]));
+  add('proof', ...run.evidence.map(evidence => [h('span', { class: 'when' }, `#${evidence.event} · ${moment(evidence.at_us)}`), ' ', evidence.text, evidence.shows ? h('span', { class: 'shows' }, `; ${evidence.shows}`) : null]));
   add('witness', ...run.witness);
   add('missing', run.missing);
   add('found', ...run.found);
@@ -51,10 +51,12 @@ export function mountHead(place, data) {
     place.append(h('p', { class: 'over' }, data.title), h('div', { class: 'verdictline' }, verdictTag(outcome)), h('h1', {}, sentence(because)), grounds({ measured: [], evidence: [], found: [], notes: [], witness, limits }), meta);
     return;
   }
-  const tally = outcome => data.runs.filter(run => run.outcome === outcome).length;
-  const asExpected = data.runs.filter(run => !isSurprise(run)).length;
+  // Each way of waiting has a verdict too, though it stands in a table of its own.
+  const tried = [...data.runs, ...(data.retry?.rows ?? [])];
+  const tally = outcome => tried.filter(run => run.outcome === outcome).length;
+  const asExpected = tried.filter(run => !isSurprise(run)).length;
   const tallies = ['HELD', 'BROKEN', 'STUCK', 'INCONCLUSIVE'].filter(outcome => tally(outcome) || outcome !== 'INCONCLUSIVE');
-  place.append(h('p', { class: 'over' }, data.title), h('h1', {}, `${count(asExpected)} of ${count(data.runs.length)} as expected`),
+  place.append(h('p', { class: 'over' }, data.title), h('h1', {}, `${count(asExpected)} of ${count(tried.length)} as expected`),
     h('dl', { class: 'axes' }, tallies.map(outcome => h('div', {}, h('dt', {}, verdictTag(outcome)), h('dd', {}, count(tally(outcome)))))), meta);
 }
 

@@ -1,0 +1,86 @@
+//! Who is put on trial: a strategy of ours, played by this program, or a program of somebody else's.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use fencepost_rig::Interrupt;
+use fencepost_trial::protocol::Resource;
+use fencepost_trial::stopped::Stopped;
+use fencepost_trial::strategy::Strategy;
+
+use crate::arguments::Lock;
+use crate::fault::Fault;
+use crate::oversell::explain;
+use crate::store::Site;
+use crate::stranger::Stranger;
+
+/// Somebody on trial, and how to start its processes.
+#[derive(Debug)]
+pub(crate) struct Contender {
+    /// What is known about it.
+    pub(crate) strategy: &'static Strategy,
+    program: Program,
+}
+
+#[derive(Debug)]
+enum Program {
+    /// This one, in the role of a subject.
+    Ours(PathBuf),
+    Theirs(Stranger),
+}
+
+impl Contender {
+    /// A strategy of ours.
+    pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, Stopped> {
+        let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
+            who: "the lab".into(),
+            what: format!("cannot find its own program: {error}"),
+            last_words: Vec::new(),
+        })?;
+        Ok(Self {
+            strategy,
+            program: Program::Ours(program),
+        })
+    }
+
+    /// A program of somebody else's, with a strategy that says what it promises.
+    pub(crate) fn theirs(stranger: Stranger, strategy: &'static Strategy) -> Self {
+        Self {
+            strategy,
+            program: Program::Theirs(stranger),
+        }
+    }
+
+    /// Who `lock` names; none where it asks for help instead.
+    pub(crate) fn of(
+        lock: &Lock,
+        site: &Site,
+        (ttl_ms, resource): (u64, Resource),
+        interrupt: Interrupt,
+    ) -> Result<Option<Self>, Fault> {
+        match lock {
+            Lock::Help => Ok(None),
+            Lock::Strategy(strategy) => {
+                site.check(strategy)?;
+                let ours = Self::ours(strategy);
+                ours.map(Some).map_err(|stopped| explain(&stopped, None))
+            }
+            Lock::Stranger(stranger) => stranger
+                .meet(&site.place, ttl_ms, resource, interrupt)
+                .map(Some),
+        }
+    }
+
+    /// Starts one process.
+    pub(crate) fn command(&self) -> Command {
+        match &self.program {
+            Program::Ours(program) => {
+                let mut command = Command::new(program);
+                let lock = format!("--lock={}", self.strategy.name);
+                command.arg("subject").arg(lock);
+                command
+            }
+            Program::Theirs(stranger) => stranger.command(),
+        }
+    }
+}

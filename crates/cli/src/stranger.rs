@@ -1,0 +1,243 @@
+//! A program of somebody else's that speaks the lab's protocol: `--lock='python3 my_lock.py'`.
+//!
+//! Before the trial it is started once and asked to get ready, in a store that is thrown away: a program that is missing or mute
+//! is told so at once, and what it promises is known before the first event.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use fencepost_rig::{Child, Feed, Interrupt, Said, Silence, feed, folder};
+use fencepost_trial::ground::Place;
+use fencepost_trial::holds::{FIRST, SECOND};
+use fencepost_trial::protocol::{Claims, Reply, Request, Resource};
+use fencepost_trial::stopped::Stopped;
+use fencepost_trial::strategy::{Buyer, Claim, Failure, Grounds, Group, Opening, Setup, Strategy};
+
+use crate::contender::Contender;
+use crate::exit;
+use crate::fault::{Fault, system_words};
+use crate::oversell::explain;
+
+/// How long it may take to get ready: some languages start slowly.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to end.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How often the lab looks up from listening.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// How much of a line that is no message is quoted.
+const QUOTE_CHARS: usize = 120;
+
+/// The command that starts it, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    program: String,
+    arguments: Vec<String>,
+    /// The same as a person would type it after `--lock=`.
+    typed: String,
+}
+
+impl Stranger {
+    /// The stranger that `text` starts; none if it could be the name of a strategy: a single word without a `/`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut words = words(text).into_iter();
+        let program = words.next()?;
+        let arguments: Vec<String> = words.collect();
+        let is_command = program.contains('/') || !arguments.is_empty();
+        is_command.then(|| Self {
+            program,
+            arguments,
+            typed: quoted(text),
+        })
+    }
+
+    /// Starts one process.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+
+    /// The flag that names it.
+    pub(crate) fn flag(&self) -> String {
+        format!("--lock={}", self.typed)
+    }
+
+    /// Asks what it promises.
+    pub(crate) fn meet(
+        &self,
+        place: &Place,
+        ttl_ms: u64,
+        resource: Resource,
+        interrupt: Interrupt,
+    ) -> Result<Contender, Fault> {
+        let no_folder = |error| Stopped::Store(format!("no temporary folder: {error}"));
+        let told = |stopped| explain(&stopped, None);
+        let folder = folder().map_err(|error| told(no_folder(error)))?;
+        let ground = place.ground(folder.path());
+        ground.prepare().map_err(|error| told(error.into()))?;
+        let (feed, ears) = feed();
+        let child = Child::spawn(self.command(), 0, &ears);
+        let mut child = child.map_err(|error| self.cannot_start(&error))?;
+        // Who has closed its input is dead or mute: listening tells which.
+        let _ = child.send(&Request::Init {
+            id: "rehearsal".into(),
+            keys: vec![FIRST.into(), SECOND.into()],
+            ttl_ms,
+            endpoints: vec![ground.to_string()],
+            resource,
+            start: None,
+        });
+        let claims = listen(&feed, &mut child, interrupt).map_err(told)?;
+        let _ = child.send(&Request::Shutdown);
+        child.wait(FAREWELL);
+        // A server that is gone cannot be tidied up.
+        let _ = ground.clear();
+        Ok(Contender::theirs(self.clone(), self.strategy(claims)))
+    }
+
+    /// What is known about it. Strategies live as long as the program.
+    fn strategy(&self, claims: Claims) -> &'static Strategy {
+        Box::leak(Box::new(Strategy {
+            name: Box::leak(self.typed.clone().into_boxed_str()),
+            group: Group::Locks,
+            summary: "somebody else's",
+            gloss: "",
+            flaw: None,
+            claim: Claim::Exclusion,
+            claims,
+            grounds: Grounds::Any,
+            remark: |_, _| String::new(),
+            open: not_here,
+            lock: None,
+        }))
+    }
+
+    fn cannot_start(&self, error: &io::Error) -> Fault {
+        let what = format!("cannot start '{}'", self.program);
+        Fault::new(exit::USAGE, what)
+            .at(format_args!("{}: {}", self.flag(), system_words(error)))
+            .effect("none: no process was started")
+            .try_this("a program that answers on its standard output, as docs/lab.md describes")
+    }
+}
+
+/// It buys in a process of its own, never in this one.
+fn not_here(_: Setup) -> Opening<dyn Buyer> {
+    let failure = Failure::definite("this lock lives in another program");
+    Box::pin(async { Err(failure) })
+}
+
+/// What it promises, once it says that it is ready.
+fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims, Stopped> {
+    let deadline = Instant::now() + PATIENCE;
+    let said = loop {
+        if let Some(signal) = interrupt.requested() {
+            let progress = "nobody was asked anything yet".into();
+            return Err(Stopped::Interrupted {
+                signal,
+                progress,
+                stopped: 1,
+                events: 0,
+            });
+        }
+        match feed.next(LOOK_UP) {
+            Ok(heard) => break Some(heard.said),
+            Err(Silence::TimedOut) if Instant::now() < deadline => {}
+            Err(_) => break None,
+        }
+    };
+    let what = match said {
+        None => "says nothing after init; does it flush its output after each line?".into(),
+        Some(Said::Closed) => format!("{} before it was ready", ending(child.wait(FAREWELL))),
+        Some(Said::Line(line)) => match serde_json::from_str(&line) {
+            Ok(Reply::InitOk { claims }) => return Ok(claims),
+            Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
+            Ok(_) => format!("answered before it was asked: {}", quote(&line)),
+            Err(error) => format!("said what is no message ({error}): {}", quote(&line)),
+        },
+    };
+    Err(Stopped::NotReady {
+        who: "the subject".into(),
+        what,
+        last_words: child.last_words(),
+    })
+}
+
+fn ending(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with {code}"),
+        Some((None, Some(signal))) => format!("was killed by signal {signal}"),
+        _ => "closed its output".into(),
+    }
+}
+
+/// A foreign line, made fit to be shown.
+fn quote(line: &str) -> String {
+    let start = line.chars().take(QUOTE_CHARS);
+    format!(
+        "'{}'",
+        start.flat_map(char::escape_debug).collect::<String>()
+    )
+}
+
+/// Words as a shell tells them apart, without anything else that a shell does.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut quote = None;
+    let mut in_word = false;
+    for letter in text.chars() {
+        match quote {
+            None if letter.is_whitespace() => in_word = false,
+            Some(open) if letter == open => quote = None,
+            None | Some(_) => {
+                if !std::mem::replace(&mut in_word, true) {
+                    words.push(String::new());
+                }
+                match (quote, letter, words.last_mut()) {
+                    (None, '\'' | '"', _) => quote = Some(letter),
+                    (_, _, Some(word)) => word.push(letter),
+                    _ => {}
+                }
+            }
+        }
+    }
+    words
+}
+
+/// The text as one word for a shell.
+fn quoted(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./=:@%+,-".contains(letter);
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart_as_by_a_shell() {
+        assert_eq!(words("python3  my_lock.py "), ["python3", "my_lock.py"]);
+        assert_eq!(
+            words(r#"sh -c 'echo "hi"; cat' "" a'b c'd"#),
+            ["sh", "-c", r#"echo "hi"; cat"#, "", "ab cd"]
+        );
+        assert!(words("  ").is_empty());
+    }
+
+    #[test]
+    fn a_name_is_no_command() {
+        assert_eq!(Stranger::parse("safe"), None);
+        assert_eq!(Stranger::parse(" sfae "), None);
+        assert_eq!(Stranger::parse(""), None);
+        assert_eq!(Stranger::parse("./safe").unwrap().flag(), "--lock=./safe");
+        assert_eq!(
+            Stranger::parse("sh -c 'x y'").unwrap().flag(),
+            r"--lock='sh -c '\''x y'\'''"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Somebody else's lock, in a language of its own, put on trial from the command line.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Ran, fencepost, finish};
+
+const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease.py");
+
+/// Whether it is there; if not, that is said.
+fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: no python3 (apt-get install python3)");
+    }
+    found
+}
+
+fn tried(arguments: &str, lock: &str) -> Ran {
+    let mut command = fencepost(arguments);
+    finish(command.arg(format!("--lock={lock}")).output().unwrap())
+}
+
+fn verdict(ran: &Ran) -> &str {
+    let mut lines = ran.stdout.lines();
+    let told = lines.find(|line| line.starts_with(char::is_uppercase));
+    told.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr))
+}
+
+#[test]
+fn the_lock_in_python_fares_like_safe() {
+    if !has_python() {
+        return;
+    }
+    let lock = format!("python3 {LEASE}");
+    for (arguments, code, because) in [
+        ("crash --ttl 500", 0, "HELD   Recovered by itself"),
+        (
+            "crash --ttl-edge --ttl 500 --work 900",
+            1,
+            "BROKEN   A wrote over B's update",
+        ),
+        ("deadlock --ttl 600", 1, "BROKEN   Two holders at once"),
+        ("deadlock --mitigate --ttl 5000", 0, "HELD   Both finished"),
+        (
+            "trial stale-release",
+            0,
+            "HELD   A's late release changed nothing",
+        ),
+        (
+            "trial short-stock --ttl 5000",
+            0,
+            "HELD   The purchase that found nothing",
+        ),
+    ] {
+        let ran = tried(arguments, &lock);
+        assert!(verdict(&ran).starts_with(because), "{}", ran.stdout);
+        assert_eq!(ran.code, code, "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_lock_in_python_sells_exactly_and_its_record_is_judged_again() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    let lock = format!("python3 {LEASE}");
+    let sale =
+        "oversell --json --seed 7 --stock 3 --concurrency 6 --delay 20000 --wait 60000 --history";
+    let mut command = fencepost(sale);
+    let ran = finish(
+        command
+            .arg(&history)
+            .arg(format!("--lock={lock}"))
+            .output()
+            .unwrap(),
+    );
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["successes"], 3, "{report:#}");
+    assert_eq!(report["verdict"]["outcome"], "HELD", "{report:#}");
+    let again = format!(
+        "fencepost oversell --lock='{lock}' --stock=3 --concurrency=6 --delay=20000 --wait 60000 --seed 7"
+    );
+    assert_eq!(report["verdict"]["reproduce"], again);
+    let check = finish(fencepost("check").arg(&history).output().unwrap());
+    assert_eq!(check.code, 0, "{}", check.stderr);
+    assert!(verdict(&check).starts_with("HELD"), "{}", check.stdout);
+}
+
+#[test]
+fn a_stranger_is_judged_by_its_own_word() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let boaster = folder.path().join("boaster.py");
+    let plain = std::fs::read_to_string(LEASE).unwrap();
+    let promise = r#"say(type="init_ok", claims={"fencing": True})"#;
+    let boasting = plain.replace(r#"say(type="init_ok")"#, promise);
+    assert_ne!(boasting, plain);
+    std::fs::write(&boaster, boasting).unwrap();
+    let ran = tried(
+        "deadlock --mitigate --ttl 5000",
+        &format!("python3 {}", boaster.display()),
+    );
+    assert_eq!(
+        ran.code, 1,
+        "it has no fences: {}{}",
+        ran.stdout, ran.stderr
+    );
+    let told = verdict(&ran);
+    assert!(told.starts_with("BROKEN   Fences were promised"), "{told}");
+}
+
+#[test]
+fn who_cannot_be_started_or_does_not_get_ready_is_told_so_before_the_trial() {
+    for (lock, code, expected) in [
+        (
+            "./no-such-lock --fast",
+            64,
+            "error: cannot start './no-such-lock'\n\
+             \x20 where     --lock='./no-such-lock --fast': no such file or directory\n\
+             \x20 effect    none: no process was started\n",
+        ),
+        (
+            "sh -c 'echo hello; read more'",
+            70,
+            "error: the subject did not get ready\n\
+             \x20 where     the subject said what is no message (expected value at line 1 column 1): 'hello'\n",
+        ),
+        (
+            "sh -c 'echo no database >&2; exit 4'",
+            70,
+            "error: the subject did not get ready\n\
+             \x20 where     the subject ended with 4 before it was ready\n\
+             \x20 said      no database\n",
+        ),
+    ] {
+        for command in ["crash", "oversell"] {
+            let ran = tried(command, lock);
+            assert_eq!(
+                (ran.code, ran.stdout.as_str()),
+                (code, ""),
+                "{}",
+                ran.stderr
+            );
+            assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn ways_of_waiting_are_compared_with_locks_of_our_own() {
+    let ran = tried("retry", "./theirs");
+    assert_eq!(ran.code, 64);
+    assert!(
+        ran.stderr.contains("where     --lock=./theirs\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_stranger_that_keeps_its_lock_for_ever_is_stuck_though_the_lab_cannot_see_where() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let hoarder = folder.path().join("hoarder.py");
+    let plain = std::fs::read_to_string(LEASE).unwrap();
+    let hoarding = plain.replace("ask[\"ttl_ms\"] / 1000", "1e9");
+    assert_ne!(hoarding, plain);
+    std::fs::write(&hoarder, hoarding).unwrap();
+    let ran = tried("crash --ttl 300", &format!("python3 {}", hoarder.display()));
+    assert_eq!(ran.code, 3, "{}{}", ran.stdout, ran.stderr);
+    assert!(!ran.stdout.contains("reads the store"), "{}", ran.stdout);
+}

@@ -1,0 +1,88 @@
+//! W5: the holder is killed; somebody waits.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::Locker;
+use fencepost::backend::redis::Redis;
+
+use crate::measure::Table;
+use crate::{Bench, runtime};
+
+const NAME: &str = "bench:crash";
+const TTL: Duration = Duration::from_secs(2);
+/// Tells a child the server's address.
+const CHILD: &str = "FENCEPOST_BENCH_CRASH";
+
+pub(crate) fn killed_holder(bench: &Bench, table: &mut Table) {
+    let mut extra: Vec<f64> = (0..bench.effort.pick(9, 1))
+        .map(|_| kill_one(bench))
+        .collect();
+    extra.sort_by(f64::total_cmp);
+    let (least, middle, most) = (extra[0], extra[extra.len() / 2], extra[extra.len() - 1]);
+    table.figure(
+        "W5 the holder is killed, TTL 2 s: the next has it after the rest of the lease and",
+        format!("{middle:.1} ms ({least:.1} … {most:.1})"),
+    );
+}
+
+/// Milliseconds from the end of the dead holder's lease to the next grant.
+fn kill_one(bench: &Bench) -> f64 {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .env(CHILD, bench.server.url())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let mut words = BufReader::new(child.stdout.take().expect("its words"));
+    words
+        .read_line(&mut String::new())
+        .expect("it holds the lock");
+    let locker = Locker::builder(bench.store()).ttl(TTL).build();
+    let locker = locker.expect("valid settings");
+    let mut wire = bench.wire();
+    bench.runtime.block_on(async {
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await.expect("the lock of the dead") }
+        });
+        while !wire
+            .ask(&["EXISTS", "fp:{bench:crash}:line:bench:crash"])
+            .starts_with('1')
+        {
+            tokio::task::yield_now().await;
+        }
+        child.kill().expect("it lives");
+        child.wait().expect("it is dead");
+        let asked = Instant::now();
+        let left: u64 = wire.ask(&["PTTL", NAME]).parse().expect("it is still held");
+        let guard = waiting.await.expect("no panic");
+        let took = asked.elapsed();
+        let _ = guard.release().await;
+        locker.shutdown().await;
+        took.as_secs_f64() * 1e3 - left as f64
+    })
+}
+
+/// Holds the lock until it is killed, if this process was started for that.
+pub(crate) fn is_child() -> bool {
+    let Ok(url) = std::env::var(CHILD) else {
+        return false;
+    };
+    runtime().block_on(async {
+        let store = Redis::open(&url).await.expect("a connection");
+        let locker = Locker::builder(Arc::new(store)).ttl(TTL).build();
+        let locker = locker.expect("valid settings");
+        let _guard = locker.acquire(NAME).await.expect("a free lock");
+        println!("held");
+        // For good: the parent kills this process. Should it die first, the pipe breaks and so does this.
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if std::os::unix::process::parent_id() == 1 {
+                return;
+            }
+        }
+    });
+    true
+}

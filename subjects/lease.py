@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A lock of somebody else's, ready to be put on trial: fencepost crash --lock='python3 subjects/lease.py'"""
+import json, sqlite3, sys, time, uuid
+
+TAKE = """INSERT INTO my_locks VALUES (:key, :token, :now + :ttl) ON CONFLICT (key) DO UPDATE
+          SET token = excluded.token, until = excluded.until WHERE until <= :now"""
+GIVE_BACK = "DELETE FROM my_locks WHERE key = ? AND token = ? AND until > ?"
+
+
+def say(**reply):
+    print(json.dumps(reply), flush=True)  # a line that is not flushed was not said
+
+
+def take(key, token, wait_ms):
+    """Whether the lock was taken, and whether somebody else had it at first."""
+    give_up, contended = time.monotonic() + wait_ms / 1000, False
+    while True:
+        now = time.monotonic()  # on Linux the same clock in every process
+        if db.execute(TAKE, {"key": key, "token": token, "now": now, "ttl": ttl}).rowcount == 1:
+            return True, contended
+        contended = True
+        if now >= give_up:
+            return False, contended
+        time.sleep(0.005)
+
+
+def give_back(key, token):
+    return db.execute(GIVE_BACK, (key, token, time.monotonic())).rowcount == 1
+
+
+def buy(ask):
+    key, token, asked = ask["product"], str(uuid.uuid4()), time.monotonic()
+    taken, contended = take(key, token, ask["wait_ms"])
+    waited_ms = (time.monotonic() - asked) * 1000 if contended else 0
+    if not taken:
+        return {"outcome": "busy", "contended": True, "waited_ms": waited_ms}
+    before = db.execute("SELECT units FROM stock WHERE product = ?", (key,)).fetchone()[0]
+    after = before - ask["quantity"]
+    if after >= 0:
+        time.sleep(ask["delay_us"] / 1e6)
+        db.execute("UPDATE stock SET units = ? WHERE product = ?", (after, key))
+    give_back(key, token)
+    sold = {"outcome": "sold", "after": after} if after >= 0 else {"outcome": "no_stock"}
+    return {"before": before, "contended": contended, "waited_ms": waited_ms, **sold}
+
+
+holds = {}
+for line in sys.stdin:
+    ask = json.loads(line)
+    kind, op = ask["type"], ask.get("op")
+    if kind == "init":
+        ttl, (scheme, _, path) = ask["ttl_ms"] / 1000, ask["endpoints"][0].partition(":")
+        if scheme != "sqlite":
+            say(type="error", definite=True, message="this lock lives in SQLite only")
+            break
+        db = sqlite3.connect(path, timeout=30, isolation_level=None)
+        db.execute("CREATE TABLE IF NOT EXISTS my_locks (key TEXT PRIMARY KEY, token TEXT, until REAL)")
+        say(type="init_ok")  # promises nothing: judged as a plain lock
+    elif kind == "acquire":
+        token = str(uuid.uuid4())
+        taken, contended = take(ask["key"], token, ask["wait_ms"])
+        if taken:
+            hold = len(holds) + 1
+            holds[hold] = (ask["key"], token)
+            say(type="acquired", op=op, hold=hold, contended=contended)
+        else:
+            say(type="refused", op=op)
+    elif kind == "step":
+        say(type="stepped", op=op)  # with this line the step is taken
+    elif kind == "release":
+        ours = give_back(*holds[ask["hold"]])
+        say(type="released", op=op, outcome="released" if ours else "already_lost")
+    elif kind == "purchase":
+        say(type="purchased", op=op, **buy(ask))
+    elif kind == "shutdown":
+        break
+    else:
+        say(type="error", op=op, definite=True, message=f"cannot do: {kind}")
