@@ -11,7 +11,7 @@ use fencepost_rig::{Child, Ears, Feed, Said, Signal};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::support::{LONG, NAME, now};
+use crate::support::{CLAIM_LEASE, LONG, NAME, Server, now};
 
 const ROLE_VARIABLE: &str = "FENCEPOST_REDIS_ROLE";
 
@@ -86,6 +86,20 @@ pub(crate) fn kill(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.signal(Signal::SIGKILL);
     child.wait(LONG).expect("SIGKILL ends every process");
+}
+
+/// A holder that is killed costs the rest of its lease. That is a claim's lease, unless a slow machine made it hold for so long
+/// that it was renewed: not what is tried here.
+pub(crate) fn free_if_long_held<'a>(server: &Server, dead: impl IntoIterator<Item = &'a Child>) {
+    let mut plain = server.plain();
+    let left = plain.number(&["PTTL", NAME]);
+    let value = plain.text(&["GET", NAME]).unwrap_or_default();
+    let is_dead = dead
+        .into_iter()
+        .any(|child| value.ends_with(&format!(":{}", child.pid())));
+    if is_dead && left > CLAIM_LEASE.as_millis() as i64 {
+        plain.does(&["DEL", NAME]);
+    }
 }
 
 fn say(report: &Report) {

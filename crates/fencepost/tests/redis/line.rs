@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost_rig::{Child, feed};
 
-use crate::actor::{Part, Report, Served, Task, hear, kill};
+use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
 use crate::support::{CLAIM_LEASE, LONG, NAME, Server, is_soak, locker, now, open, run};
 
 const PROCESSES: usize = 16;
@@ -167,20 +167,6 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
     assert!(order >= 0.99, "served in another order: {order}");
     assert!(gap < 2 * CLAIM_LEASE, "a gap of {gap:?}");
     (order, gap)
-}
-
-/// A holder that is killed costs the rest of its lease. That is a claim's lease, unless a slow machine made it hold for so long
-/// that it was renewed: not what is tried here.
-fn free_if_long_held(server: &Server, dead: &[Child]) {
-    let mut plain = server.plain();
-    let left = plain.number(&["PTTL", NAME]);
-    let value = plain.text(&["GET", NAME]).unwrap_or_default();
-    let is_dead = dead
-        .iter()
-        .any(|child| value.ends_with(&format!(":{}", child.pid())));
-    if is_dead && left > CLAIM_LEASE.as_millis() as i64 {
-        plain.does(&["DEL", NAME]);
-    }
 }
 
 /// Spearman's ρ between the order of these places and the order in which they are given.
