@@ -10,7 +10,7 @@ use super::attendant::{Told, look_by};
 use super::failure;
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, line_of};
-use super::link::Link;
+use super::link::{Link, SILENCE};
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
@@ -119,7 +119,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     let mut outage = Outage::default();
     loop {
         seat.attend();
-        match ask(hub, &seat).await {
+        match ask(hub, &seat, wait.was_heard()).await {
             Ok(Asked::Granted(grant)) => {
                 hub.forget(claim.owner);
                 return Ok(grant);
@@ -137,13 +137,15 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            Err(error) => return Err(outage.taint(error)),
+            // Who has been in line may still be, whatever became of the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
         }
     }
 }
 
 /// Asks for a seat's lock once. A grant may come before the answer, for an earlier request of the same owner.
-async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
+async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
     let link = hub.link(Operation::Acquire).await?;
     let asked_at = BootClock.now();
     let entry = seat.entry(&link, stamp(asked_at));
@@ -154,8 +156,13 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
     };
     let answer = tokio::select! {
         biased;
-        grant = seat.grant() => return Ok(Asked::Granted(grant)),
+        grant = fresh_grant(seat) => return Ok(Asked::Granted(grant)),
         answer = request(hub, &link, &seat.claim, &place, asked_at) => answer?,
+        // The first question has its caller's deadline; of later ones only we know.
+        () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
+            hub.lost(&link);
+            return Err(failure::unreachable(Operation::Acquire));
+        }
     };
     if let Some(grant) = granted(&answer, &seat.claim, asked_at)? {
         return Ok(Asked::Granted(grant));
@@ -179,6 +186,16 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
     Ok(Asked::Queued)
 }
 
+/// Waits for a grant that is worth something. One that is not tells nothing: the answer that is under way does.
+async fn fresh_grant(seat: &Seat) -> Grant {
+    loop {
+        let grant = seat.grant().await;
+        if is_fresh(&grant, BootClock.now()) {
+            return grant;
+        }
+    }
+}
+
 /// A server that was there and is away: how long it has been.
 #[derive(Default)]
 struct Outage {
@@ -191,19 +208,11 @@ impl Outage {
     async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
         if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(self.taint(error));
+            return Err(error.with_effect(Effect::Maybe));
         }
         self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
         BootClock.sleep_until(now + self.pause).await;
         Ok(())
-    }
-
-    /// Who has been in line may still be, whatever became of the last request.
-    fn taint(&self, error: Error) -> Error {
-        match self.since {
-            Some(_) => error.with_effect(Effect::Maybe),
-            None => error,
-        }
     }
 }
 

@@ -32,13 +32,14 @@ if member == '' then
 end
 
 local again = ticket ~= '0'
-if not again then ticket = integer(micros()) end
+-- A ticket of the future: the server's clock went back. It would be served last for ever.
+if not again or tonumber(ticket) > micros() then ticket = integer(micros()) end
 if call('ZADD', line, 'NX', ticket, member) == 0 then
   again = true
   ticket = integer(call('ZSCORE', line, member))
 end
 -- For a young entry nobody would look at the record, and it would stay behind.
-if again and micros() - ticket > live * 166 then
+if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live
   call('HSET', wait, owner, string.format('%.0f %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
@@ -48,6 +49,9 @@ local newcomer = present == 2 and not again
 if not newcomer then call('PEXPIRE', line, LINE_LIFE) end
 if not value and rest == 0 then
   local epoch = advance(member, ttl)
-  if epoch then return epoch end
+  if epoch then
+    if again then call('HDEL', wait, owner) end
+    return epoch
+  end
 end
 return {ticket, newcomer and -3 or call('PTTL', lock), rest}

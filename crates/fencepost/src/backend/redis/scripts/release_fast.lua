@@ -2,7 +2,9 @@
 -- KEYS: lock line. ARGV: owner · '0' when the epoch need not be lifted · and, where there is a gap or an entry: every length member
 -- Returns 1 released · 2 left the line · 0 neither
 local call = redis.call
-local value = call('GET', KEYS[1])
+local value = redis.pcall('GET', KEYS[1])
+-- Something that is no lock has taken the name: not ours, but there is still an entry to take back.
+if type(value) == 'table' then value = '' end
 local head
 if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
   head = call('ZPOPMIN', KEYS[2])

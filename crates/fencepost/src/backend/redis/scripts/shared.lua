@@ -16,6 +16,8 @@ end
 
 local RETENTION = 7 * 24 * 3600 * 1000
 local LINE_LIFE = 10000
+-- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
+local LIFT_MAX = 2 ^ 46
 
 local function integer(number) return string.format('%.0f', number) end
 
@@ -32,7 +34,7 @@ end
 -- restart or a failover has lost. Every connection does that with each name before it uses it. Also renews the retention.
 local function lift()
   local last = tonumber(call('GET', fence) or 0)
-  local time = math.floor((micros() - 1704067200000000) * 0.016)
+  local time = math.min(math.floor((micros() - 1704067200000000) * 0.016), LIFT_MAX)
   call('SET', fence, integer(math.max(last, time)), 'PX', RETENTION)
 end
 
@@ -61,6 +63,20 @@ local function resting(every, length)
   return math.max(0, call('PTTL', gap) - (every - length))
 end
 
+-- Whether one who has waited so long (in µs) may have a record. Before a beat is due there is no need of one.
+-- (Less than nothing: the server's clock went back.)
+local function is_recorded(waited, live) return waited < 0 or waited > live * 166 end
+
+-- The server's clock went back: newcomers would overtake those whose tickets show a later time, for as long as it went back.
+-- Moves those to the present, in their order.
+local function bring_back()
+  local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')
+  local ahead = last[2] - micros()
+  for _, member in ipairs(call('ZRANGE', line, integer(micros()), '+inf', 'BYSCORE')) do
+    call('ZINCRBY', line, integer(-ahead), member)
+  end
+end
+
 -- Gives a free lock (or one that is being released) to the first in line that is alive. Returns the epoch when that is
 -- `me`, which then gets `lease`; else nil, and whether somebody got it. `head` is the first in line if it was taken out already.
 local function advance(me, lease, head)
@@ -73,8 +89,7 @@ local function advance(me, lease, head)
     local waited = micros() - head[2]
     head = nil
     local alive = waited < live * 1000
-    -- Before a beat can have come there is no record to look for. (Less than nothing: the server's clock went back.)
-    if waited < 0 or waited > live * 166 then
+    if is_recorded(waited, live) then
       local record = call('HGET', wait, owner)
       if record then
         call('HDEL', wait, owner)
