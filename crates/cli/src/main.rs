@@ -3,12 +3,15 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod backend;
 mod check;
 mod drawings;
+mod exec;
 mod exit;
 mod fault;
 mod help;
 mod holds;
+mod locks;
 mod oversell;
 mod results;
 mod retry;
@@ -16,6 +19,7 @@ mod run_all;
 mod screen;
 mod store;
 mod usage;
+mod wording;
 
 use std::io;
 use std::process::ExitCode;
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = typed
         .iter()
         .skip(1)
+        // What follows belongs to the command that `exec` runs.
+        .take_while(|word| *word != "--")
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if let Some(text) = help::requested(&words) {
@@ -51,6 +57,11 @@ fn run(command: Command) -> ExitCode {
     if let Command::Subject { lock } = command {
         return serve(&lock);
     }
+    let command = match command {
+        // It has signals of its own to listen to, and forks before anything else happens.
+        Command::Exec(arguments) => return exec::run(arguments),
+        command => command,
+    };
     let interrupt = match Interrupt::listen() {
         Ok(interrupt) => interrupt,
         Err(error) => {
@@ -67,7 +78,8 @@ fn run(command: Command) -> ExitCode {
         Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
         Command::Check(arguments) => check::run(&arguments),
-        Command::Subject { .. } => Ok(ExitCode::SUCCESS),
+        Command::Locks(arguments) => locks::run(arguments),
+        Command::Exec(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault))
 }
