@@ -57,7 +57,7 @@ pub(crate) struct Exec {
 
 /// The shortest TTL: below it, stopping a command takes longer than a lease.
 const MIN_TTL: Duration = Duration::from_millis(500);
-/// The grace when nobody says otherwise, unless the TTL is too short for it.
+/// The grace when nobody says otherwise: this, or a fifth of the TTL if that is shorter.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 /// How long a store that did not answer is given for the release.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: Exec) -> ExitCode {
 
 /// The time between SIGKILL and the end of the validity: for a busy machine to carry it out.
 fn margin(ttl: Duration) -> Duration {
-    ttl / 50 + Duration::from_millis(100)
+    ttl / 20 + Duration::from_millis(100)
 }
 
 impl Plan {
@@ -146,11 +146,14 @@ impl Plan {
                 .try_this("500ms to 24h: the lock is kept alive while the command runs"));
         }
         let longest = (ttl / 2).saturating_sub(margin(ttl));
-        let grace = arguments.grace.unwrap_or(DEFAULT_GRACE.min(longest));
+        let grace = arguments
+            .grace
+            .unwrap_or(DEFAULT_GRACE.min(ttl / 5).min(longest));
         if grace > longest {
             let shown = humantime::format_duration(grace);
-            let room = (grace + margin(grace * 2)) * 2 + Duration::from_secs(1);
-            let room = Duration::from_secs(room.as_secs());
+            // Half of it is the grace and the margin, which is a twentieth of it and a bit.
+            let room = (grace + margin(Duration::ZERO)).as_secs_f64() / 0.45;
+            let room = Duration::from_secs_f64(room.ceil());
             return Err(usage(format!(
                 "a grace of {shown} is too long for a TTL of {}",
                 seconds(ttl)

@@ -28,8 +28,8 @@ pub(super) enum Report {
     Started(i32),
     /// It could not be started: the system's number of the error.
     NotStarted(i32),
-    /// Somebody stopped it, as Ctrl-Z does.
-    Paused,
+    /// The terminal paused it, with this signal: Ctrl-Z, or because it is not its turn to read or write.
+    Paused(i32),
     /// It has ended by itself: what the system says about how.
     Ended(i32),
     /// The lock ends soon: everything was sent SIGTERM at this moment.
@@ -72,7 +72,7 @@ impl Message for Report {
         match self {
             Self::Started(pid) => (b'r', pid.cast_unsigned().into()),
             Self::NotStarted(error) => (b'n', error.cast_unsigned().into()),
-            Self::Paused => (b'z', 0),
+            Self::Paused(signal) => (b'z', signal.cast_unsigned().into()),
             Self::Ended(status) => (b'e', status.cast_unsigned().into()),
             Self::Stopping(at) => (b't', at.as_nanos()),
             Self::Killing(at) => (b'k', at.as_nanos()),
@@ -84,7 +84,7 @@ impl Message for Report {
         Some(match tag {
             b'r' => Self::Started(as_i32(number)),
             b'n' => Self::NotStarted(as_i32(number)),
-            b'z' => Self::Paused,
+            b'z' => Self::Paused(as_i32(number)),
             b'e' => Self::Ended(as_i32(number)),
             b't' => Self::Stopping(Moment::from_nanos(number)),
             b'k' => Self::Killing(Moment::from_nanos(number)),
@@ -170,7 +170,7 @@ mod tests {
         let reports = [
             Report::Started(4121),
             Report::NotStarted(2),
-            Report::Paused,
+            Report::Paused(20),
             Report::Ended(-1),
             Report::Stopping(moment),
             Report::Killing(moment),

@@ -224,7 +224,9 @@ impl Post {
             match &mut self.stage {
                 Stage::Running(family) if family.is_leader(process) => match status {
                     WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
-                    WaitStatus::Stopped(..) => self.link.say(Report::Paused).await,
+                    WaitStatus::Stopped(_, signal) => {
+                        self.link.say(Report::Paused(signal as i32)).await;
+                    }
                     _ => {
                         self.stage = Stage::Over;
                         self.link.say(Report::Ended(raw(status))).await;

@@ -38,6 +38,7 @@ pub(super) async fn over(plan: &Plan, guard: &Guard, link: Link, signals: &mut S
         renewed_at: now,
         looked_at: now,
         frozen: Duration::ZERO,
+        passed_a_pause: false,
         taken_away: false,
         ending: None,
     };
@@ -63,6 +64,8 @@ struct Watch<'a> {
     looked_at: Moment,
     /// The longest time between two looks, if it was too long.
     frozen: Duration,
+    /// The command was told to pause by this process, which pauses itself.
+    passed_a_pause: bool,
     /// The store said that the lock is not ours.
     taken_away: bool,
     /// How the stop goes, once it has begun.
@@ -124,6 +127,7 @@ impl Watch<'_> {
     async fn pass(&mut self, signal: Signal) {
         match signal {
             Signal::SIGTSTP => {
+                self.passed_a_pause = true;
                 self.link.say(Order::Pass(signal as i32)).await;
                 terminal::pause_self();
             }
@@ -148,12 +152,15 @@ impl Watch<'_> {
             Report::Started(pid) => self.group = Some(Pid::from_raw(pid)),
             Report::NotStarted(error) => return Some(Outcome::NotStarted(error)),
             Report::Ended(status) => return Some(Outcome::Ended(status)),
-            Report::Paused => {
-                if self.plan.takes_terminal {
-                    terminal::take_back();
-                }
+            Report::Paused(_) if std::mem::take(&mut self.passed_a_pause) => {}
+            Report::Paused(_) if self.plan.takes_terminal => {
+                terminal::take_back();
                 terminal::pause_job();
             }
+            Report::Paused(signal) if signal != Signal::SIGTSTP as i32 => {
+                words::say(words::shares_the_terminal(&self.plan.program()));
+            }
+            Report::Paused(_) => {}
             Report::Stopping(at) => {
                 self.begin_ending().await.asked_at = Some(at);
             }

@@ -71,6 +71,13 @@ fn people(count: usize) -> String {
     }
 }
 
+/// The command is paused because it is not its turn at the terminal, and nobody would know why.
+pub(super) fn shares_the_terminal(program: &str) -> Spoken {
+    format!(
+        "{program} is paused: it wants the terminal, which it does not have to itself here. The lock is kept"
+    )
+}
+
 /// Why the lock is lost, or is about to be.
 #[derive(Debug, Clone)]
 pub(super) enum Cause {

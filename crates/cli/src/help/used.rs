@@ -9,7 +9,7 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
   --ttl TIME          how long the lock outlives a crash, 500ms to 24h; kept alive meanwhile
                                                                       [default: 10s]
   --grace TIME        between SIGTERM and SIGKILL when the lock is lost; less than half the TTL
-                                                                      [default: 2s]
+                                                                      [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       FENCEPOST_STORE says the same for every command
   -q, --quiet         does not say whom it waits for
