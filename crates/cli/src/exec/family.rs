@@ -57,7 +57,8 @@ impl Family {
 
     /// Nobody is left who runs.
     pub(super) fn is_gone(&self) -> bool {
-        descendants().is_empty()
+        !has_children()
+            && descendants().is_empty()
             && self
                 .leader
                 .is_none_or(|leader| killpg(leader, None).is_err())
@@ -71,6 +72,18 @@ pub(super) fn adopt_orphans() {
         // Cannot fail on a kernel of this millennium; if it did, orphans would escape as they do elsewhere.
         let _ = nix::sys::prctl::set_child_subreaper(true);
     }
+}
+
+/// Whether the kernel names a child of this process that is not dead: a quick answer where it says yes. Not every kernel
+/// knows the file, and it may miss somebody who comes or goes meanwhile.
+fn has_children() -> bool {
+    let own = getpid();
+    let children = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));
+    let children = children.unwrap_or_default();
+    let mut numbers = children
+        .split_whitespace()
+        .filter_map(|number| number.parse().ok());
+    numbers.any(|number| living_parent(number).is_some())
 }
 
 /// The processes below this one that are not dead yet, children first.

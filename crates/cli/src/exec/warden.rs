@@ -28,7 +28,7 @@ use super::link::{Link, Order, Report};
 use super::terminal;
 
 /// How often the warden looks whether everybody is gone.
-const LOOK: Duration = Duration::from_millis(3);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What the warden knows from the beginning.
 #[derive(Debug)]
@@ -253,11 +253,11 @@ impl Post {
                 family.signal(Signal::SIGCONT);
                 self.link.say(Report::Stopping(now)).await;
             }
+            Stage::Stopping(family, kill_at) if now >= kill_at => self.kill(family).await,
             Stage::Stopping(family, _) | Stage::Killing(family) if family.is_gone() => {
                 self.stage = Stage::Over;
                 self.link.say(Report::Gone(BootClock.now())).await;
             }
-            Stage::Stopping(family, kill_at) if now >= kill_at => self.kill(family).await,
             // Again and again: somebody may have forked while the list was read.
             Stage::Killing(family) => family.signal(Signal::SIGKILL),
             _ => {}

@@ -1,7 +1,7 @@
 //! `locks show`: one lock, its lease, its line, and how to end it.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fencepost::{Holder, LockName, Moment, Record};
 use fencepost_trial::report::ink::{Ink, Role};
@@ -9,6 +9,9 @@ use fencepost_trial::report::ink::{Ink, Role};
 use super::{Desk, NOT_HELD, document};
 use crate::fault::Fault;
 use crate::wording::{fence, held_by, host, seconds, shell_word, time_of_day};
+
+/// A lease whose age differs by less than this from the time of the hold is the first.
+const FIRST: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fault> {
     let record = desk.record(name).await?;
@@ -53,12 +56,17 @@ fn held(name: &LockName, holder: &Holder, now: Moment, ink: Ink) -> String {
         since.unwrap_or_default()
     );
     let lease = match (holder.ttl_left, holder.ttl) {
-        (Some(left), Some(ttl)) => format!(
-            "{} left of {}, renewed {} ago",
-            seconds(left),
-            seconds(ttl),
-            seconds(ttl.saturating_sub(left))
-        ),
+        (Some(left), Some(ttl)) => {
+            let age = ttl.saturating_sub(left);
+            let is_first = holder
+                .since
+                .is_some_and(|since| now.since(since) < age + FIRST);
+            let renewed = match is_first {
+                true => "not renewed yet".to_owned(),
+                false => format!("renewed {} ago", seconds(age)),
+            };
+            format!("{} left of {}, {renewed}", seconds(left), seconds(ttl))
+        }
         (Some(left), None) => format!("{} left", seconds(left)),
         (None, _) => "does not end by itself".to_owned(),
     };

@@ -82,7 +82,10 @@ pub(crate) fn writer(stage: &Stage, flags: &str) -> Play {
 
 /// The fences in the file, each once, in the order of their first lines; every line of one stands together.
 pub(crate) fn fences(stage: &Stage) -> Vec<Fence> {
-    let mut fences: Vec<Fence> = stage.read("file").lines().map(fence_of).collect();
+    let all = stage.read("file");
+    // Somebody may be writing the last line.
+    let whole = all.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let mut fences: Vec<Fence> = whole.lines().map(fence_of).collect();
     assert!(
         fences.is_sorted(),
         "a line of an earlier holder after one of a later: {fences:?}"

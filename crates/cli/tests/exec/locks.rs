@@ -75,7 +75,7 @@ fn one_lock_is_shown_with_its_lease_and_its_line() {
     let _waiters = [waiter(&stage, "de ploy", 1), waiter(&stage, "de ploy", 2)];
     let shown = stage.run(&["locks", "show", "de ploy"]);
     let expected = "de ploy held by HOST, process N, for N s, since N:N:N UTC\n\
-         lease N s left of N s, renewed N s ago; fence N\n\
+         lease N s left of N s, not renewed yet; fence N\n\
          waiting N HOST:N N s\n\
          N HOST:N N s\n\
          release fencepost locks release 'de ploy'\n\

@@ -45,7 +45,7 @@ fn next_writer(stage: &Stage) -> Play {
 #[test]
 fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
     let stage = Stage::new();
-    let first = writer(&stage, "--ttl 3s --grace 200ms");
+    let first = writer(&stage, "--ttl 5s --grace 200ms");
     stage.until_lines("file", 5);
     let next = next_writer(&stage);
     let cut = CutOff::begin(&stage);
@@ -80,7 +80,7 @@ fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
 #[test]
 fn a_command_is_gone_in_time_though_exec_stands_still() {
     let stage = Stage::new();
-    let first = writer(&stage, "--ttl 3s --grace 200ms");
+    let first = writer(&stage, "--ttl 5s --grace 200ms");
     stage.until_lines("file", 5);
     let next = next_writer(&stage);
     first.stop();
@@ -139,7 +139,7 @@ fn when_its_warden_stands_still_too_the_file_refuses_its_lines() {
 fn who_ignores_sigterm_is_killed_in_time() {
     let stage = Stage::new();
     let play = stage.shell(
-        "--name deploy --ttl 3s --grace 300ms",
+        "--name deploy --ttl 5s --grace 300ms",
         "trap '' TERM; echo > held; while :; do sleep 0.1; done",
     );
     stage.until_lines("held", 1);
@@ -181,7 +181,7 @@ pub(crate) fn family(stage: &Stage) -> Vec<i32> {
 #[test]
 fn all_it_started_is_stopped_wherever_it_went() {
     let stage = Stage::new();
-    let play = stage.shell("--name deploy --ttl 3s --grace 200ms", FAMILY);
+    let play = stage.shell("--name deploy --ttl 5s --grace 200ms", FAMILY);
     let all = family(&stage);
     let cut = CutOff::begin(&stage);
     let ran = play.end();

@@ -81,10 +81,9 @@ fn whoever_is_interrupted_while_it_waits_leaves_the_line() {
 #[test]
 fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     let stage = Stage::new();
-    let play = stage.shell(
-        "--name deploy --ttl 60s",
-        "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done",
-    );
+    // Waits without a child of its own: one that is paused between its birth and its program keeps the shell from pausing.
+    let script = "mkfifo go; echo $$ > pid; read x < go; exit 5";
+    let play = stage.shell("--name deploy --ttl 60s", script);
     stage.until_lines("pid", 1);
     let command: i32 = stage.read("pid").trim().parse().unwrap();
     play.send(Signal::SIGTSTP);
@@ -95,9 +94,9 @@ fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     until("both go on", || {
         state(play.pid()) != Some('T') && state(command) != Some('T')
     });
-    std::fs::write(stage.path("go"), "").unwrap();
+    std::fs::write(stage.path("go"), "on\n").unwrap();
     let ran = play.end();
-    assert_eq!((ran.code(), ran.stderr.as_str()), (0, ""));
+    assert_eq!((ran.code(), ran.stderr.as_str()), (5, ""));
 }
 
 #[test]

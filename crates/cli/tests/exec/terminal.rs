@@ -204,7 +204,11 @@ fn ctrl_z_pauses_the_job_and_it_goes_on_with_the_terminal() {
 #[test]
 fn a_pause_beyond_the_lease_ends_the_command() {
     let stage = Stage::new();
-    let mut terminal = Terminal::new(&stage, "--ttl 1s", "echo $$ > pid; echo ready; sleep 1000");
+    let mut terminal = Terminal::new(
+        &stage,
+        "--ttl 3s",
+        "echo $$ > pid; echo ready; exec sleep 1000",
+    );
     terminal.until_shown("ready");
     let command: i32 = stage.read("pid").trim().parse().unwrap();
     terminal.press("\x1a");
