@@ -205,8 +205,9 @@ impl Plan {
     }
 
     async fn under_the_lock(&self, link: Link, signals: &mut Signals) -> Result<u8, NotStarted> {
-        let backend = self.store.open().await;
-        let backend = backend.map_err(|reason| NotStarted::store(self, &reason))?;
+        let opening = self.store.open();
+        let opened = wait::unless_interrupted(self, signals, opening).await?;
+        let backend = opened.map_err(|reason| NotStarted::store(self, &reason))?;
         let locker = Locker::builder(backend)
             .ttl(self.ttl)
             .label(self.label.as_str())

@@ -31,17 +31,19 @@ pub(super) async fn for_the_lock(
     signals: &mut Signals,
 ) -> Result<Guard, NotStarted> {
     let patience = plan.wait.unwrap_or(Duration::ZERO);
-    let asked = tokio::select! {
-        biased;
-        asked = locker.acquire_within(&plan.name, patience) => asked,
-        signal = interruption(signals) => {
-            leave(locker).await;
-            return Err(NotStarted {
-                code: exit::interrupted(signal),
-                lines: vec![format!("{} was not started: {signal} while waiting for {}", plan.program(), plan.name)],
-            });
+    let asking = async {
+        tokio::select! {
+            biased;
+            asked = locker.acquire_within(&plan.name, patience) => asked,
+            () = suspense(plan, locker) => unreachable!("it never ends"),
         }
-        () = suspense(plan, locker) => unreachable!("it never ends"),
+    };
+    let asked = match unless_interrupted(plan, signals, asking).await {
+        Ok(asked) => asked,
+        Err(interrupted) => {
+            leave(locker).await;
+            return Err(interrupted);
+        }
     };
     if !matches!(asked, Ok(Some(_))) {
         leave(locker).await;
@@ -84,6 +86,26 @@ impl NotStarted {
                 format!("{} was not started", plan.program()),
             ],
         }
+    }
+}
+
+/// The output of `work`, unless somebody asks this program to end before.
+pub(super) async fn unless_interrupted<W: Future>(
+    plan: &Plan,
+    signals: &mut Signals,
+    work: W,
+) -> Result<W::Output, NotStarted> {
+    tokio::select! {
+        biased;
+        output = work => Ok(output),
+        signal = interruption(signals) => Err(NotStarted {
+            code: exit::interrupted(signal),
+            lines: vec![format!(
+                "{} was not started: {signal} while waiting for {}",
+                plan.program(),
+                plan.name
+            )],
+        }),
     }
 }
 

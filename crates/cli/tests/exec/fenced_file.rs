@@ -25,7 +25,7 @@ fn write(path: &Path, fence: Fence, text: &str) -> bool {
         .unwrap();
     let mut all = String::new();
     file.read_to_string(&mut all).unwrap();
-    let highest = all.lines().last().map(|line| fence_of(line));
+    let highest = all.lines().last().map(fence_of);
     if highest.is_some_and(|highest| highest > fence) {
         return false;
     }

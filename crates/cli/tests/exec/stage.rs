@@ -185,10 +185,6 @@ impl Play {
         until("it stands still", || state(self.pid()) == Some('T'));
     }
 
-    pub(crate) fn is_over(&mut self) -> bool {
-        self.0.as_mut().unwrap().try_wait().unwrap().is_some()
-    }
-
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ran {
         let mut child = self.0.take().unwrap();

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::pty::{Winsize, grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
 use nix::unistd::{setsid, tcgetpgrp};
 
 use crate::stage::{Stage, signal, state, until};
 
 nix::ioctl_write_int_bad!(make_controlling, nix::libc::TIOCSCTTY);
+nix::ioctl_write_ptr_bad!(set_size, nix::libc::TIOCSWINSZ, Winsize);
 
 /// A terminal with a program in it.
 struct Terminal {
@@ -31,11 +32,16 @@ struct Terminal {
 }
 
 impl Terminal {
+    /// `exec` around a shell script.
     fn new(stage: &Stage, flags: &str, script: &str) -> Self {
         let mut arguments = vec!["exec", "--name", "deploy"];
         arguments.extend(flags.split_whitespace());
         arguments.extend(["--", "sh", "-c", script]);
-        let mut command = stage.fencepost(&arguments);
+        Self::with(stage, &arguments)
+    }
+
+    fn with(stage: &Stage, arguments: &[&str]) -> Self {
+        let mut command = stage.fencepost(arguments);
         let (master, slave) = open_terminal();
         let screen = |slave: &File| Stdio::from(slave.try_clone().unwrap());
         command
@@ -102,6 +108,14 @@ fn open_terminal() -> (File, File) {
     let master = posix_openpt(flags).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: 70,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the descriptor is open and the size lives as long as the call.
+    unsafe { set_size(master.as_raw_fd(), &size) }.unwrap();
     let slave = File::options()
         .read(true)
         .write(true)
@@ -250,4 +264,49 @@ fn a_command_that_outlives_its_terminal_keeps_the_lock() {
     std::fs::write(stage.path("go"), "").unwrap();
     assert_eq!(terminal.code(), 0);
     assert_eq!(stage.read("end"), "done\n");
+}
+
+#[test]
+fn a_release_is_asked_for_and_meant() {
+    let stage = Stage::new();
+    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; sleep 1000");
+    stage.until_lines("held", 1);
+    let mut terminal = Terminal::with(&stage, &["locks", "release", "deploy"]);
+    terminal.until_shown("may still be working: stop it there first. Release? [y/N] ");
+    terminal.press("\n");
+    assert_eq!(terminal.code(), 1);
+    terminal.until_shown("deploy   not released");
+    assert_eq!(
+        stage.run(&["locks", "show", "deploy"]).code(),
+        0,
+        "held as before"
+    );
+
+    let mut terminal = Terminal::with(&stage, &["locks", "release", "deploy"]);
+    terminal.until_shown("Release? [y/N] ");
+    terminal.press("y\n");
+    assert_eq!(terminal.code(), 0);
+    terminal.until_shown("deploy   released: ");
+    assert_eq!(stage.run(&["locks", "show", "deploy"]).code(), 1);
+}
+
+#[test]
+fn a_narrow_screen_shows_what_matters() {
+    let stage = Stage::new();
+    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; sleep 1000");
+    stage.until_lines("held", 1);
+    let mut terminal = Terminal::with(&stage, &["locks", "list"]);
+    assert_eq!(terminal.code(), 0);
+    terminal.until_shown("1 lock");
+    let shown = terminal.shown.lock().unwrap().clone();
+    let columns = ["name", "holder", "TTL left", "waiting"];
+    assert!(
+        columns.iter().all(|column| shown.contains(column)),
+        "{shown}"
+    );
+    let minor = ["held for", "fence", "kind"];
+    assert!(
+        !minor.iter().any(|column| shown.contains(column)),
+        "{shown}"
+    );
 }
