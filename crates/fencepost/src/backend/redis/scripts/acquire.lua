@@ -32,9 +32,14 @@ if member == '' then
 end
 
 local again = ticket ~= '0'
+-- A ticket of the future: the server's clock went back. It would be served last for ever.
 if not again or tonumber(ticket) > micros() then ticket = integer(micros()) end
-if call('ZADD', line, 'NX', ticket, member) == 0 then again = true end
-if again then
+if call('ZADD', line, 'NX', ticket, member) == 0 then
+  again = true
+  ticket = integer(call('ZSCORE', line, member))
+end
+-- For a young entry nobody would look at the record, and it would stay behind.
+if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live
   call('HSET', wait, owner, string.format('%.0f %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
