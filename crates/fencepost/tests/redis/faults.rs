@@ -122,6 +122,18 @@ pub(crate) fn a_web_server() {
     });
 }
 
+/// A server before Redis 6, or a proxy that does not know RESP3.
+pub(crate) fn too_old() {
+    run(async {
+        let url = format!(
+            "redis://{}",
+            answers("-ERR unknown command `HELLO`, with args\r\n")
+        );
+        let error = soon("an error", Redis::open(&url)).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::None, "older");
+    });
+}
+
 /// A server that says this to everybody, and hangs up.
 fn answers(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -130,8 +142,16 @@ fn answers(answer: &'static str) -> SocketAddr {
         let Ok((mut stream, _)) = listener.accept() else {
             return;
         };
-        let _ = stream.read(&mut [0; 1024]);
-        let _ = stream.write_all(answer.as_bytes());
+        let mut heard = [0; 1024];
+        while let Ok(length @ 1..) = stream.read(&mut heard) {
+            // What answers in the manner of Redis answers every command, and does not hang up.
+            if !answer.starts_with('-') {
+                let _ = stream.write_all(answer.as_bytes());
+                return;
+            }
+            let commands = heard[..length].iter().filter(|byte| **byte == b'*').count();
+            let _ = stream.write_all(answer.repeat(commands).as_bytes());
+        }
     });
     address
 }

@@ -131,11 +131,11 @@ fn ten_of_sixteen(manner: Manner) {
             children.push(waiter(&server, Duration::from_millis(5)).start(id, &ears));
             server.wait_for_line(NAME, id as i64 + 1).await;
         }
-        // Every third lives: the dead stand between the living.
+        // Those who die stand one behind the other: if each cost its own lease, that would add up.
         let (mut living, mut dying): (Vec<_>, Vec<_>) = children
             .into_iter()
             .enumerate()
-            .partition(|(id, _)| id % 3 == 0);
+            .partition(|(id, _)| !(3..13).contains(id));
         assert_eq!((living.len(), dying.len()), (6, 10));
         let released_ns = match manner {
             Manner::OneByOne => {

@@ -19,6 +19,7 @@ mod plain_clients;
 mod pushes;
 mod restarts;
 mod rights;
+mod runtimes;
 mod silence;
 mod storm;
 mod support;
@@ -92,10 +93,16 @@ const CONNECTIONS: &[(&str, fn())] = &[
     ),
 ];
 
+const RUNTIMES: &[(&str, fn())] = &[
+    ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
+    ("ended_while_connecting", runtimes::ended_while_connecting),
+];
+
 const FAULTS: &[(&str, fn())] = &[
     ("absent", faults::absent),
     ("silent", faults::silent),
     ("web_server", faults::a_web_server),
+    ("too_old", faults::too_old),
     ("wrong_password", faults::wrong_password),
     ("read_only_replica", faults::a_read_only_replica),
     ("out_of_memory", faults::out_of_memory),
@@ -147,6 +154,7 @@ fn main() {
     let themes = [
         ("nasty", NASTY, runs),
         ("connections", CONNECTIONS, 1),
+        ("runtimes", RUNTIMES, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),
         ("interop", INTEROP, 1),

@@ -139,7 +139,12 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             }
             // Who has been in line may still be, whatever became of the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
-            Err(error) => return Err(error),
+            Err(error) => {
+                if error.effect() == Effect::None {
+                    hub.forget(claim.owner);
+                }
+                return Err(error);
+            }
         }
     }
 }
@@ -287,5 +292,32 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
             Operation::Release,
             &format!("{answer:?}"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::redis::Redis;
+    use crate::backend::{Backend, Wait};
+    use crate::claim::{Claim, OwnerId};
+    use crate::random::SystemRandom;
+
+    #[tokio::test]
+    async fn what_never_reached_the_server_is_not_remembered() {
+        let mut server = fencepost_rig::Redis::start().unwrap();
+        let store = Redis::open(&server.url()).await.unwrap();
+        server.crash();
+        for _ in 0..10 {
+            let claim = Claim {
+                name: "stock".try_into().unwrap(),
+                owner: OwnerId::random(&SystemRandom),
+                ttl: std::time::Duration::from_secs(5),
+                label: "test".into(),
+            };
+            let asked = store.acquire(&claim, &Wait::default()).await;
+            assert!(asked.is_err());
+        }
+        // The first may have found the connection breaking under its hands.
+        assert!(store.hub.seats().len() <= 1);
     }
 }
