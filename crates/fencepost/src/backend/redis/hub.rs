@@ -43,6 +43,8 @@ pub(crate) struct Hub {
     replaced: tokio::sync::Mutex<Vec<i64>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
+    /// Commands sent, other than those that connecting takes.
+    pub(super) sent: Arc<AtomicU64>,
 }
 
 impl Hub {
@@ -54,6 +56,7 @@ impl Hub {
             link: Mutex::default(),
             replaced: tokio::sync::Mutex::default(),
             generation: AtomicU64::new(0),
+            sent: Arc::default(),
         }
     }
 
@@ -86,7 +89,8 @@ impl Hub {
             }
         };
         let channel = format!("fp:{:016x}", SystemRandom.next_u64());
-        let connecting = link::connect(&self.client, channel, &replaced, on_push);
+        let connecting =
+            link::connect(&self.client, channel, self.sent.clone(), &replaced, on_push);
         let until = BootClock.now() + self.settings.connect_timeout;
         let link = within(&BootClock, until, connecting)
             .await

@@ -37,6 +37,8 @@ const NO_CHANNEL: &str = "-";
 
 pub(crate) struct Link {
     connection: MultiplexedConnection,
+    /// Commands sent over this connection and those before it.
+    sent: Arc<AtomicU64>,
     /// What the server calls this connection, if it tells.
     pub(super) id: Option<i64>,
     channel: String,
@@ -59,6 +61,7 @@ pub(crate) struct Link {
 pub(super) async fn connect(
     client: &Client,
     channel: String,
+    sent: Arc<AtomicU64>,
     replaced: &[i64],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
 ) -> std::result::Result<Link, RedisError> {
@@ -95,6 +98,7 @@ pub(super) async fn connect(
     only_server_errors(name.query_async::<Value>(&mut connection).await)?;
     Ok(Link {
         connection,
+        sent,
         id,
         channel,
         round_trip,
@@ -177,6 +181,7 @@ impl Link {
             at: BootClock.now(),
             answered: false,
         };
+        self.sent.fetch_add(1, Ordering::Relaxed);
         let answer = self.connection.clone().send_packed_command(command).await;
         asked.answered = true;
         let answer = answer.and_then(Value::extract_error);
@@ -192,6 +197,8 @@ impl Link {
         &self,
         commands: &redis::Pipeline,
     ) -> std::result::Result<Vec<Value>, RedisError> {
+        self.sent
+            .fetch_add(commands.len() as u64, Ordering::Relaxed);
         commands.query_async(&mut self.connection.clone()).await
     }
 }
