@@ -81,10 +81,9 @@ async fn request(
         ticket,
         member,
     } = place;
+    call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
-    call.arg(format!(
-        "{every} {length} {live} {stamp} {ticket} {channel} {member}"
-    ));
+    call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
     if lift {
         link.has_lifted(name, asked_at);
@@ -277,8 +276,10 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let now = BootClock.now();
     let lift = link.must_lift(name, now);
     let [every, length] = hub.gap();
-    let mut call = RELEASE.call(2);
-    call.arg(name.as_str()).arg(line_of(name.as_str()));
+    let mut call = RELEASE.call(3);
+    call.arg(name.as_str())
+        .arg(line_of(name.as_str()))
+        .arg(fence_of(name.as_str()));
     call.arg(claim.owner.to_string()).arg(u8::from(lift));
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);

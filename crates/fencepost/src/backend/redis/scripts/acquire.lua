@@ -1,8 +1,7 @@
 use(KEYS[1], KEYS[2])
-local owner, ttl = ARGV[1], ARGV[2]
+local owner, ttl, ticket, member = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local label = string.match(ARGV[3], '^%d+ %d+ (.*)$')
-local every, length, live, stamp, ticket, channel, member =
-  string.match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+local every, length, live, stamp, channel = string.match(ARGV[7], '^(%d+) (%d+) (%d+) (%d+) (%S+)$')
 if must_lift then lift() end
 local function take()
   local epoch = next_epoch()
@@ -41,7 +40,7 @@ end
 -- For a young entry nobody would look at the record, and it would stay behind.
 if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live
-  call('HSET', wait, owner, string.format('%.0f %s %s', deadline, stamp, channel))
+  call('HSET', wait, owner, string.format('%d %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
 end
 -- Who finds a line finds it with an expiry, which beats move on.

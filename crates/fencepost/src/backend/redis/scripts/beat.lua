@@ -15,7 +15,7 @@ local function beat(owner, member, claim, live)
   if waited < 0 then bring_back() end
   if is_recorded(waited, live) then
     local deadline = math.floor(micros() / 1000) + live
-    call('HSET', wait, owner, string.format('%.0f %s %s', deadline, ARGV[1], ARGV[2]))
+    call('HSET', wait, owner, string.format('%d %s %s', deadline, ARGV[1], ARGV[2]))
     call('PEXPIRE', wait, LINE_LIFE)
   end
   call('PEXPIRE', line, LINE_LIFE)

@@ -9,9 +9,9 @@ local lock, line, wait, fence, gap
 local function use(lock_key, line_key)
   lock, line = lock_key, line_key
   -- The tag in front contains no brace, so the first one ends it.
-  wait = string.gsub(line, '}:line:', '}:wait:', 1)
-  fence = string.gsub(line, '}:line:', '}:fence:', 1)
-  gap = string.gsub(line, '}:line:', '}:gap:', 1)
+  local at = string.find(line, '}:line:', 1, true)
+  local tag, name = string.sub(line, 1, at), string.sub(line, at + 6)
+  wait, fence, gap = tag .. ':wait' .. name, tag .. ':fence' .. name, tag .. ':gap' .. name
 end
 
 local RETENTION = 7 * 24 * 3600 * 1000
@@ -19,7 +19,7 @@ local LINE_LIFE = 10000
 -- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
 local LIFT_MAX = 2 ^ 46
 
-local function integer(number) return string.format('%.0f', number) end
+local function integer(number) return string.format('%d', number) end
 
 local started
 local function micros()
@@ -54,7 +54,7 @@ local function epoch_of(value) return tonumber((string.match(value, '^%x+ (%d+) 
 
 local function put(owner, epoch, lease, ttl, label)
   local since = math.floor(micros() / 1000)
-  call('SET', lock, string.format('%s %.0f %s %.0f %s', owner, epoch, ttl, since, label), 'PX', lease)
+  call('SET', lock, string.format('%s %d %s %d %s', owner, epoch, ttl, since, label), 'PX', lease)
 end
 
 -- How long the lock still lies free on purpose, in ms; 0: it may be taken. `every` is '0' where no gap is configured.
@@ -106,7 +106,7 @@ local function advance(me, lease, head)
       end
       local heard = 1
       if channel ~= '-' then
-        heard = redis.pcall('PUBLISH', channel, string.format('%s %.0f %s %s', owner, epoch, claim, stamp))
+        heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
         -- A user without rights on channels: the waiter finds out by its next beat.
         if type(heard) == 'table' then heard = 1 end
       end
