@@ -89,11 +89,21 @@ pub(crate) fn under_a_monitor() {
     ten_of_sixteen(Manner::UnderMonitor);
 }
 
-#[derive(PartialEq, Eq)]
+pub(crate) fn one_by_one_under_a_monitor() {
+    ten_of_sixteen(Manner::OneByOneUnderMonitor);
+}
+
 enum Manner {
     AtOnce,
     OneByOne,
     UnderMonitor,
+    OneByOneUnderMonitor,
+}
+
+impl Manner {
+    fn is_monitored(&self) -> bool {
+        matches!(self, Self::UnderMonitor | Self::OneByOneUnderMonitor)
+    }
 }
 
 /// The widest gap between two grants, until all of these are served.
@@ -120,7 +130,7 @@ fn ten_of_sixteen(manner: Manner) {
     run(async {
         let server = Server::start();
         let mut monitor = server.plain();
-        if manner == Manner::UnderMonitor {
+        if manner.is_monitored() {
             monitor.does(&["PSUBSCRIBE", "*"]);
         }
         let holder = locker(&server.store().await, LONG);
@@ -138,7 +148,7 @@ fn ten_of_sixteen(manner: Manner) {
             .partition(|(id, _)| !(3..13).contains(id));
         assert_eq!((living.len(), dying.len()), (6, 10));
         let released_ns = match manner {
-            Manner::OneByOne => {
+            Manner::OneByOne | Manner::OneByOneUnderMonitor => {
                 let released_ns = now().as_nanos();
                 assert!(held.release().await.is_released());
                 for at in 0..dying.len() {

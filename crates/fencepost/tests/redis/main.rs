@@ -62,6 +62,10 @@ const NASTY: &[(&str, fn())] = &[
         "08_ten_of_sixteen_killed_under_a_monitor",
         kills::under_a_monitor,
     ),
+    (
+        "08_ten_of_sixteen_killed_one_by_one_under_a_monitor",
+        kills::one_by_one_under_a_monitor,
+    ),
     ("09_no_rights_on_channels", rights::no_channels),
     (
         "09_releaser_without_rights_on_channels",
