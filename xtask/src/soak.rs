@@ -66,6 +66,7 @@ const LOOPS: &[Job] = &[
     library_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
     library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
+    target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
 ];
 

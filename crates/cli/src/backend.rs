@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Error};
 
@@ -80,7 +81,11 @@ impl LockStore {
                 }
                 self.file(&path).await
             }
-            Self::Address(_) => Err(self.not_built_in()),
+            Self::Address(address) => {
+                let opened = Redis::open(address).await;
+                let redis = opened.map_err(|error| NotOpened::new(self, &error))?;
+                Ok(Arc::new(redis))
+            }
         }
     }
 
@@ -103,15 +108,6 @@ impl LockStore {
         let opened = Sqlite::open(path).await;
         let sqlite = opened.map_err(|error| NotOpened::new(self, &error))?;
         Ok(Arc::new(sqlite))
-    }
-
-    /// The one place where servers will be connected to.
-    fn not_built_in(&self) -> NotOpened {
-        NotOpened {
-            place: self.place(),
-            words: "locks on Redis are not built in yet".to_owned(),
-            advice: "no --store for sqlite",
-        }
     }
 
     fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
@@ -140,7 +136,7 @@ impl NotOpened {
             words: error.message().to_owned(),
             advice: match store {
                 LockStore::Sqlite(_) => SQLITE_ADVICE,
-                LockStore::Address(_) => "fencepost doctor",
+                LockStore::Address(_) => "start Redis there · no --store for sqlite",
             },
         }
     }

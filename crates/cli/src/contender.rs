@@ -61,7 +61,6 @@ impl Contender {
         match lock {
             Lock::Help => Ok(None),
             Lock::Strategy(strategy) => {
-                site.check(strategy)?;
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
             }

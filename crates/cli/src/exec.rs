@@ -17,7 +17,7 @@ use nix::sys::wait::waitpid;
 use crate::arguments::durations::duration;
 use crate::backend::LockStore;
 use crate::exit;
-use crate::fault::{self, Fault, system_words};
+use crate::fault::{self, Fault, Wishes, system_words};
 use crate::wording::{seconds, shell_word};
 
 mod family;
@@ -79,10 +79,10 @@ struct Plan {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: Exec) -> ExitCode {
+pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
     let plan = match Plan::check(arguments) {
         Ok(plan) => plan,
-        Err(fault) => return fault::report(&fault),
+        Err(fault) => return fault::report(&fault, wishes),
     };
     let task = Task {
         command: plan.command.clone(),

@@ -62,7 +62,7 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
     }
     let command = match command {
         // It has signals of its own to listen to, and forks before anything else happens.
-        Command::Exec(arguments) => return exec::run(arguments),
+        Command::Exec(arguments) => return exec::run(arguments, wishes),
         command => command,
     };
     let interrupt = match Interrupt::listen() {

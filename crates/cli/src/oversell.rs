@@ -12,7 +12,7 @@ use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
-use fencepost_trial::strategy::{self, Strategy};
+use fencepost_trial::strategy;
 use fencepost_trial::verdict;
 
 use crate::arguments::{Lock, Oversell, random_seed};
@@ -108,14 +108,14 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
         .transpose()?;
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let mut screen = arguments.common.screen();
-    let (here, elsewhere): (Vec<&Strategy>, Vec<&Strategy>) = strategy::ALL
-        .into_iter()
-        .partition(|strategy| strategy.exists_at(&sale.place));
     if !json {
-        screen.print(&format!("{}\n", table::all_title(sale, here.len())));
+        screen.print(&format!(
+            "{}\n",
+            table::all_title(sale, strategy::ALL.len())
+        ));
     }
     let mut runs = Vec::new();
-    for &strategy in &here {
+    for strategy in strategy::ALL {
         let sale = Sale {
             strategy,
             ..sale.clone()
@@ -132,9 +132,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     if json {
         screen.print_json(&json::reports(&runs));
     } else {
-        let mut text = table::all(&runs, quiet, screen.ink);
-        text.push_str(&table::not_here(&elsewhere, screen.ink));
-        screen.print(&text);
+        screen.print(&table::all(&runs, quiet, screen.ink));
     }
     if let Some(output) = output {
         output.fill(&json::reports(&runs))?;

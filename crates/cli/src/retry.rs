@@ -32,7 +32,6 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         return Err(nothing_to_wait_for(strategy));
     }
     let site = arguments.common.store.open()?;
-    site.check(strategy)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use fencepost_rig::{Interrupt, Redis, RedisError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::matrix::{self, Cell, Run, cells};
+use fencepost_trial::report::html;
 use fencepost_trial::report::matrix::{Shown, progress, title};
 use fencepost_trial::report::numbers::plural;
-use fencepost_trial::report::{html, table};
 use fencepost_trial::sale::Stopped;
-use fencepost_trial::strategy::{self, Strategy};
 
 use crate::arguments::{RunAll, random_seed};
 use crate::exit;
@@ -69,7 +68,6 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
             seed,
         };
         let mut text = shown.text(quiet, screen.ink);
-        text.push_str(&table::not_here(&elsewhere(&site.place), screen.ink));
         if let (Some(folder), Some(bytes)) = (folder, page_bytes) {
             let files = files_line(folder, &runs, bytes);
             text.push_str(&screen.ink.sentence("files", &files));
@@ -116,11 +114,6 @@ fn redis_line(place: &Place) -> String {
         ),
         Place::Redis { .. } => String::new(),
     }
-}
-
-fn elsewhere(place: &Place) -> Vec<&'static Strategy> {
-    let all = strategy::ALL.into_iter();
-    all.filter(|strategy| !strategy.exists_at(place)).collect()
 }
 
 /// What runs everything.

@@ -6,7 +6,6 @@ use fencepost_rig::{Redis, RedisError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::{NotReached, is_address, reach};
 use fencepost_trial::report::numbers::decimal;
-use fencepost_trial::strategy::Strategy;
 
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
@@ -82,19 +81,6 @@ impl Store {
                 })
             }
         }
-    }
-}
-
-impl Site {
-    /// Refuses a strategy that does not exist here.
-    pub(crate) fn check(&self, strategy: &Strategy) -> Result<(), Fault> {
-        if strategy.exists_at(&self.place) {
-            return Ok(());
-        }
-        let what = format!("{} is not available on redis yet", strategy.name);
-        let fault = Fault::new(exit::USAGE, what);
-        let at = format!("--lock={} --store {}", strategy.name, self.place.name());
-        Err(fault.at(at).try_this("--store sqlite, or --lock=safe"))
     }
 }
 

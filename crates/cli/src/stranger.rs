@@ -13,7 +13,7 @@ use fencepost_trial::ground::Place;
 use fencepost_trial::holds::{FIRST, SECOND};
 use fencepost_trial::protocol::{Claims, Reply, Request, Resource};
 use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Buyer, Claim, Failure, Grounds, Group, Opening, Setup, Strategy};
+use fencepost_trial::strategy::{Buyer, Claim, Failure, Group, Opening, Setup, Strategy};
 
 use crate::contender::Contender;
 use crate::exit;
@@ -107,7 +107,6 @@ impl Stranger {
             flaw: None,
             claim: Claim::Exclusion,
             claims,
-            grounds: Grounds::Any,
             remark: |_, _| String::new(),
             open: not_here,
             lock: None,

@@ -12,22 +12,25 @@ use serde_json::{Value, json};
 
 const PROCESSES: u64 = 50;
 const STOCKS: [u64; 3] = [1, 5, 50];
+const STORES: [&str; 2] = ["sqlite", "redis"];
+const LOCKS: [&str; 3] = ["safe", "watchdog", "fenced"];
 
 fn main() {
     let has_redis = !matches!(Redis::start(), Err(RedisError::NotInstalled));
-    let trial = |store: &'static str| {
-        Trial::test(format!("exact_sales::{store}"), move || {
-            sell_on(store);
+    let trial = |store: &'static str, lock: &'static str| {
+        Trial::test(format!("exact_sales::{store}::{lock}"), move || {
+            sell_on(store, lock);
             Ok(())
         })
+        .with_ignored_flag(store == "redis" && !has_redis)
     };
     let mut arguments = Arguments::from_args();
     // A crowd at a time is enough.
     arguments.test_threads = arguments.test_threads.or(Some(1));
-    let trials = vec![
-        trial("sqlite"),
-        trial("redis").with_ignored_flag(!has_redis),
-    ];
+    let trials = STORES
+        .iter()
+        .flat_map(|store| LOCKS.map(|lock| trial(store, lock)));
+    let trials = trials.collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -36,17 +39,19 @@ fn runs() -> usize {
     if is_soak { 20 } else { 2 }
 }
 
-fn sell_on(store: &str) {
+fn sell_on(store: &str, lock: &str) {
     let runs = runs();
     for stock in STOCKS {
-        (0..runs).for_each(|_| sell_exactly(store, stock));
-        println!("{store}: {PROCESSES} processes sold exactly {stock} in {runs} of {runs} runs");
+        (0..runs).for_each(|_| sell_exactly(store, lock, stock));
+        println!(
+            "{store}, {lock}: {PROCESSES} processes sold exactly {stock} in {runs} of {runs} runs"
+        );
     }
 }
 
-fn sell_exactly(store: &str, stock: u64) {
+fn sell_exactly(store: &str, lock: &str, stock: u64) {
     let arguments = format!(
-        "oversell --lock=safe --wait 20000 --stock={stock} --concurrency={PROCESSES} --store {store} --json"
+        "oversell --lock={lock} --wait 20000 --stock={stock} --concurrency={PROCESSES} --store {store} --json"
     );
     let output = Command::new(env!("CARGO_BIN_EXE_fencepost"))
         .args(arguments.split_whitespace())

@@ -81,7 +81,7 @@ impl Comparison {
 
     /// The ways of waiting that are compared. Only the library's locks have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
-        let has_line = self.strategy.group == Group::Locks && self.place == Place::Sqlite;
+        let has_line = self.strategy.group == Group::Locks;
         Pauses::ALL
             .into_iter()
             .filter(|pauses| *pauses != Pauses::Line || has_line)

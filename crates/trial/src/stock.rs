@@ -5,6 +5,7 @@
 
 use crate::strategy::Failure;
 
+pub(crate) mod fenced;
 pub mod redis;
 pub mod sqlite;
 

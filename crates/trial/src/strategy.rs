@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 
 use crate::exhibit;
 use crate::facts::Facts;
-use crate::ground::{Ground, Place};
+use crate::ground::Ground;
 use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
 use crate::verdict;
@@ -70,30 +70,12 @@ pub struct Strategy {
     pub claim: Claim,
     /// What it promises as a lock.
     pub claims: Claims,
-    /// The stores it exists on.
-    pub grounds: Grounds,
     /// What is worth saying in a few words about a sale with this verdict; may be empty.
     pub remark: fn(&Facts, verdict::Outcome) -> String,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
     /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
-}
-
-/// The stores a strategy exists on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grounds {
-    /// Every store.
-    Any,
-    /// Those that the library has a lock for: SQLite.
-    Library,
-}
-
-impl Strategy {
-    /// Whether it can be tried at this place.
-    pub fn exists_at(&self, place: &Place) -> bool {
-        self.grounds == Grounds::Any || *place == Place::Sqlite
-    }
 }
 
 /// A strategy on its way to being ready.
@@ -157,6 +139,8 @@ pub struct Order {
     pub quantity: u32,
     /// How long to wait for the lock; zero is one attempt.
     pub wait: Duration,
+    /// Whether to wait in the library's line, where there is a choice.
+    pub in_line: bool,
     /// How long the work takes between reading and writing the stock.
     pub delay: Duration,
 }
@@ -168,6 +152,12 @@ pub trait Buyer: Send {
     /// # Cancel safety
     /// Not meant to be dropped before it is done: what was bought would remain unknown.
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
+
+    /// How many commands the locks of such orders have cost the store so far, where somebody counts them.
+    fn lock_commands(&self, order: &Order) -> Option<u64> {
+        let _ = order;
+        None
+    }
 }
 
 /// Somebody who is ready to take locks, several at once if need be.
@@ -184,6 +174,11 @@ pub trait Locking: Send {
         wait: Duration,
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
+
+    /// How many commands its locks have cost the store so far, where somebody counts them.
+    fn commands(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
     fn knows_lost(&mut self, hold: u64) -> bool;
@@ -367,6 +362,7 @@ mod tests {
             product: "product_A".into(),
             quantity: 1,
             wait: Duration::ZERO,
+            in_line: false,
             delay: Duration::ZERO,
         };
         assert_eq!(read_work_write(&mut *stock, &order).unwrap(), sold(1, 0));

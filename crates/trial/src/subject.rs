@@ -121,6 +121,7 @@ impl Subject<'_> {
                         product,
                         quantity,
                         wait,
+                        in_line: false,
                         delay,
                     },
                     retry,

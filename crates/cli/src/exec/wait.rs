@@ -34,7 +34,7 @@ pub(super) async fn for_the_lock(
     let asking = async {
         tokio::select! {
             biased;
-            asked = locker.acquire_within(&plan.name, patience) => asked,
+            asked = for_the_full_time(plan, locker, patience) => asked,
             () = suspense(plan, locker) => unreachable!("it never ends"),
         }
     };
@@ -75,6 +75,23 @@ pub(super) async fn for_the_lock(
             &NotOpened::new(&plan.store, &error),
         )),
     }
+}
+
+/// The lock, and a lease of the whole TTL with it: one who has waited may have less at first, which would be too short to
+/// stop the command in time.
+async fn for_the_full_time(
+    plan: &Plan,
+    locker: &Locker,
+    patience: Duration,
+) -> fencepost::Result<Option<Guard>> {
+    let guard = locker.acquire_within(&plan.name, patience).await?;
+    if let Some(guard) = guard
+        .as_ref()
+        .filter(|guard| guard.valid_for() < plan.ttl / 2)
+    {
+        guard.extend(plan.ttl).await?;
+    }
+    Ok(guard)
 }
 
 impl NotStarted {

@@ -226,3 +226,43 @@ fn ctrl_c_says_in_which_round_it_came() {
         ran.stderr
     );
 }
+
+#[test]
+fn on_redis_the_store_counts_as_many_lock_operations_as_the_table_says() {
+    use fencepost_rig::{Redis, RedisError};
+    let server = match Redis::start() {
+        Ok(server) => server,
+        Err(RedisError::NotInstalled) => {
+            println!("skipped: no redis-server ({})", RedisError::INSTALL);
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let patience = std::time::Duration::from_secs(20);
+    let mut connection = fencepost_rig::resp::Connection::open(server.address(), patience).unwrap();
+    connection.ask(&["CONFIG", "RESETSTAT"]).unwrap();
+    let ran = run(&format!(
+        "retry --lock=watchdog --stock=3 --concurrency=6 --json --store {}",
+        server.url()
+    ));
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = report["runs"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    let told: u64 = rows
+        .iter()
+        .map(|row| row["lock_ops"].as_u64().unwrap())
+        .sum();
+    let stats = connection.ask(&["INFO", "commandstats"]).unwrap();
+    let fencepost_rig::resp::Value::Text(stats) = stats else {
+        panic!("{stats:?}")
+    };
+    let calls = |command: &str| {
+        let line = stats.lines().find(|line| line.starts_with(command));
+        let calls = line.and_then(|line| line.split("calls=").nth(1)?.split(',').next());
+        calls.map_or(0, |calls| calls.parse::<u64>().unwrap())
+    };
+    // One was asked before the trial began: whether there are scripts at all.
+    let counted = calls("cmdstat_evalsha:") + calls("cmdstat_eval:") - 1;
+    assert_eq!(told, counted, "{stats}");
+}

@@ -7,6 +7,7 @@ mod fenced_file;
 mod killed;
 mod locks;
 mod lost;
+mod redis;
 mod signals;
 mod stage;
 mod terminal;

@@ -17,13 +17,21 @@ const MARK: &str = "FENCEPOST_TEST_STAGE";
 
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
+    store: String,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("locks.db").display());
+        Self { folder, store }
+    }
+
+    /// With locks in another store than a file.
+    pub(crate) fn with_store(store: String) -> Self {
+        let mut stage = Self::new();
+        stage.store = store;
+        stage
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
@@ -40,10 +48,7 @@ impl Stage {
         command
             .args(arguments)
             .env("LC_ALL", "C.UTF-8")
-            .env(
-                "FENCEPOST_STORE",
-                format!("sqlite:{}", self.path("locks.db").display()),
-            )
+            .env("FENCEPOST_STORE", &self.store)
             .env(MARK, self.folder.path())
             .current_dir(self.folder.path())
             .stdin(Stdio::null());

@@ -42,6 +42,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
@@ -249,6 +250,12 @@ impl Redis {
     /// Where the server is, without user and password.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// How many commands were sent to the server: one for each attempt, place in line, sign of life, renewal, release or access to
+    /// a resource. What connecting takes is not counted.
+    pub fn commands_sent(&self) -> u64 {
+        self.hub.sent.load(Ordering::Relaxed)
     }
 }
 

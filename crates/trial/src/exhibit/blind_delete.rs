@@ -6,7 +6,7 @@
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly, take_with_expiry};
-use crate::strategy::{Claim, Failure, Grounds, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -19,7 +19,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| not_met(outcome, "stale-release"),
     open: |setup| Box::pin(async move { hand_made::buyer(&setup, BlindDelete) }),
     lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, BlindDelete) })),

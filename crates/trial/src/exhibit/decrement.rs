@@ -9,7 +9,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, no_stock, sold,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, no_stock, sold,
 };
 use crate::verdict::Outcome;
 
@@ -22,7 +22,6 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),
     claim: Claim::Nothing,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| match outcome {
         Outcome::Broken => "checked first, subtracted anyway".into(),
         _ => String::new(),

@@ -13,7 +13,7 @@ use crate::stock::Stock;
 use crate::strategy::customer::{Onwards, Turn};
 use crate::strategy::hand_made::{HandMade, Token};
 use crate::strategy::{
-    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
 };
 use crate::verdict::Outcome;
 
@@ -33,7 +33,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| match outcome {
         Outcome::Broken => "released before the commit".into(),
         _ => String::new(),

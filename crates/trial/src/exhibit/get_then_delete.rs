@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
-use crate::strategy::{Claim, Failure, Grounds, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
 
 /// Between the two steps.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -27,7 +27,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| not_met(outcome, "stale-release"),
     open: |setup| Box::pin(async move { hand_made::buyer(&setup, GetThenDelete) }),
     lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, GetThenDelete) })),

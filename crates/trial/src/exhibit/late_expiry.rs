@@ -8,7 +8,7 @@ use super::not_met;
 use crate::facts::{Attempt, Facts};
 use crate::protocol::{Outcome, Purchase, ReleaseWord};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Claim, Failure, Grounds, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
 use crate::verdict;
 
 /// The entry in the list of strategies.
@@ -22,7 +22,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark,
     open: |setup| Box::pin(async move { hand_made::buyer(&setup, LateExpiry) }),
     lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, LateExpiry) })),

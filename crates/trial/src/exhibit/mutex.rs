@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -23,7 +23,6 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| match outcome {
         Outcome::Broken => "excludes threads, not processes".into(),
         _ => String::new(),
@@ -78,6 +77,7 @@ mod tests {
         let order = Order {
             product: "product_A".into(),
             quantity: 1,
+            in_line: false,
             wait: Duration::ZERO,
             delay: Duration::from_millis(5),
         };

@@ -7,7 +7,7 @@
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Claim, Failure, Grounds, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -20,7 +20,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| not_met(outcome, "crash"),
     open: |setup| Box::pin(async move { hand_made::buyer(&setup, Naive) }),
     lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, Naive) })),

@@ -11,7 +11,7 @@ use crate::protocol::Purchase;
 use crate::report::numbers::word;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -26,7 +26,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Nothing,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |facts, outcome| match (outcome, same_reading(facts)) {
         (Outcome::Broken, same) if same > 1 => {
             let all = if same == facts.attempts.len() {

@@ -11,7 +11,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -26,7 +26,6 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, outcome| match outcome {
         Outcome::Broken => "the same".into(),
         _ => String::new(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencepost::backend::redis::Redis;
 use redis::{Client, Cmd, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
 
 use crate::strategy::Failure;
@@ -12,6 +13,33 @@ const SPACE: &str = "fencepost-lab";
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// The address of the server and the space in which keys are: `redis://…#SPACE`.
+fn split(endpoint: &str) -> (&str, &str) {
+    endpoint.split_once('#').unwrap_or((endpoint, SPACE))
+}
+
+/// The name of a key in the space of an endpoint.
+pub(crate) fn key(endpoint: &str, kind: &str, name: &str) -> String {
+    key_in(split(endpoint).1, kind, name)
+}
+
+fn key_in(space: &str, kind: &str, name: &str) -> String {
+    format!("{space}:{kind}:{name}")
+}
+
+/// Whether a key belongs to this space: the lab's own, and those that the library keeps beside them.
+fn is_in(space: &str, key: &str) -> bool {
+    let key = key.strip_prefix("fp:{").unwrap_or(key);
+    let rest = key.strip_prefix(space);
+    rest.is_some_and(|rest| rest.starts_with(':'))
+}
+
+/// The library's way to the server of an endpoint.
+pub(crate) async fn library(endpoint: &str) -> Result<Redis, Failure> {
+    let opened = Redis::open(split(endpoint).0).await;
+    opened.map_err(Failure::definite)
+}
 
 /// A connection that is made anew after it broke, and the space in which its keys are.
 pub(crate) struct Link {
@@ -58,7 +86,7 @@ impl Trouble {
 impl Link {
     /// Connects to `redis://…`, or `redis://…#SPACE` for keys apart from others'.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
-        let (url, space) = endpoint.split_once('#').unwrap_or((endpoint, SPACE));
+        let (url, space) = split(endpoint);
         let client = Client::open(url);
         let client = client.map_err(|error| Failure::definite(format!("redis: {error}")))?;
         let mut link = Self {
@@ -73,7 +101,7 @@ impl Link {
 
     /// The name of a key in this space.
     pub(crate) fn key(&self, kind: &str, name: &str) -> String {
-        format!("{}:{kind}:{name}", self.space)
+        key_in(&self.space, kind, name)
     }
 
     /// Which connection this is: what the server remembers of one is forgotten by the next.
@@ -104,14 +132,15 @@ impl Link {
 
     /// Deletes every key of this space.
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
-        let pattern = format!("{}:*", self.space);
+        let pattern = format!("*{}:*", self.space);
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(&cursor).arg("MATCH").arg(&pattern);
-            let (next, keys): (String, Vec<String>) = self
+            let (next, mut keys): (String, Vec<String>) = self
                 .ask(scan.arg("COUNT").arg(1_000))
                 .map_err(Trouble::unread)?;
+            keys.retain(|key| is_in(&self.space, key));
             if !keys.is_empty() {
                 let _: i64 = self
                     .ask(redis::cmd("DEL").arg(keys))
@@ -154,4 +183,25 @@ impl Link {
 
 fn broke(error: &RedisError) -> bool {
     error.is_io_error() || error.is_unrecoverable_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_of_a_space_are_taken_for_its_own() {
+        for own in ["lab:lock:a", "fp:{lab:lock:a}:fence:lab:lock:a"] {
+            assert!(is_in("lab", own), "{own}");
+        }
+        for other in [
+            "lab",
+            "lab2:lock:a",
+            "my-lab:lock:a",
+            "fp:{lab2:a}:line:lab2:a",
+            "fp:{x}:lab:a",
+        ] {
+            assert!(!is_in("lab", other), "{other}");
+        }
+    }
 }

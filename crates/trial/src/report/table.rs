@@ -7,7 +7,6 @@ use super::numbers::{amount, count, ms, plural};
 use crate::matrix::Line;
 use crate::protocol::Outcome as Answered;
 use crate::sale::Sale;
-use crate::strategy::Strategy;
 use crate::verdict::Outcome;
 
 /// The title of `--all`.
@@ -47,16 +46,6 @@ pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
         text.push_str(&ink.sentence("limits", limits));
     }
     text
-}
-
-/// The strategies that do not exist at the place of these races.
-pub fn not_here(strategies: &[&Strategy], ink: Ink) -> String {
-    if strategies.is_empty() {
-        return String::new();
-    }
-    let names: Vec<&str> = strategies.iter().map(|strategy| strategy.name).collect();
-    let names = names.join(", ");
-    ink.labelled("skipped", &format!("{names}: not available on redis yet"))
 }
 
 /// The columns of `--all`: as wide as what stands in them.

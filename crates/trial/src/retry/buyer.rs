@@ -19,21 +19,19 @@ pub(crate) async fn buy(
     let asked = Instant::now();
     let budget = Duration::from_millis(retry.budget_ms);
     let Some(schedule) = retry.pauses.schedule() else {
-        let wait = budget;
-        return in_line(
-            buyer,
-            &Order {
-                wait,
-                ..order.clone()
-            },
-        )
-        .await;
+        let order = Order {
+            wait: budget,
+            in_line: true,
+            ..order.clone()
+        };
+        return in_line(buyer, &order).await;
     };
     let random = SeededRandom::new(retry.seed);
     let once = Order {
         wait: Duration::ZERO,
         ..order.clone()
     };
+    let before = buyer.lock_commands(&once);
     let mut contended = false;
     let mut retries = 0;
     loop {
@@ -51,10 +49,12 @@ pub(crate) async fn buy(
             }
         }
         let held = (!busy).then_some(tried);
+        let requests = retries + 1 + u32::from(held.is_some());
+        let ops = lock_ops(before, buyer.lock_commands(&once), requests);
         return Ok(Purchase {
             contended,
             waited_ms: ms(tried.duration_since(asked)),
-            effort: Some(effort(retries, retries + 1, held)),
+            effort: Some(effort(retries, ops, held)),
             ..purchase
         });
     }
@@ -63,21 +63,31 @@ pub(crate) async fn buy(
 /// One request that waits its turn; when the lock was met taken, another one had found that out before.
 async fn in_line(buyer: &mut dyn Buyer, order: &Order) -> Result<Purchase, Failure> {
     let asked = Instant::now();
+    let before = buyer.lock_commands(order);
     let purchase = buyer.purchase(order).await?;
     let waited = Duration::try_from_secs_f64(purchase.waited_ms / 1e3).unwrap_or_default();
     let held = (purchase.outcome != Outcome::Busy).then(|| asked + waited);
-    let requests = 1 + u32::from(purchase.contended);
+    let requests = 1 + u32::from(purchase.contended) + u32::from(held.is_some());
+    let ops = lock_ops(before, buyer.lock_commands(order), requests);
     Ok(Purchase {
-        effort: Some(effort(0, requests, held)),
+        effort: Some(effort(0, ops, held)),
         ..purchase
     })
 }
 
+/// What the lock has cost the store: as counted by whoever sent it, or else the requests that were made.
+fn lock_ops(before: Option<u64>, after: Option<u64>, requests: u32) -> u32 {
+    let Some((before, after)) = before.zip(after) else {
+        return requests;
+    };
+    u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)
+}
+
 /// Held from the request that brought the lock until now, at most: the way to the store and back is in it.
-fn effort(retries: u32, requests: u32, held_from: Option<Instant>) -> Effort {
+fn effort(retries: u32, lock_ops: u32, held_from: Option<Instant>) -> Effort {
     Effort {
         retries,
-        lock_ops: requests + u32::from(held_from.is_some()),
+        lock_ops,
         held_ms_ago: held_from.map(|from| (ms(from.elapsed()), 0.0)),
     }
 }
@@ -132,6 +142,7 @@ mod tests {
             product: "product_A".into(),
             quantity: 1,
             wait: Duration::ZERO,
+            in_line: false,
             delay: Duration::ZERO,
         };
         let retry = Retry {

@@ -6,7 +6,6 @@ use crate::protocol::{Outcome, Pauses};
 use crate::report::ink::{Ink, Role};
 use crate::report::numbers::{amount, count, decimal, duration, ms, plural};
 use crate::sale::Sale;
-use crate::strategy::Group;
 
 /// The widths of a full table; the last columns go first on a narrow screen.
 const COLUMNS: [(&str, usize); 7] = [
@@ -83,10 +82,9 @@ pub fn table(judged: &Judged, ink: Ink) -> String {
 
 /// Why there is no such row.
 fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
-    let (lock, name) = (comparison.strategy.name, pauses.name());
-    match comparison.strategy.group {
-        Group::Locks => format!("the {name} is not available on redis yet"),
-        _ => format!("{lock} has no {name}"),
+    match comparison.ways().contains(&pauses) {
+        true => format!("{}: no such round in this history", pauses.name()),
+        false => format!("{} has no {}", comparison.strategy.name, pauses.name()),
     }
 }
 
@@ -173,7 +171,7 @@ fn legend(comparison: &Comparison, ink: Ink) -> String {
         (
             "lock ops",
             6,
-            format!("acquire and release requests to the store; the least possible is {least}"),
+            format!("requests of the lock to the store; the least possible is {least}"),
         ),
         (
             "idle",

@@ -285,7 +285,7 @@ retry   4 processes want one lock, stock 2: what does each way of waiting cost?
   line          █▌                                                    47.0 ms
   bars         duration until all 4 had an answer
   fairness σ   spread of the finishing times; lower = all wait alike
-  lock ops     acquire and release requests to the store; the least possible is 8
+  lock ops     requests of the lock to the store; the least possible is 8
   idle         time the lock lay free although somebody wanted it; an estimate
 
 HELD   All four sold 2 of 2. In this run the waiting line was first, 4.3 × as fast as the next.
@@ -335,7 +335,7 @@ fn a_narrow_screen_shows_less_and_ascii_says_the_same() {
 fn a_lock_without_a_line_has_no_row_for_it() {
     let mut judged = Story::new().round(FIXED, 100, &GOOD).judged();
     let text = terminal::table(&judged, Ink::PLAIN);
-    let told = "  – the waiting line is not available on redis yet\n";
+    let told = "  – waiting line: no such round in this history\n";
     assert!(text.ends_with(told), "{text}");
     judged.comparison.strategy = strategy::find("naive").unwrap();
     let text = terminal::table(&judged, Ink::PLAIN);

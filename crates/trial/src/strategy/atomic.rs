@@ -2,7 +2,7 @@
 
 use fencepost::BoxFuture;
 
-use super::{Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, no_stock, sold};
+use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, no_stock, sold};
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 
@@ -14,7 +14,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     claim: Claim::Exactness,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |_, _| "one conditional update".into(),
     open: |setup| Box::pin(open(setup)),
     lock: None,

@@ -3,7 +3,7 @@
 use fencepost::BoxFuture;
 
 use super::atomic::met_others;
-use super::{Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy};
+use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy};
 use crate::protocol::{Outcome, Purchase};
 use crate::report::numbers::count;
 use crate::stock::Stock;
@@ -16,7 +16,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     claim: Claim::Exactness,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |facts, _| match facts.count(Outcome::NoStock) {
         0 => "the store had nobody to refuse".into(),
         refused => format!("the store refused {}", count(refused as i64)),

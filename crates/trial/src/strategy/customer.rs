@@ -50,6 +50,10 @@ impl<L: Locking> Buyer for Customer<L> {
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
         Box::pin(self.buy(order))
     }
+
+    fn lock_commands(&self, _: &Order) -> Option<u64> {
+        self.lock.commands()
+    }
 }
 
 /// An attempt to take the lock of a product.

@@ -1,19 +1,18 @@
 //! `fenced`: `safe`, and the resource asks for the fence, on reads and on writes.
 //!
 //! A holder that is late still believes in its lock; the stock does not. In a sale the check and the access are one
-//! transaction in the stock's own database; in a lock trial the lab's number checks the fence.
+//! transaction in the stock's own database, or one script on the stock's own server; in a lock trial the lab's number checks the fence.
 
 use fencepost::BoxFuture;
 use fencepost::resource::Pass;
 
 use super::customer::{Onwards, Turn};
-use super::library::{self, Library};
+use super::library::Library;
 use super::{
-    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark,
-    no_stock, sold,
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark, no_stock, sold,
 };
 use crate::protocol::{Claims, Purchase};
-use crate::stock::sqlite::SqliteStock;
+use crate::stock::fenced::FencedStock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
@@ -26,20 +25,19 @@ pub(super) static STRATEGY: Strategy = Strategy {
         fencing: true,
         ..PLAIN
     },
-    grounds: Grounds::Library,
     remark: no_remark,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };
 
 struct Fenced {
-    stock: SqliteStock,
+    stock: FencedStock,
     lock: Library,
 }
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     Ok(Box::new(Fenced {
-        stock: SqliteStock::open(library::file(&setup)?)?,
+        stock: FencedStock::open(&setup.ground).await?,
         lock: Library::open(&setup, false).await?,
     }))
 }
@@ -52,6 +50,10 @@ impl Buyer for Fenced {
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
         Box::pin(self.buy(order))
     }
+
+    fn lock_commands(&self, _: &Order) -> Option<u64> {
+        self.lock.commands()
+    }
 }
 
 impl Fenced {
@@ -63,7 +65,7 @@ impl Fenced {
         let guard = self.lock.guard(held.hold);
         let pass = guard.map(fencepost::Guard::pass);
         let pass = pass.ok_or_else(|| Failure::definite("granted, and not held"))?;
-        let bought = read_work_write(&mut self.stock, order, pass);
+        let bought = read_work_write(&mut self.stock, order, pass).await;
         // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
         let _ = self.lock.release(held.hold, &mut Onwards).await;
         Ok(Purchase {
@@ -75,17 +77,17 @@ impl Fenced {
     }
 }
 
-fn read_work_write(
-    stock: &mut SqliteStock,
+async fn read_work_write(
+    stock: &mut FencedStock,
     order: &Order,
     pass: Pass,
 ) -> Result<Purchase, Failure> {
-    let before = stock.read_fenced(&order.product, pass)?;
+    let before = stock.read(&order.product, pass).await?;
     let after = before - i64::from(order.quantity);
     if after < 0 {
         return Ok(no_stock(before));
     }
     order.work();
-    stock.write_fenced(&order.product, after, pass)?;
+    stock.write(&order.product, after, pass).await?;
     Ok(sold(before, after))
 }

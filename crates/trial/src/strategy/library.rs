@@ -1,46 +1,74 @@
 //! The library's lock as a strategy.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::backend::Backend;
+use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};
-use crate::ground::Ground;
+use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
 
 /// Takes locks with the library.
 pub(super) struct Library {
     locker: Locker,
+    place: Place,
     keep_alive: bool,
     holds: HashMap<u64, Guard>,
     last_hold: u64,
 }
 
-/// The file with the library's tables.
-pub(super) fn file(setup: &Setup) -> Result<&Path, Failure> {
-    match &setup.ground {
-        Ground::Sqlite(path) => Ok(path),
-        Ground::Redis(_) => Err(Failure::definite("not available on redis yet")),
+/// What there is to know of the store besides that it is one.
+enum Place {
+    File,
+    /// It counts the commands it sends.
+    Server {
+        server: Arc<Redis>,
+        endpoint: String,
+    },
+}
+
+impl Place {
+    /// What the lock of a key is called: on a server under the very key that hand-made locks use, so that the two exclude each other
+    /// and the lab sees either.
+    fn name(&self, key: &str) -> String {
+        match self {
+            Self::File => key.to_owned(),
+            Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
+        }
+    }
+}
+
+async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
+    match ground {
+        Ground::Sqlite(path) => {
+            // A new file for every run: small fences are easier to read.
+            let file = Sqlite::builder(path).first_epoch(1).open().await;
+            Ok((Arc::new(file.map_err(Failure::definite)?), Place::File))
+        }
+        Ground::Redis(endpoint) => {
+            let server = Arc::new(redis::library(endpoint).await?);
+            let endpoint = endpoint.clone();
+            Ok((server.clone(), Place::Server { server, endpoint }))
+        }
     }
 }
 
 impl Library {
     /// Connects to the store. Without keep-alive, the holder does not look at the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
-        let path = file(setup)?;
-        // A new file for every run: small fences are easier to read.
-        let backend = Sqlite::builder(path).first_epoch(1).open().await;
-        let backend = backend.map_err(Failure::definite)?;
-        let locker = Locker::builder(Arc::new(backend))
+        let (backend, place) = open(&setup.ground).await?;
+        let locker = Locker::builder(backend)
             .ttl(setup.ttl)
             .keep_alive(keep_alive)
             .build();
         Ok(Self {
             locker: locker.map_err(Failure::definite)?,
+            place,
             keep_alive,
             holds: HashMap::new(),
             last_hold: 0,
@@ -58,7 +86,8 @@ impl Library {
         wait: Duration,
         halt: &mut dyn Halt,
     ) -> Result<Option<Held>, Failure> {
-        let at_once = self.locker.try_acquire(key).await;
+        let key = &self.place.name(key);
+        let at_once = self.locker.try_acquire(key.as_str()).await;
         let at_once = at_once.map_err(Failure::indefinite)?;
         let contended = at_once.is_none();
         let guard = match at_once {
@@ -111,6 +140,13 @@ impl Locking for Library {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
         Box::pin(self.take(key, wait, halt))
+    }
+
+    fn commands(&self) -> Option<u64> {
+        match &self.place {
+            Place::File => None,
+            Place::Server { server, .. } => Some(server.commands_sent()),
+        }
     }
 
     fn knows_lost(&mut self, hold: u64) -> bool {

@@ -2,9 +2,7 @@
 
 use fencepost::BoxFuture;
 
-use super::{
-    Buyer, Claim, Failure, Grounds, Group, Order, PLAIN, Setup, Strategy, busy, no_stock, sold,
-};
+use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, busy, no_stock, sold};
 use crate::protocol::Purchase;
 use crate::report::numbers::count;
 use crate::stock::Stock;
@@ -20,7 +18,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     claim: Claim::Exactness,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |facts, _| match facts.contended() {
         0 => "no version conflicts".into(),
         met => format!("{} met version conflicts, retried", count(met as i64)),

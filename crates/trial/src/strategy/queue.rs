@@ -9,9 +9,7 @@ use fencepost::BoxFuture;
 
 use super::customer::Onwards;
 use super::hand_made::{HandMade, Token};
-use super::{
-    Buyer, Claim, Failure, Grounds, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
-};
+use super::{Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold};
 use crate::protocol::Purchase;
 use crate::report::numbers::in_words;
 use crate::stock::{Settled, Stock, Ticket};
@@ -29,7 +27,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: None,
     claim: Claim::Exactness,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: |facts, _| {
         let requests = in_words(facts.attempts.len() as i64, "request", "requests");
         format!("one consumer, {requests}")

@@ -2,13 +2,17 @@
 //!
 //! The library's lock without its keep-alive, used as such locks usually are: nobody looks at the clock while working. Who
 //! works longer than the TTL is no longer protected, and does not know. On Redis it is made by hand, of the same parts:
-//! `SET NX PX` and a script that compares and deletes; there, who waits asks again and again instead of standing in line.
+//! `SET NX PX` and a script that compares and deletes; there, who waits asks again and again. Where `retry` wants to know what
+//! a line would cost instead, the library's lock takes its place, on the same key.
+
+use fencepost::BoxFuture;
 
 use super::customer::Customer;
-use super::hand_made::{self, Token};
+use super::hand_made::{self, HandMade, Token};
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Grounds, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use super::{Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark};
 use crate::ground::Ground;
+use crate::protocol::Purchase;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
@@ -20,7 +24,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
     ),
     claim: Claim::Exclusion,
     claims: PLAIN,
-    grounds: Grounds::Any,
     remark: no_remark,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
@@ -28,7 +31,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     if matches!(setup.ground, Ground::Redis(_)) {
-        return hand_made::buyer(&setup, Token);
+        return Ok(Box::new(OnRedis::open(&setup).await?));
     }
     let lock = Library::open(&setup, false).await?;
     Ok(Box::new(Customer::open(&setup, lock)?))
@@ -39,4 +42,36 @@ async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
         return hand_made::lock(&setup, Token);
     }
     Ok(Box::new(Library::open(&setup, false).await?))
+}
+
+/// Asks again and again, or waits in line, as it is told.
+struct OnRedis {
+    asking: Customer<HandMade<Token>>,
+    in_line: Customer<Library>,
+}
+
+impl OnRedis {
+    async fn open(setup: &Setup) -> Result<Self, Failure> {
+        let library = Library::open(setup, false).await?;
+        Ok(Self {
+            asking: Customer::open(setup, HandMade::open(setup, Token)?)?,
+            in_line: Customer::open(setup, library)?,
+        })
+    }
+}
+
+impl Buyer for OnRedis {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        match order.in_line {
+            true => self.in_line.purchase(order),
+            false => self.asking.purchase(order),
+        }
+    }
+
+    fn lock_commands(&self, order: &Order) -> Option<u64> {
+        match order.in_line {
+            true => self.in_line.lock_commands(order),
+            false => None,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::customer::Customer;
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Grounds, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use super::{Buyer, Claim, Failure, Group, Locking, PLAIN, Setup, Strategy, no_remark};
 use crate::protocol::Claims;
 
 pub(super) static STRATEGY: Strategy = Strategy {
@@ -17,7 +17,6 @@ pub(super) static STRATEGY: Strategy = Strategy {
         keep_alive: true,
         ..PLAIN
     },
-    grounds: Grounds::Library,
     remark: no_remark,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),

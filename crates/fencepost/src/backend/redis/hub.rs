@@ -63,6 +63,8 @@ pub(crate) struct Hub {
     replaced: Mutex<Vec<Identity>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
+    /// Commands sent, other than those that connecting takes.
+    pub(super) sent: Arc<AtomicU64>,
 }
 
 impl Hub {
@@ -75,6 +77,7 @@ impl Hub {
             attempt: Mutex::default(),
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
+            sent: Arc::default(),
         }
     }
 
@@ -142,7 +145,8 @@ impl Hub {
             }
         };
         let channel = format!("fp:{:016x}", SystemRandom.next_u64());
-        let connecting = link::connect(&self.client, channel, &replaced, on_push);
+        let connecting =
+            link::connect(&self.client, channel, self.sent.clone(), &replaced, on_push);
         let until = BootClock.now() + self.settings.connect_timeout;
         let link = within(&BootClock, until, connecting)
             .await

@@ -37,6 +37,8 @@ const NO_CHANNEL: &str = "-";
 
 pub(crate) struct Link {
     connection: MultiplexedConnection,
+    /// Commands sent over this connection and those before it.
+    sent: Arc<AtomicU64>,
     /// What the server calls this connection, if it tells.
     pub(super) identity: Option<Identity>,
     channel: String,
@@ -81,6 +83,7 @@ impl Identity {
 pub(super) async fn connect(
     client: &Client,
     channel: String,
+    sent: Arc<AtomicU64>,
     replaced: &[Identity],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
 ) -> std::result::Result<Link, RedisError> {
@@ -121,6 +124,7 @@ pub(super) async fn connect(
     let round_trip = first_round_trip.min(BootClock.now().since(asked));
     Ok(Link {
         connection,
+        sent,
         identity: info.as_deref().and_then(Identity::read),
         channel,
         round_trip,
@@ -203,6 +207,7 @@ impl Link {
             at: BootClock.now(),
             answered: false,
         };
+        self.sent.fetch_add(1, Ordering::Relaxed);
         let answer = self.connection.clone().send_packed_command(command).await;
         asked.answered = true;
         let answer = answer.and_then(Value::extract_error);
@@ -218,6 +223,8 @@ impl Link {
         &self,
         commands: &redis::Pipeline,
     ) -> std::result::Result<Vec<Value>, RedisError> {
+        self.sent
+            .fetch_add(commands.len() as u64, Ordering::Relaxed);
         commands.query_async(&mut self.connection.clone()).await
     }
 }
