@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencepost::resource::RedisRegister;
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
@@ -73,6 +74,42 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         assert!(late.fence > fence, "it took its old grant for a lock");
         drop(stopped);
         server.is_clean().await;
+    });
+}
+
+/// It is stopped beyond its TTL while it holds, and writes as soon as it wakes: the resource refuses, and the holder knows.
+pub(crate) fn a_holder_stopped_beyond_its_ttl() {
+    run(async {
+        let server = Server::start();
+        let store = server.store().await;
+        let register = RedisRegister::new(&store, "count");
+        let next = locker(&store, LONG);
+        let (feed, ears) = feed();
+        let part = Part {
+            url: server.0.url(),
+            ttl: Duration::from_secs(1),
+            task: Task::Hold,
+        };
+        let mut stopped = part.start(0, &ears);
+        // Once for the connection, once for the lock.
+        for _ in 0..2 {
+            assert!(matches!(hear(&feed, LONG), Some((_, Some(Report::Ready)))));
+        }
+        stopped.signal(Signal::SIGSTOP).unwrap();
+        assert!(stopped.wait_stopped(LONG));
+        let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
+        register.write(guard.pass(), "in time").await.unwrap();
+        stopped.send(&"write").unwrap();
+        stopped.signal(Signal::SIGCONT).unwrap();
+        for expected in ["Refused", "Lost", "Done"] {
+            let (_, report) = hear(&feed, LONG).unwrap();
+            assert_eq!(format!("{:?}", report.unwrap()), expected);
+        }
+        assert_eq!(
+            register.read(guard.pass()).await.unwrap().as_deref(),
+            Some(&b"in time"[..])
+        );
+        assert!(guard.release().await.is_released());
     });
 }
 
