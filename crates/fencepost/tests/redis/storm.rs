@@ -184,7 +184,7 @@ pub(crate) fn storm() {
         let mut storm = Storm::start(seed);
         let mut plain = storm.server.plain();
         let started = Instant::now();
-        let (mut early, mut late, mut most_keys) = (0, 0, 0);
+        let (mut early_bytes, mut later_bytes, mut most_keys) = (0, 0, 0);
         while started.elapsed() < length() {
             let pause = Duration::from_millis(storm.below(200));
             storm.listen(pause);
@@ -192,8 +192,8 @@ pub(crate) fn storm() {
             let (bytes, keys) = size(&mut plain);
             most_keys = most_keys.max(keys);
             match started.elapsed() < length() / 4 {
-                true => early = early.max(bytes),
-                false => late = late.max(bytes),
+                true => early_bytes = early_bytes.max(bytes),
+                false => later_bytes = later_bytes.max(bytes),
             }
         }
         storm.end();
@@ -212,7 +212,7 @@ pub(crate) fn storm() {
             counted.len()
         );
         println!(
-            "  bytes at the server: at most {early} early, {late} later; at most {most_keys} keys"
+            "  bytes at the server: at most {early_bytes} early, {later_bytes} later; at most {most_keys} keys"
         );
         println!("  errors: {failed:?}");
         assert!(*served > 50, "nothing could be shown");
@@ -222,8 +222,8 @@ pub(crate) fn storm() {
         // The lock, its line, its signs of life, its fence; the number and its gate.
         assert!(most_keys <= 6, "{most_keys} keys");
         assert!(
-            late < early * 2 + 100_000,
-            "the server grows: {early}, then {late}"
+            later_bytes < early_bytes * 2 + 100_000,
+            "the server grows: {early_bytes}, then {later_bytes}"
         );
         plain.does(&["DEL", "count", "fp:{count}:gate:count"]);
         storm.children.clear();
