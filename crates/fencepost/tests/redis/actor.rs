@@ -27,6 +27,8 @@ pub(crate) struct Part {
 pub(crate) enum Task {
     /// So many tasks wait, each holds for so long and gives back, once.
     WaitOnce { waiters: usize, hold: Duration },
+    /// Holds, and when it is told to, writes to a fenced number without looking whether it still holds.
+    Hold,
     /// So many tasks take the lock again and again, and add to a fenced number under it, until the input ends.
     Count { tasks: usize },
 }
@@ -128,6 +130,7 @@ pub(crate) fn play(part: &Part) {
                 futures_util::future::join_all(tasks).await;
                 say(&Report::Done);
             }
+            Task::Hold => hold(&locker, &register).await,
             Task::Count { tasks } => {
                 for _ in 0..*tasks {
                     tokio::spawn(count(locker.clone(), register.clone()));
@@ -162,6 +165,22 @@ async fn wait_once(locker: Locker, hold: Duration) {
         outcome,
         counted: None,
     }));
+}
+
+async fn hold(locker: &Locker, register: &RedisRegister) {
+    let guard = locker.acquire(NAME).await.unwrap();
+    say(&Report::Ready);
+    tokio::task::spawn_blocking(until_told).await.unwrap();
+    let written = register.write(guard.pass(), "late").await;
+    say(&match written {
+        Err(FencedError::Refused(_)) => Report::Refused,
+        Err(error) => Report::Failed(error.to_string()),
+        Ok(()) => Report::Failed("a write that was let through".to_owned()),
+    });
+    if guard.is_lost() {
+        say(&Report::Lost);
+    }
+    say(&Report::Done);
 }
 
 async fn count(locker: Locker, register: RedisRegister) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencepost::resource::RedisRegister;
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
@@ -76,6 +77,42 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
     });
 }
 
+/// It is stopped beyond its TTL while it holds, and writes as soon as it wakes: the resource refuses, and the holder knows.
+pub(crate) fn a_holder_stopped_beyond_its_ttl() {
+    run(async {
+        let server = Server::start();
+        let store = server.store().await;
+        let register = RedisRegister::new(&store, "count");
+        let next = locker(&store, LONG);
+        let (feed, ears) = feed();
+        let part = Part {
+            url: server.0.url(),
+            ttl: Duration::from_secs(1),
+            task: Task::Hold,
+        };
+        let mut stopped = part.start(0, &ears);
+        // Once for the connection, once for the lock.
+        for _ in 0..2 {
+            assert!(matches!(hear(&feed, LONG), Some((_, Some(Report::Ready)))));
+        }
+        stopped.signal(Signal::SIGSTOP).unwrap();
+        assert!(stopped.wait_stopped(LONG));
+        let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
+        register.write(guard.pass(), "in time").await.unwrap();
+        stopped.send(&"write").unwrap();
+        stopped.signal(Signal::SIGCONT).unwrap();
+        for expected in ["Refused", "Lost", "Done"] {
+            let (_, report) = hear(&feed, LONG).unwrap();
+            assert_eq!(format!("{:?}", report.unwrap()), expected);
+        }
+        assert_eq!(
+            register.read(guard.pass()).await.unwrap().as_deref(),
+            Some(&b"in time"[..])
+        );
+        assert!(guard.release().await.is_released());
+    });
+}
+
 pub(crate) fn at_once() {
     ten_of_sixteen(Manner::AtOnce);
 }
@@ -89,11 +126,21 @@ pub(crate) fn under_a_monitor() {
     ten_of_sixteen(Manner::UnderMonitor);
 }
 
-#[derive(PartialEq, Eq)]
+pub(crate) fn one_by_one_under_a_monitor() {
+    ten_of_sixteen(Manner::OneByOneUnderMonitor);
+}
+
 enum Manner {
     AtOnce,
     OneByOne,
     UnderMonitor,
+    OneByOneUnderMonitor,
+}
+
+impl Manner {
+    fn is_monitored(&self) -> bool {
+        matches!(self, Self::UnderMonitor | Self::OneByOneUnderMonitor)
+    }
 }
 
 /// The widest gap between two grants, until all of these are served.
@@ -120,7 +167,7 @@ fn ten_of_sixteen(manner: Manner) {
     run(async {
         let server = Server::start();
         let mut monitor = server.plain();
-        if manner == Manner::UnderMonitor {
+        if manner.is_monitored() {
             monitor.does(&["PSUBSCRIBE", "*"]);
         }
         let holder = locker(&server.store().await, LONG);
@@ -138,7 +185,7 @@ fn ten_of_sixteen(manner: Manner) {
             .partition(|(id, _)| !(3..13).contains(id));
         assert_eq!((living.len(), dying.len()), (6, 10));
         let released_ns = match manner {
-            Manner::OneByOne => {
+            Manner::OneByOne | Manner::OneByOneUnderMonitor => {
                 let released_ns = now().as_nanos();
                 assert!(held.release().await.is_released());
                 for at in 0..dying.len() {

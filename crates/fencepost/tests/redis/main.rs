@@ -62,6 +62,10 @@ const NASTY: &[(&str, fn())] = &[
         "08_ten_of_sixteen_killed_under_a_monitor",
         kills::under_a_monitor,
     ),
+    (
+        "08_ten_of_sixteen_killed_one_by_one_under_a_monitor",
+        kills::one_by_one_under_a_monitor,
+    ),
     ("09_no_rights_on_channels", rights::no_channels),
     (
         "09_releaser_without_rights_on_channels",
@@ -85,11 +89,16 @@ const NASTY: &[(&str, fn())] = &[
     ("12_clock_centuries_forward", clock::centuries_forward),
 ];
 
-const CONNECTIONS: &[(&str, fn())] = &[
+const MORE: &[(&str, fn())] = &[
     ("a_long_road", connections::a_long_road_does_not_lose_a_lock),
     (
         "a_black_hole_while_asking_again",
         connections::a_black_hole_while_asking_again,
+    ),
+    ("push_before_the_answer", pushes::before_the_answer),
+    (
+        "holder_stopped_beyond_its_ttl",
+        kills::a_holder_stopped_beyond_its_ttl,
     ),
 ];
 
@@ -153,7 +162,7 @@ fn main() {
     let runs = support::runs();
     let themes = [
         ("nasty", NASTY, runs),
-        ("connections", CONNECTIONS, 1),
+        ("more", MORE, 1),
         ("runtimes", RUNTIMES, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),

@@ -177,3 +177,37 @@ pub(crate) fn of_a_cancelled_wait() {
         server.is_clean().await;
     });
 }
+
+/// The push overtakes the answer to the question that put its waiter in line: it is taken, and the answer changes nothing.
+pub(crate) fn before_the_answer() {
+    run(async {
+        let server = Server::start();
+        let proxy = server.proxy();
+        let holder = locker(&server.store().await, LONG);
+        let waiter = locker(&open(proxy.address()).await, LONG);
+        let mut last = None;
+        for _ in 0..3 {
+            let held = soon("the lock", holder.acquire(NAME)).await.unwrap();
+            // Answers keep their order; only pushes go before them.
+            proxy.judge(Direction::ToClient, |message| match is_grant(message) {
+                true => Fate::Pass,
+                false => Fate::Late(Duration::from_millis(250)),
+            });
+            let waiting = tokio::spawn({
+                let waiter = waiter.clone();
+                async move { waiter.acquire(NAME).await.unwrap() }
+            });
+            server.wait_for_line(NAME, 1).await;
+            let answers = proxy.counts().to_client.messages;
+            assert!(held.release().await.is_released());
+            let guard = soon("the grant", waiting).await.unwrap();
+            assert!(last.is_none_or(|last| guard.fence() > last));
+            last = Some(guard.fence());
+            let pushed = proxy.counts().to_client.messages - answers;
+            assert_eq!(pushed, 1, "the push was to come first");
+            proxy.heal();
+            assert!(soon("a release", guard.release()).await.is_released());
+        }
+        server.is_clean().await;
+    });
+}

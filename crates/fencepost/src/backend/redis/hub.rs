@@ -97,18 +97,18 @@ impl Hub {
     /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
     /// than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
-        loop {
-            let attempt = self.attempt();
-            match attempt.await {
+        // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
+        for _ in 0..2 {
+            match self.attempt().await {
                 Ok(Ok(link)) => return Ok(link),
                 Ok(Err(Unconnected::Silence)) => return Err(failure::unreachable(operation)),
                 Ok(Err(Unconnected::Failed(cause))) => {
                     return Err(failure::of_connecting(operation, cause));
                 }
-                // The runtime it ran in is gone; this one is not.
-                Err(_gone) => {}
+                Err(_ended) => {}
             }
         }
+        Err(failure::unreachable(operation))
     }
 
     fn attempt(self: &Arc<Self>) -> Attempt {
