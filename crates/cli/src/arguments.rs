@@ -9,6 +9,7 @@ use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
+use crate::doctor::Doctor;
 use crate::drawings::DrawingFlags;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Retry(Retry),
     RunAll(RunAll),
     Check(Check),
+    Doctor(Doctor),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {

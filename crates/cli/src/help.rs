@@ -5,6 +5,10 @@ use fencepost_trial::strategy;
 
 use crate::exit;
 
+mod doctor;
+
+use doctor::{DOCTOR, DOCTOR_EXAMPLES};
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commands, with a line each.
@@ -30,6 +34,9 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
     ("check", "judge a saved history again, offline"),
 ];
 
+/// The commands for locks in use.
+pub(crate) const USE: [(&str, &str); 1] = [("doctor", "what endangers locks in a store")];
+
 /// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
 pub(crate) fn requested(words: &[String]) -> Option<String> {
     let Some(first) = words.first() else {
@@ -51,6 +58,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("trial") => (holds(TRIAL, Scenario::StaleRelease), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
+        Some("doctor") => (DOCTOR.to_owned(), DOCTOR_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),
         // The parser says what is wrong with it.
@@ -61,6 +69,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
 
 fn map() -> String {
     let names = COMMANDS.map(|(name, _)| name).join("   ");
+    let used = USE.map(|(name, _)| name).join("   ");
     format!(
         "\
 fencepost {VERSION}   distributed locks you can put on trial
@@ -71,6 +80,7 @@ fencepost {VERSION}   distributed locks you can put on trial
     fencepost crash --ttl-edge          the same lock, when the work takes too long
 
   try locks    {names}
+  use locks    {used}
   fencepost COMMAND --help for flags and examples; fencepost run-all for everything in one matrix
 "
     )
@@ -78,9 +88,11 @@ fencepost {VERSION}   distributed locks you can put on trial
 
 fn overview() -> String {
     let mut commands = String::new();
-    for (index, (name, what)) in COMMANDS.iter().enumerate() {
-        let heading = if index == 0 { "Try locks" } else { "" };
-        commands.push_str(&format!("{heading:<12} {name:<10} {what}\n"));
+    for (group, members) in [("Try locks", &COMMANDS[..]), ("Use locks", &USE[..])] {
+        for (index, (name, what)) in members.iter().enumerate() {
+            let heading = if index == 0 { group } else { "" };
+            commands.push_str(&format!("{heading:<12} {name:<10} {what}\n"));
+        }
     }
     format!(
         "\
@@ -311,7 +323,8 @@ mod tests {
 
     #[test]
     fn help_fits_the_screen() {
-        let all = COMMANDS.map(|(name, _)| format!("{name} --help"));
+        let all = COMMANDS.iter().chain(&USE);
+        let all: Vec<_> = all.map(|(name, _)| format!("{name} --help")).collect();
         let all = ["", "--help"]
             .into_iter()
             .chain(all.iter().map(String::as_str));

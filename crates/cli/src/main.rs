@@ -5,6 +5,7 @@
 mod arguments;
 mod check;
 mod contender;
+mod doctor;
 mod drawings;
 mod exit;
 mod fault;
@@ -69,6 +70,7 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))

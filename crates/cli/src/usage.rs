@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{BadValue, nearest, without_password};
 use crate::exit;
 use crate::fault::Fault;
-use crate::help::COMMANDS;
+use crate::help::{COMMANDS, USE};
 
 /// Says what is wrong with `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
@@ -16,7 +16,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     let argument = without_password(&text(error, ContextKind::InvalidArg));
     let flag = argument.split([' ', '=']).next().unwrap_or_default();
     let help = match words.first() {
-        Some(command) if COMMANDS.iter().any(|(name, _)| name == command) => {
+        Some(command) if COMMANDS.iter().chain(&USE).any(|(name, _)| name == command) => {
             format!("fencepost {command} --help")
         }
         _ => "fencepost --help".to_owned(),
@@ -61,7 +61,8 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             .try_this(help),
         ErrorKind::InvalidSubcommand => {
             let word = without_password(&text(error, ContextKind::InvalidSubcommand));
-            let names = COMMANDS.map(|(name, _)| name);
+            let names = COMMANDS.iter().chain(&USE).map(|(name, _)| *name);
+            let names: Vec<&str> = names.collect();
             let advice = nearest(&word, &names).map_or(help, |name| format!("fencepost {name}"));
             fault(format!("there is no command '{word}'"))
                 .at(&line)
