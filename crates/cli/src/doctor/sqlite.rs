@@ -86,10 +86,12 @@ fn file_system(folder: &Path) -> Finding {
     match is_in_memory(folder) {
         true => Finding::caution(
             "file system",
-            Harm::Forgotten,
-            "it lies in memory (tmpfs): gone when the machine restarts, with the fences' counter",
+            Harm::Hampered,
+            "it lies in memory (tmpfs): gone when the machine restarts",
         )
-        .means("A resource that remembers a higher fence would then refuse every new holder.")
+        .means(
+            "The fences then go on from the time of day. If that was set back, resources refuse new holders for as long.",
+        )
         .advice("a directory on a disk"),
         false => Finding::fine("file system", "local file system"),
     }

@@ -1,7 +1,7 @@
 //! The help of `doctor`.
 
 pub(super) const DOCTOR: &str = "\
-What endangers locks in a store: settings, replicas, rights, clock, latency. It writes nothing there.
+What endangers locks in a store: settings, replicas, rights, clock, latency. It only looks.
 Usage: fencepost doctor --store STORE [OPTIONS]
 
   --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · unix:/PATH · sqlite:PATH

@@ -85,4 +85,13 @@ fn keys_and_channels_of_others_only_are_told() {
     seen.says("user shop may not use keys that begin with fp:");
     let seen = patient.seen_by("~fp:* ~shop:* &fp:* +@all");
     assert_eq!(seen.troubles(), [] as [&str; 0]);
+    // The user that docs/doctor.md proposes.
+    let proposed = "~fp:* ~lock:* &fp:* +@all -@admin -@dangerous +client|kill +info";
+    let seen = patient.seen_by(proposed);
+    assert_eq!(
+        (seen.ran.code, seen.troubles().len()),
+        (0, 2),
+        "{}",
+        seen.ran.stdout
+    );
 }
