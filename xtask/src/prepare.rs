@@ -47,6 +47,13 @@ pub(crate) fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
 }
 
+/// Where everything is installed and allowed, a test that cannot be staged is a failure and not a skip.
+pub(crate) fn no_skipping(command: &mut Command) {
+    if is_root() {
+        command.env("FENCEPOST_NO_SKIP", "1");
+    }
+}
+
 /// Makes sure that everything needed is there: installs it as root or, with `install`, through sudo.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::jobs::{self, Job};
+use crate::prepare;
 
 /// A test target of the library, run in the release profile, with one trial chosen by name.
 macro_rules! library_trial {
@@ -78,6 +79,9 @@ pub(crate) struct Options {
     /// Print the names and what each shows, and run nothing
     #[arg(long)]
     list: bool,
+    /// Install missing system packages through sudo (as root they are installed without asking)
+    #[arg(long)]
+    install: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
@@ -86,7 +90,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         jobs::list(&chosen);
         return Ok(true);
     }
+    prepare::run(options.install)?;
     jobs::run(&chosen, |command| {
         command.env("FENCEPOST_SOAK", "1");
+        prepare::no_skipping(command);
     })
 }

@@ -9,6 +9,7 @@ use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
 
+use crate::doctor::Doctor;
 use crate::drawings::DrawingFlags;
 use crate::exec::Exec;
 use crate::locks::Locks;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Check(Check),
     Exec(Exec),
     Locks(Locks),
+    Doctor(Doctor),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {

@@ -6,6 +6,7 @@ mod arguments;
 mod backend;
 mod check;
 mod contender;
+mod doctor;
 mod drawings;
 mod exec;
 mod exit;
@@ -81,6 +82,7 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
         Command::Check(arguments) => check::run(&arguments),
         Command::Locks(arguments) => locks::run(arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Exec(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod doctor;
 mod documentation;
 mod drawings;
 mod errors;

@@ -66,6 +66,7 @@ mod window;
 mod worker;
 
 use database::Settings;
+pub use file::network_file_system;
 use worker::Request;
 
 /// How this store calls itself in errors, spans and metrics.

@@ -70,7 +70,7 @@ impl Ink {
     }
 
     /// The words on as many lines as it takes beside a margin.
-    pub(super) fn fold(self, text: &str, margin: usize) -> Vec<String> {
+    pub fn fold(self, text: &str, margin: usize) -> Vec<String> {
         let width = self.columns.saturating_sub(margin).max(20);
         let mut lines: Vec<String> = Vec::new();
         for word in words(text) {

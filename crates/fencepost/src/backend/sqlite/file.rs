@@ -117,10 +117,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(target_os = "linux")]
 pub(super) fn refuse_network(path: &Path) -> Result<()> {
     for place in [Some(path), path.parent()].into_iter().flatten() {
-        let Ok(system) = nix::sys::statfs::statfs(place) else {
-            continue;
-        };
-        if let Some(kind) = network_file_system(system.filesystem_type().0 as u64) {
+        if let Some(kind) = network_file_system(place) {
             return Err(Failure::Unusable(format!(
                 "{place:?} lies on {kind}. There, locks between processes are not reliable and other machines could \
                  use the same file: put it on a local disk, or use a store with a server"
@@ -130,6 +127,20 @@ pub(super) fn refuse_network(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Which of the file systems this is that locks must not lie on: shared by machines, or with locks between processes that are
+/// not reliable. `None`: nothing against it, or it cannot be told.
+#[cfg(target_os = "linux")]
+pub fn network_file_system(path: &Path) -> Option<&'static str> {
+    let system = nix::sys::statfs::statfs(path).ok()?;
+    by_number(system.filesystem_type().0 as u64)
+}
+
+/// Which of the file systems this is that locks must not lie on. `None`: nothing against it, or it cannot be told.
+#[cfg(not(target_os = "linux"))]
+pub fn network_file_system(_path: &Path) -> Option<&'static str> {
+    None
+}
+
 #[cfg(not(target_os = "linux"))]
 pub(super) fn refuse_network(_path: &Path) -> Result<()> {
     Ok(())
@@ -137,7 +148,7 @@ pub(super) fn refuse_network(_path: &Path) -> Result<()> {
 
 /// What the magic number of a file system (`statfs(2)`, `linux/magic.h`) says about it; `None`: nothing against it.
 #[cfg(target_os = "linux")]
-fn network_file_system(magic: u64) -> Option<&'static str> {
+fn by_number(magic: u64) -> Option<&'static str> {
     // Some numbers are negative where they are 32 bits wide.
     Some(match magic & 0xffff_ffff {
         0x0000_6969 => "NFS",
@@ -179,7 +190,7 @@ mod tests {
             (0x6573_5546, "FUSE"),
             (-0x00ac_b2be_i64 as u64, "SMB"),
         ] {
-            let kind = network_file_system(magic).unwrap_or_default();
+            let kind = by_number(magic).unwrap_or_default();
             assert!(kind.contains(name), "{magic:#x}: {kind}");
         }
     }
@@ -196,7 +207,7 @@ mod tests {
             ("f2fs", 0xf2f5_2010),
         ];
         for (name, magic) in local {
-            assert_eq!(network_file_system(magic), None, "{name}");
+            assert_eq!(by_number(magic), None, "{name}");
         }
     }
 

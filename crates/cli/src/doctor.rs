@@ -1,0 +1,53 @@
+//! `fencepost doctor`: what endangers locks in a store, in plain words. It only looks; nothing is written there.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::arguments::Look;
+use crate::fault::Fault;
+
+mod finding;
+mod redis;
+mod show;
+mod sqlite;
+mod target;
+
+use finding::Finding;
+use target::Target;
+
+/// What the command takes.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Doctor {
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = Target::parse)]
+    store: Target,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// What was found out about a store.
+struct Examination {
+    /// Where it is, fit to be shown.
+    place: String,
+    /// What it is: `Redis 7.0.15, one primary, up 12 d, as user shop`.
+    patient: String,
+    /// In the order in which they are shown.
+    findings: Vec<Finding>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
+    let mut examination = match &arguments.store {
+        Target::Redis(address) => redis::examine(address)?,
+        Target::Sqlite(path) => sqlite::examine(path)?,
+    };
+    examination.findings.sort_by_key(|finding| finding.severity);
+    let mut screen = arguments.look.screen();
+    if arguments.look.json {
+        screen.print_json(&show::document(&examination));
+    } else {
+        screen.print(&show::text(&examination, arguments.look.quiet, screen.ink));
+    }
+    Ok(screen.end(finding::exit_code(&examination.findings)))
+}

@@ -1,0 +1,120 @@
+//! The examination of a Redis server.
+//!
+//! Nothing is written: settings and figures come from `INFO` and `CONFIG GET`, rights are tried with commands that change
+//! nothing or asked of the server itself.
+
+use std::time::Duration;
+
+use fencepost_trial::report::numbers::count;
+
+use super::Examination;
+use super::finding::{Finding, Harm};
+use crate::arguments::without_password;
+use crate::exit;
+use crate::fault::Fault;
+
+mod info;
+mod keeping;
+mod memory;
+mod pace;
+mod rights;
+mod server;
+mod what;
+
+use info::Info;
+use server::{Gone, Reply, Server};
+
+/// How long a server is tried that does not answer, and how long each answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is known when the findings are made.
+struct Known {
+    info: Option<Info>,
+    user: String,
+}
+
+impl Known {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.info.as_ref()?.get(name)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name) == Some(value)
+    }
+}
+
+pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
+    let place = without_password(address);
+    let gone = |gone: Gone| gone.fault(&place);
+    server::reach(address, PATIENCE).map_err(gone)?;
+    look(address)
+        .map(|(patient, findings)| Examination {
+            place: place.clone(),
+            patient,
+            findings,
+        })
+        .map_err(gone)
+}
+
+fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
+    let mut server = Server::open(address)?;
+    let info = match server.ask::<String>(&["INFO"])? {
+        Reply::Said(text) => Some(Info::parse(&text)),
+        Reply::Denied | Reply::Refused(_) => None,
+    };
+    let user = match server.ask::<String>(&["ACL", "WHOAMI"])? {
+        Reply::Said(user) => user,
+        Reply::Denied | Reply::Refused(_) => server.user().to_owned(),
+    };
+    let known = Known { info, user };
+    let mut findings = Vec::new();
+    if known.info.is_none() {
+        findings.push(no_info(&known));
+    }
+    findings.extend(memory::judge(&known));
+    findings.extend(keeping::judge(&known, &mut server)?);
+    findings.extend(what::judge(&known, address)?);
+    findings.extend(rights::judge(&known, &mut server, address)?);
+    findings.extend(pace::judge(&mut server)?);
+    Ok((what::patient(&known), findings))
+}
+
+/// Most of the rest rests on this.
+fn no_info(known: &Known) -> Finding {
+    let what = format!("user {} may not INFO", known.user);
+    Finding::caution("settings", Harm::Vanishes, what)
+        .means("Eviction, persistence, replicas and version cannot be told: each can cost a lock.")
+        .advice("ask as a user who may: +info and +config|get are enough")
+}
+
+/// As `64.0 MiB`.
+fn mebibytes(bytes: i64) -> String {
+    let tenths = (bytes as f64 / 104_857.6).round() as i64;
+    format!("{}.{}", count(tenths / 10), tenths % 10)
+}
+
+impl Gone {
+    fn fault(self, place: &str) -> Fault {
+        let (what, at, advice) = match self {
+            Self::Silent(words) => (
+                "cannot reach the store",
+                words,
+                "start Redis there, or give another address",
+            ),
+            Self::NotRedis => (
+                "this is not a Redis server",
+                "answers, but not as Redis does".to_owned(),
+                "another HOST:PORT",
+            ),
+            Self::Refuses(words) => ("cannot use the store", words, "redis://USER:PASSWORD@HOST"),
+        };
+        Fault::new(exit::STORE, what)
+            .at(format_args!("{place}: {at}"))
+            .effect("none: nothing was examined")
+            .try_this(advice)
+    }
+}

@@ -1,0 +1,124 @@
+//! An examination as people read it, and as a document.
+
+use fencepost_trial::report::ink::{Ink, Role};
+use fencepost_trial::report::numbers::plural;
+use serde_json::{Value, json};
+
+use super::Examination;
+use super::finding::{Finding, Severity, conclusion, count, exit_code};
+
+/// Where the topic begins, and where what is said of it.
+const TOPIC: usize = 14;
+const SAID: usize = 28;
+/// What was measured stands apart from what is set.
+const MEASURED: [&str; 2] = ["round trip", "clock"];
+
+/// The findings; `quiet` leaves out what is fine.
+pub(super) fn text(examination: &Examination, quiet: bool, ink: Ink) -> String {
+    let mut text = format!(
+        "doctor   {}   {}\n\n",
+        examination.place, examination.patient
+    );
+    for severity in Severity::ALL {
+        let alike = examination.findings.iter();
+        let alike: Vec<&Finding> = alike.filter(|found| found.severity == severity).collect();
+        match severity {
+            Severity::Fine if quiet => {}
+            Severity::Fine => text.push_str(&all_fine(&alike, ink)),
+            _ => alike
+                .iter()
+                .for_each(|found| text.push_str(&entry(found, ink))),
+        }
+    }
+    text.push_str(&format!("\n{}\n", summary(&examination.findings)));
+    text
+}
+
+fn entry(finding: &Finding, ink: Ink) -> String {
+    let mut paragraphs = vec![finding.what.clone(), finding.means.clone()];
+    if !finding.advice.is_empty() {
+        paragraphs.push(format!("do: {}", finding.advice));
+    }
+    let lines = paragraphs.iter().filter(|said| !said.is_empty());
+    let lines: Vec<String> = lines.flat_map(|said| ink.fold(said, SAID)).collect();
+    let topic = format!("{:<1$}", finding.topic, SAID - TOPIC);
+    beside(finding.severity, &topic, &lines, ink)
+}
+
+/// What is fine, in as few lines as it takes.
+fn all_fine(findings: &[&Finding], ink: Ink) -> String {
+    let mut text = String::new();
+    for is_measured in [false, true] {
+        let alike = findings.iter();
+        let alike = alike.filter(|found| MEASURED.contains(&found.topic) == is_measured);
+        let said: Vec<&str> = alike.map(|found| found.what.as_str()).collect();
+        if !said.is_empty() {
+            let lines = ink.fold(&said.join("; "), TOPIC);
+            text.push_str(&beside(Severity::Fine, "", &lines, ink));
+        }
+    }
+    text
+}
+
+/// Lines of text beside the word for how much they matter.
+fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String {
+    let (glyph, role) = match severity {
+        Severity::Danger => ('✗', Role::Bad),
+        Severity::Caution => ('!', Role::Unsure),
+        Severity::Fine => ('✓', Role::Good),
+        Severity::Unknown => ('?', Role::Unsure),
+    };
+    let word = ink.paint(role, format_args!("{glyph} {:<10}", severity.word()));
+    let margin = TOPIC + topic.len();
+    let mut text = format!("  {word}{topic}{}\n", lines.first().map_or("", |line| line));
+    for line in lines.iter().skip(1) {
+        text.push_str(&format!("{:margin$}{line}\n", ""));
+    }
+    text
+}
+
+/// How many of what, and what it comes to.
+fn summary(findings: &[Finding]) -> String {
+    let of = |severity, one, many| match count(findings, severity) {
+        0 => None,
+        number => Some(plural(number, one, many)),
+    };
+    let counts = [
+        of(Severity::Danger, "danger", "dangers"),
+        of(Severity::Caution, "caution", "cautions"),
+        of(Severity::Unknown, "unknown", "unknown"),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    match counts.as_slice() {
+        [] => format!("all fine: {}", conclusion(findings)),
+        counts => format!("{}: {}", counts.join(", "), conclusion(findings)),
+    }
+}
+
+/// The same for programs.
+pub(super) fn document(examination: &Examination) -> Value {
+    let findings = &examination.findings;
+    let finding = |found: &Finding| {
+        json!({
+            "severity": found.severity.word(),
+            "topic": found.topic,
+            "what": found.what,
+            "means": found.means,
+            "do": found.advice,
+            "figures": found.figures,
+        })
+    };
+    json!({
+        "schema": "fencepost/doctor/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "store": examination.place,
+        "patient": examination.patient,
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "danger": count(findings, Severity::Danger),
+        "caution": count(findings, Severity::Caution),
+        "fine": count(findings, Severity::Fine),
+        "unknown": count(findings, Severity::Unknown),
+        "conclusion": conclusion(findings),
+        "exit_code": exit_code(findings),
+    })
+}

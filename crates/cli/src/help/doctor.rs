@@ -1,0 +1,19 @@
+//! The help of `doctor`.
+
+pub(super) const DOCTOR: &str = "\
+What endangers locks in a store: settings, replicas, rights, clock, latency. It only looks.
+Usage: fencepost doctor --store STORE [OPTIONS]
+
+  --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · unix:/PATH · sqlite:PATH
+                      FENCEPOST_STORE says the same for every command
+  --json   -q, --quiet (without what is fine)   --color auto|always|never   --ascii
+Exit codes
+  0 fine   1 caution   2 danger   64 usage   69 store unreachable
+";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples
+  fencepost doctor --store redis://cache
+  fencepost doctor --store redis://cache -q || echo 'look at the store first'
+  fencepost doctor --store redis://cache --json | jq -r '.findings[] | .severity + \" \" + .topic'
+";
