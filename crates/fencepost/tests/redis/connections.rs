@@ -166,11 +166,11 @@ pub(crate) fn a_long_road_does_not_lose_a_lock() {
         let server = Server::start();
         let proxy = server.proxy();
         let store = open(proxy.address()).await;
-        let ttl = Duration::from_millis(1500);
+        let ttl = Duration::from_secs(3);
         let locker = Locker::builder(store).ttl(ttl).build().unwrap();
         let guard = locker.acquire(NAME).await.unwrap();
         for direction in [Direction::ToServer, Direction::ToClient] {
-            proxy.delay(direction, Duration::from_millis(55));
+            proxy.delay(direction, Duration::from_millis(90));
         }
         proxy.cut();
         let mut plain = server.plain();

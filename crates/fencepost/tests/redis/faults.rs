@@ -239,7 +239,7 @@ pub(crate) fn out_of_memory() {
     run(async {
         let server = Server::start();
         let mut plain = server.plain();
-        let ttl = Duration::from_millis(900);
+        let ttl = Duration::from_secs(2);
         let locker = impatient(&server.store().await, ttl);
         let held = locker.acquire(NAME).await.unwrap();
         let free = locker.acquire("free").await.unwrap();
@@ -259,7 +259,7 @@ pub(crate) fn out_of_memory() {
         is(&error, ErrorKind::Unusable, Effect::None, "out of memory");
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
         is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory");
-        tokio::time::sleep(2 * ttl).await;
+        tokio::time::sleep(ttl * 3 / 2).await;
         assert!(!held.is_lost(), "a renewal needs no memory");
         assert!(held.release().await.is_released());
         assert!(free.release().await.is_released());
@@ -398,7 +398,7 @@ pub(crate) fn another_type() {
         let server = Server::start();
         let mut plain = server.plain();
         let store = server.store().await;
-        let ttl = Duration::from_millis(900);
+        let ttl = Duration::from_secs(2);
         let locker = impatient(&store, ttl);
         plain.does(&["HSET", NAME, "field", "value"]);
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
@@ -430,7 +430,7 @@ pub(crate) fn another_type() {
         assert_eq!(lost.reason(), LostReason::Gone);
         let error = soon("the waiter", wanted).await.unwrap().unwrap_err();
         is(&error, ErrorKind::Unusable, Effect::Maybe, "no lock");
-        tokio::time::sleep(2 * ttl).await;
+        tokio::time::sleep(ttl * 3 / 2).await;
         assert!(!neighbour.is_lost(), "a lock suffers from another's fault");
         assert!(!wanted_neighbour.is_finished());
         assert!(neighbour.release().await.is_released());
