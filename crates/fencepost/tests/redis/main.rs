@@ -12,6 +12,7 @@ mod cancellation;
 mod clock;
 mod connections;
 mod faults;
+mod fences;
 mod interop;
 mod kills;
 mod line;
@@ -102,6 +103,11 @@ const MORE: &[(&str, fn())] = &[
     ),
 ];
 
+const FENCES: &[(&str, fn())] = &[
+    ("forgotten_before_a_release", fences::forgotten_before_a_release),
+    ("behind_after_a_silent_failover", fences::behind_after_a_silent_failover),
+];
+
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
@@ -163,6 +169,7 @@ fn main() {
     let themes = [
         ("nasty", NASTY, runs),
         ("more", MORE, 1),
+        ("fences", FENCES, 1),
         ("runtimes", RUNTIMES, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),
