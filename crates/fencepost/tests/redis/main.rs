@@ -104,8 +104,14 @@ const MORE: &[(&str, fn())] = &[
 ];
 
 const FENCES: &[(&str, fn())] = &[
-    ("forgotten_before_a_release", fences::forgotten_before_a_release),
-    ("behind_after_a_silent_failover", fences::behind_after_a_silent_failover),
+    (
+        "forgotten_before_a_release",
+        fences::forgotten_before_a_release,
+    ),
+    (
+        "behind_after_a_silent_failover",
+        fences::behind_after_a_silent_failover,
+    ),
 ];
 
 const RUNTIMES: &[(&str, fn())] = &[
@@ -122,6 +128,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("read_only_replica", faults::a_read_only_replica),
     ("out_of_memory", faults::out_of_memory),
     ("handed_on_out_of_memory", faults::handed_on_out_of_memory),
+    ("given_back_out_of_memory", faults::given_back_out_of_memory),
     ("loading", faults::loading),
     ("scripts_forgotten", restarts::scripts_forgotten),
     ("no_scripts", rights::no_scripts),
