@@ -318,14 +318,34 @@ pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
 
 /// The same address, fit to be shown.
 pub(crate) fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else {
-        return address.to_owned();
+    let (scheme, rest) = match address.find("://") {
+        Some(at) => address.split_at(at + 3),
+        None => ("", address),
     };
-    let Some((user_and_password, host)) = rest.rsplit_once('@') else {
-        return address.to_owned();
+    let is_path = scheme.is_empty() && rest.contains('/');
+    let (person, place) = match rest.rsplit_once('@').filter(|_| !is_path) {
+        Some((person, place)) => match person.split_once(':') {
+            Some((user, _)) => (format!("{user}:***@"), place),
+            None if scheme.is_empty() => (format!("{person}@"), place),
+            None => (format!("{person}:***@"), place),
+        },
+        None => (String::new(), rest),
     };
-    let user = user_and_password.split(':').next().unwrap_or_default();
-    format!("{scheme}://{user}:***@{host}")
+    format!("{scheme}{person}{}", without_password_parameter(place))
+}
+
+/// Sockets have it among their parameters: `unix:/PATH?pass=…`.
+fn without_password_parameter(place: &str) -> String {
+    let Some((path, parameters)) = place.split_once('?') else {
+        return place.to_owned();
+    };
+    let shown = parameters
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, _)) if name.starts_with("pass") => format!("{name}=***"),
+            _ => parameter.to_owned(),
+        });
+    format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
 pub(crate) fn colour(text: &str) -> Result<Colour, BadValue> {
@@ -367,5 +387,17 @@ mod tests {
             "redis://:***@cache"
         );
         assert_eq!(without_password("redis://cache"), "redis://cache");
+        assert_eq!(without_password("shop:hunter2@cache"), "shop:***@cache");
+        assert_eq!(
+            without_password("--store=shop:hunter2@cache"),
+            "--store=shop:***@cache"
+        );
+        assert_eq!(
+            without_password("unix:/run/redis.sock?db=1&pass=hunter2&user=shop"),
+            "unix:/run/redis.sock?db=1&pass=***&user=shop"
+        );
+        for unchanged in ["unix:/run/a@b.sock", "--name=a@b", "a:b"] {
+            assert_eq!(without_password(unchanged), unchanged);
+        }
     }
 }

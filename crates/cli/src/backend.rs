@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
-use fencepost::{Backend, Error};
+use fencepost::{Backend, Error, ErrorKind};
 
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
 use crate::fault::Fault;
+use crate::wording::seconds;
 
 /// What `--store` asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,18 +136,39 @@ impl NotOpened {
         Self {
             place: store.place(),
             words: error.message().to_owned(),
-            advice: match store {
-                LockStore::Sqlite(_) => SQLITE_ADVICE,
-                LockStore::Address(_) => "start Redis there · no --store for sqlite",
-            },
+            advice: advice(store, error.kind()),
+        }
+    }
+
+    /// The store was open and has not answered for so long.
+    pub(crate) fn silent(store: &LockStore, patience: Duration) -> Self {
+        Self {
+            place: store.place(),
+            words: format!("it did not answer for {}", seconds(patience)),
+            advice: advice(store, ErrorKind::Unavailable),
         }
     }
 
     pub(crate) fn fault(&self) -> Fault {
+        self.fault_with("none", self.advice)
+    }
+
+    /// Where something had begun already.
+    pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> Fault {
         Fault::new(exit::STORE, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
-            .effect("none")
-            .try_this(self.advice)
+            .effect(effect)
+            .try_this(advice)
+    }
+}
+
+fn advice(store: &LockStore, kind: ErrorKind) -> &'static str {
+    match store {
+        LockStore::Sqlite(_) => SQLITE_ADVICE,
+        LockStore::Address(_) if kind == ErrorKind::Unavailable => {
+            "start Redis there · no --store for sqlite"
+        }
+        LockStore::Address(_) => "--store redis://[USER:PASSWORD@]HOST · no --store for sqlite",
     }
 }
 

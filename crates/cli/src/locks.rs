@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use fencepost::{Backend, LockName};
@@ -11,12 +12,15 @@ use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::screen::{Colour, Screen};
+use crate::wording::harmless_record;
 
 mod document;
 mod list;
 mod release;
 mod show;
 
+/// How long the store may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Nobody holds it, or it was not released.
 const NOT_HELD: u8 = 1;
 
@@ -111,13 +115,21 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
 impl Desk {
     /// What the store says about one lock.
     async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, Fault> {
-        match &self.backend {
-            Some(backend) => backend
-                .inspect(name)
-                .await
-                .map_err(|error| self.fault(&error)),
-            None => Ok(None),
-        }
+        let Some(backend) = &self.backend else {
+            return Ok(None);
+        };
+        let record = self.answer(PATIENCE, backend.inspect(name)).await?;
+        let record = record.map_err(|error| self.fault(&error))?;
+        Ok(match self.json {
+            true => record,
+            false => record.map(harmless_record),
+        })
+    }
+
+    /// What a store says that is still there.
+    async fn answer<A: Future>(&self, patience: Duration, asked: A) -> Result<A::Output, Fault> {
+        let answer = tokio::time::timeout(patience, asked).await;
+        answer.map_err(|_| NotOpened::silent(&self.store, patience).fault())
     }
 
     /// The moment on the clock of the store's records.

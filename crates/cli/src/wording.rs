@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use fencepost::{Holder, Moment};
+use fencepost::{Holder, Moment, Record};
 use fencepost_trial::report::numbers::{count, decimal};
 
 /// How long something has lasted: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.
@@ -24,6 +24,28 @@ pub(crate) fn seconds(duration: Duration) -> String {
         short @ ..119.95 => format!("{} s", decimal(short)),
         _ => age(duration),
     }
+}
+
+/// What others wrote, for a terminal: nothing in it moves the cursor, breaks the line or turns the text around.
+pub(crate) fn harmless(text: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(is_harmful, "?")
+}
+
+/// The same record with [`harmless`] labels.
+pub(crate) fn harmless_record(mut record: Record) -> Record {
+    for label in record
+        .holder
+        .iter_mut()
+        .map(|holder| &mut holder.label)
+        .chain(record.waiting.iter_mut().map(|waiter| &mut waiter.label))
+    {
+        *label = harmless(label).into();
+    }
+    record
 }
 
 /// A label of host and process as a person says it.

@@ -2,8 +2,10 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::task::Poll;
 
+use nix::libc;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
@@ -21,7 +23,20 @@ pub(super) const PASSED_ON: [Signal; 7] = [
 /// What pauses and continues a job.
 const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
 
-/// All of them, from now on heard instead of followed.
+/// Whether this program was started deaf to a signal, by `nohup` or in the background: then it stays so.
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: without a new action the call only writes the present one, and does so unless it fails.
+    let action = unsafe {
+        match libc::sigaction(signal as i32, std::ptr::null(), action.as_mut_ptr()) {
+            0 => action.assume_init(),
+            _ => return false,
+        }
+    };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
+/// All of them that are not ignored, from now on heard instead of followed.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -29,6 +44,7 @@ impl Signals {
     /// Needs a runtime.
     pub(super) fn listen() -> io::Result<Self> {
         let all = PASSED_ON.into_iter().chain(JOB_CONTROL);
+        let all = all.filter(|signal| !is_ignored(*signal));
         let streams = all.map(|number| Ok((number, signal(SignalKind::from_raw(number as i32))?)));
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }

@@ -10,7 +10,7 @@ use super::words::{self, Spoken};
 use super::{Plan, terminal};
 use crate::backend::NotOpened;
 use crate::exit;
-use crate::wording::{seconds, shell_word};
+use crate::wording::{harmless_record, seconds, shell_word};
 
 /// The command is not started.
 #[derive(Debug)]
@@ -163,5 +163,6 @@ async fn busy(plan: &Plan, backend: &dyn Backend) -> Spoken {
 
 /// What the store says about the lock, if it says anything: an answer that only serves to explain is not insisted on.
 async fn look(backend: &dyn Backend, name: &LockName) -> Option<Record> {
-    backend.inspect(name).await.ok().flatten()
+    let record = tokio::time::timeout(SUSPENSE, backend.inspect(name)).await;
+    record.ok()?.ok().flatten().map(harmless_record)
 }

@@ -1,6 +1,7 @@
 //! `locks list`: a table, a line for each lock.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fencepost::{Listed, Moment};
 use fencepost_trial::report::ink::Role;
@@ -9,8 +10,10 @@ use fencepost_trial::report::numbers::{count, plural};
 use super::{Desk, document};
 use crate::backend::LockStore;
 use crate::fault::Fault;
-use crate::wording::{age, fence, seconds};
+use crate::wording::{age, fence, harmless, seconds};
 
+/// How long the store may take to go through all it has.
+const PATIENCE_FOR_ALL: Duration = Duration::from_secs(120);
 /// Below this width, what matters least is left out.
 const NARROW: usize = 80;
 const COLUMNS: [(&str, bool); 7] = [
@@ -27,9 +30,9 @@ const MINOR: [&str; 3] = ["held for", "fence", "kind"];
 
 pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, Fault> {
     let mut locks = match &desk.backend {
-        Some(backend) => backend
-            .list(pattern)
-            .await
+        Some(backend) => desk
+            .answer(PATIENCE_FOR_ALL, backend.list(pattern))
+            .await?
             .map_err(|error| desk.fault(&error))?,
         None => Vec::new(),
     };
@@ -86,7 +89,7 @@ fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> St
 
 fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
     let which = match pattern {
-        Some(pattern) => format!(" like '{}'", pattern.replace(char::is_control, "?")),
+        Some(pattern) => format!(" like '{}'", harmless(pattern)),
         None => String::new(),
     };
     let hint = match (&desk.store, pattern) {
@@ -106,7 +109,7 @@ fn row(lock: &Listed, now: Moment) -> [String; 7] {
     let holder = lock.record.holder.as_ref();
     let label = holder.map_or_else(nothing, |holder| match &*holder.label {
         "" => "?".to_owned(),
-        label => label.to_owned(),
+        label => harmless(label),
     });
     let held = holder.and_then(|holder| holder.since);
     let left = holder.map(|holder| match holder.ttl_left {
@@ -116,7 +119,7 @@ fn row(lock: &Listed, now: Moment) -> [String; 7] {
     let epoch = holder.and_then(|holder| holder.epoch);
     [
         // Another program's name may be anything.
-        lock.name.replace(char::is_control, "?"),
+        harmless(&lock.name),
         label,
         held.map_or_else(nothing, |since| age(now.since(since))),
         left.unwrap_or_else(nothing),

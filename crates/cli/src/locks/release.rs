@@ -4,10 +4,11 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use fencepost::{Claim, Holder, LockName, MIN_TTL, Record, Release};
+use fencepost::{Claim, Effect, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
-use super::{Desk, NOT_HELD, document};
+use super::{Desk, NOT_HELD, PATIENCE, document};
+use crate::backend::NotOpened;
 use crate::exit;
 use crate::fault::Fault;
 use crate::wording::{held_by, host, seconds, shell_word, who};
@@ -52,10 +53,12 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         ttl: holder.ttl.unwrap_or(MIN_TTL),
         label: Arc::clone(&holder.label),
     };
-    let released = backend
-        .release(&claim)
-        .await
-        .map_err(|error| desk.fault(&error))?;
+    let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
+        Ok(Ok(released)) => released,
+        Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.fault(&error)),
+        Ok(Err(error)) => return Err(unsure(NotOpened::new(&desk.store, &error), name)),
+        Err(_) => return Err(unsure(NotOpened::silent(&desk.store, PATIENCE), name)),
+    };
     let (done, text) = match released {
         Release::Freed => (true, released_text(name, holder, record)),
         Release::NotHeld => (
@@ -67,6 +70,14 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         ),
     };
     Ok(finish(desk, name, Some(record), done, &text))
+}
+
+/// The request was sent, and the answer did not come.
+fn unsure(reason: NotOpened, name: &LockName) -> Fault {
+    reason.fault_with(
+        "maybe: the lock may have been released",
+        &format!("fencepost locks show {}", shell_word(name.as_str())),
+    )
 }
 
 fn released_text(name: &LockName, holder: &Holder, record: &Record) -> String {

@@ -8,6 +8,7 @@ mod killed;
 mod locks;
 mod lost;
 mod redis;
+mod redis_locks;
 mod signals;
 mod stage;
 mod terminal;

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use crate::stage::{Stage, state, until};
+use crate::stage::{Play, Stage, state, until};
 
 #[test]
 fn what_exec_gets_the_command_gets() {
@@ -99,17 +99,12 @@ fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     assert_eq!((ran.code(), ran.stderr.as_str()), (5, ""));
 }
 
-#[test]
-fn a_signal_that_was_ignored_from_the_beginning_stays_so() {
-    let stage = Stage::new();
+/// `exec` around a shell script, deaf to SIGHUP.
+fn with_nohup(stage: &Stage, script: &str) -> Play {
     let mut command = std::process::Command::new("nohup");
-    let exec = stage.fencepost(&["exec", "--name", "deploy", "--"]);
+    let exec = stage.fencepost(&["exec", "--name", "deploy", "--wait", "60s", "--"]);
     command.arg(exec.get_program()).args(exec.get_args());
-    command.args([
-        "sh",
-        "-c",
-        "echo > ready; while [ ! -e go ]; do sleep 0.02; done; exit 4",
-    ]);
+    command.args(["sh", "-c", script]);
     command.envs(
         exec.get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
@@ -117,7 +112,32 @@ fn a_signal_that_was_ignored_from_the_beginning_stays_so() {
     command
         .current_dir(stage.path(""))
         .stdin(std::process::Stdio::null());
-    let play = stage.start_command(command);
+    stage.start_command(command)
+}
+
+#[test]
+fn whoever_ignores_a_signal_waits_on() {
+    let stage = Stage::new();
+    let holder = stage.shell(
+        "--name deploy --ttl 60s",
+        "echo > held; while [ ! -e go ]; do sleep 0.02; done",
+    );
+    stage.until_lines("held", 1);
+    let waiter = with_nohup(&stage, "exit 4");
+    until("it stands in line", || stage.waiting("deploy") == 1);
+    waiter.send(Signal::SIGHUP);
+    waiter.send(Signal::SIGCONT);
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert_eq!(holder.end().code(), 0);
+    let ran = waiter.end();
+    assert_eq!(ran.code(), 4, "{}", ran.stderr);
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_beginning_stays_so() {
+    let stage = Stage::new();
+    let script = "echo > ready; while [ ! -e go ]; do sleep 0.02; done; exit 4";
+    let play = with_nohup(&stage, script);
     stage.until_lines("ready", 1);
     play.send(Signal::SIGHUP);
     std::fs::write(stage.path("go"), "").unwrap();

@@ -9,7 +9,7 @@ use fencepost::backend::redis::Redis;
 use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::resp::Value;
 
-use crate::support::{LONG, NAME, Plain, Server, eventually, locker, run, soon};
+use crate::support::{LONG, NAME, Plain, Server, claim, eventually, locker, releases, run, soon};
 
 /// The error is of this kind and effect; its text says `word`.
 #[track_caller]
@@ -290,6 +290,33 @@ pub(crate) fn handed_on_out_of_memory() {
             Err(error) => is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory"),
         }
         server.is_clean().await;
+    });
+}
+
+/// The same where the lock is to lie free for a while, and where the connection is new.
+pub(crate) fn given_back_out_of_memory() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let gapped = || async {
+            let every = Duration::from_secs(5);
+            let builder = Redis::builder(&server.0.url()).leave_gap(every, every / 50);
+            std::sync::Arc::new(builder.open().await.unwrap())
+        };
+        let (one, other) = (gapped().await, gapped().await);
+        let claim = claim(LONG);
+        assert!(one.try_acquire(&claim).await.unwrap().is_some());
+        let waiting = tokio::spawn(async move { locker(&other, LONG).acquire(NAME).await });
+        server.wait_for_line(NAME, 1).await;
+        plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
+        assert_eq!(
+            releases(&*gapped().await, &claim).await,
+            fencepost::Release::Freed
+        );
+        plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
+        if let Ok(guard) = soon("the waiter", waiting).await.unwrap() {
+            assert!(guard.release().await.is_released());
+        }
     });
 }
 

@@ -12,6 +12,7 @@ mod cancellation;
 mod clock;
 mod connections;
 mod faults;
+mod fences;
 mod interop;
 mod kills;
 mod line;
@@ -102,6 +103,17 @@ const MORE: &[(&str, fn())] = &[
     ),
 ];
 
+const FENCES: &[(&str, fn())] = &[
+    (
+        "forgotten_before_a_release",
+        fences::forgotten_before_a_release,
+    ),
+    (
+        "behind_after_a_silent_failover",
+        fences::behind_after_a_silent_failover,
+    ),
+];
+
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
@@ -116,6 +128,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("read_only_replica", faults::a_read_only_replica),
     ("out_of_memory", faults::out_of_memory),
     ("handed_on_out_of_memory", faults::handed_on_out_of_memory),
+    ("given_back_out_of_memory", faults::given_back_out_of_memory),
     ("loading", faults::loading),
     ("scripts_forgotten", restarts::scripts_forgotten),
     ("no_scripts", rights::no_scripts),
@@ -163,6 +176,7 @@ fn main() {
     let themes = [
         ("nasty", NASTY, runs),
         ("more", MORE, 1),
+        ("fences", FENCES, 1),
         ("runtimes", RUNTIMES, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),

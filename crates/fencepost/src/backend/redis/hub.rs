@@ -155,6 +155,10 @@ impl Hub {
         lock(&self.replaced).clear();
         let link = Arc::new(link);
         *lock(&self.link) = Some(link.clone());
+        // There may be another server behind it, whose epochs only a request lifts, and no sign of life.
+        for seat in self.seats() {
+            seat.link_was_replaced();
+        }
         tokio::spawn(attendant::attend(Arc::downgrade(&self), link.clone()));
         Ok(link)
     }

@@ -186,6 +186,9 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
     };
     let beat_at = told.ask_at(now).min(now + interval);
     seat.queued(ticket, beat_at);
+    if link.is_down() {
+        seat.ask_again();
+    }
     look_by(&link, beat_at);
     Ok(Asked::Queued)
 }

@@ -176,6 +176,14 @@ impl Seat {
         self.told.notify_one();
     }
 
+    /// Who stands in line by a request over an older connection asks anew over this one.
+    pub(super) fn link_was_replaced(&self) {
+        let is_queued = lock(&self.state).beat_at.is_some();
+        if is_queued {
+            self.ask_again();
+        }
+    }
+
     /// Completes with a grant.
     pub(super) async fn grant(&self) -> Grant {
         loop {

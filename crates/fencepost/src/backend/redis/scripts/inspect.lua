@@ -4,7 +4,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local kind = redis.call('TYPE', KEYS[1]).ok
 local value = ''
-if kind == 'string' then value = redis.call('GET', KEYS[1]) end
+-- What is longer is no lock of ours but somebody's data, however much of it.
+if kind == 'string' and redis.call('STRLEN', KEYS[1]) <= 4096 then value = redis.call('GET', KEYS[1]) end
 local waiters = {}
 local entries = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for at = 1, #entries, 2 do

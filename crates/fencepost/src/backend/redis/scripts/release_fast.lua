@@ -19,7 +19,10 @@ if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
   local waited = time[1] * 1000000 + time[2] - head[2]
   if ARGV[2] == '0' and waited >= 0 and waited < live * 166 and channel ~= '-' then
     local epoch = call('INCR', KEYS[3])
-    if epoch > 1 then
+    if epoch == 1 then
+      -- There was no fence: what follows makes one. It would take this for the last epoch.
+      call('DEL', KEYS[3])
+    else
       local heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
       if heard ~= 0 then
         local since = string.format('%s%03d', time[1], time[2] / 1000)
