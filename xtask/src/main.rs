@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask --help`.
 
 mod bench;
+mod clients;
 mod counts;
 mod doc;
 mod interrupt;
@@ -22,6 +23,7 @@ const EXAMPLES: &str = "Examples:
   cargo xtask test                     every test and check; the count comes last
   cargo xtask test --install           the same, with sudo for missing system packages
   cargo xtask test --filter cancel     only tests and checks whose name contains «cancel»
+  cargo xtask prepare                  only what the tests need beyond cargo
   cargo xtask soak --list              the long loops and what each shows
   cargo xtask soak --filter kill       one of them
   cargo xtask bench                    the benchmarks, as ratios
@@ -43,6 +45,12 @@ enum Chore {
     /// line that installs them and stops. Then: the tests of the workspace with all features, the documentation's
     /// examples, the checks on the tree, the documentation, and the crates in docs/snippets.
     Test(test::Options),
+    /// Install what tests need beyond cargo, and run nothing.
+    Prepare {
+        /// Install missing system packages through sudo (as root they are installed without asking)
+        #[arg(long)]
+        install: bool,
+    },
     /// Run the long loops and big counts, with their figures.
     Soak(soak::Options),
     /// Run the benchmarks.
@@ -74,6 +82,7 @@ fn main() -> ExitCode {
 fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Test(options) => test::run(&options),
+        Chore::Prepare { install } => prepare::run(install).map(|()| true),
         Chore::Soak(options) => soak::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Tidy => Ok(tidy::run(None)?.failed == 0),

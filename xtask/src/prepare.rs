@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::clients;
 use crate::runner;
 use crate::terminal::say;
 
@@ -27,6 +28,12 @@ const NEEDS: &[Need] = &[
            used_for: "a child process whose system time is set back" },
     Need { program: "redis-server", package: "redis-server", optional: false,
            used_for: "private servers of the lab" },
+    Need { program: "pip3", package: "python3-pip", optional: true,
+           used_for: "redis-py, whose locks exclude ours" },
+    Need { program: "node", package: "nodejs", optional: true,
+           used_for: "node redlock, whose locks exclude ours" },
+    Need { program: "npm", package: "npm", optional: true,
+           used_for: "node redlock, whose locks exclude ours" },
     Need { program: "chromium", package: "chromium", optional: true,
            used_for: "reports in a real browser" },
     Need { program: "bindfs", package: "bindfs", optional: true,
@@ -45,6 +52,12 @@ pub(crate) fn is_root() -> bool {
 /// # Errors
 /// When something is missing and may not or cannot be installed. The error says what to do.
 pub(crate) fn run(install: bool) -> Result<()> {
+    programs(install)?;
+    clients::install();
+    Ok(())
+}
+
+fn programs(install: bool) -> Result<()> {
     let missing = missing(NEEDS);
     if missing.is_empty() {
         return Ok(());

@@ -11,8 +11,11 @@ use crate::jobs::{self, Job};
 /// A test target of the library, run in the release profile, with one trial chosen by name.
 macro_rules! library_trial {
     ($target:literal, $trial:literal, $shows:literal) => {
+        library_trial!($trial = $target, $trial, $shows)
+    };
+    ($name:literal = $target:literal, $trial:literal, $shows:literal) => {
         Job {
-            name: $trial,
+            name: $name,
             arguments: &[
                 "test",
                 "--release",
@@ -31,7 +34,7 @@ macro_rules! library_trial {
     };
 }
 
-/// A whole test target of another package, run in the release profile.
+/// A whole test target of a package, run in the release profile.
 macro_rules! target {
     ($package:literal, $target:literal, $shows:literal) => {
         Job {
@@ -57,7 +60,13 @@ const LOOPS: &[Job] = &[
     library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
     library_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
     library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
+    target!("fencepost", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
+    library_trial!("redis_nasty" = "redis", "nasty::", "the twelve nastiest attacks on the Redis line, 20 times each"),
+    library_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
+    library_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
+    library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
+    target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
 ];
 

@@ -11,10 +11,13 @@ use fencepost_trial::strategy;
 
 use crate::doctor::Doctor;
 use crate::drawings::DrawingFlags;
+use crate::exec::Exec;
+use crate::locks::Locks;
 use crate::screen::{Colour, Screen};
 use crate::store::Store;
 use crate::stranger::Stranger;
 
+pub(crate) mod durations;
 mod numbers;
 
 use numbers::{budget, concurrency, delay, retries, seed, stock, ttl, wait, work};
@@ -42,6 +45,8 @@ pub(crate) enum Command {
     Retry(Retry),
     RunAll(RunAll),
     Check(Check),
+    Exec(Exec),
+    Locks(Locks),
     Doctor(Doctor),
     /// The child role of the lab.
     #[command(hide = true)]
@@ -323,7 +328,7 @@ pub(crate) fn without_password(address: &str) -> String {
     format!("{scheme}://{user}:***@{host}")
 }
 
-fn colour(text: &str) -> Result<Colour, BadValue> {
+pub(crate) fn colour(text: &str) -> Result<Colour, BadValue> {
     match text {
         "auto" => Ok(Colour::Auto),
         "always" => Ok(Colour::Always),

@@ -10,6 +10,16 @@ pub(crate) const STORE: u8 = 69;
 pub(crate) const INTERNAL: u8 = 70;
 /// A file for the results cannot be opened.
 pub(crate) const CANNOT_CREATE: u8 = 73;
+/// Somebody else holds the lock.
+pub(crate) const BUSY: u8 = 75;
+/// The lock was not free within the time to wait for it.
+pub(crate) const TIMED_OUT: u8 = 124;
+/// The lock was lost while the command ran.
+pub(crate) const LOST: u8 = 125;
+/// A command that cannot be executed.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// A command that is not there.
+pub(crate) const NOT_FOUND: u8 = 127;
 /// Writing failed midway.
 pub(crate) const WRITE_FAILED: u8 = 74;
 
@@ -22,5 +32,5 @@ pub(crate) fn interrupted(signal: fencepost_rig::Signal) -> u8 {
 pub(crate) const LEGEND: &str =
     "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
   64 usage   65 not a history   69 store unreachable   70 the lab failed   73, 74 output
-  130 interrupted      doctor: own help
+  130 interrupted      exec, locks, doctor: own help
 ";

@@ -6,8 +6,10 @@ use fencepost_trial::strategy;
 use crate::exit;
 
 mod doctor;
+mod used;
 
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
+use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,7 +37,11 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
 ];
 
 /// The commands for locks in use.
-pub(crate) const USE: [(&str, &str); 1] = [("doctor", "what endangers locks in a store")];
+pub(crate) const USE: [(&str, &str); 3] = [
+    ("exec", "run a command while holding a lock"),
+    ("locks", "list, show, release"),
+    ("doctor", "what endangers locks in a store"),
+];
 
 /// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
 pub(crate) fn requested(words: &[String]) -> Option<String> {
@@ -58,6 +64,8 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("trial") => (holds(TRIAL, Scenario::StaleRelease), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
+        Some("exec") => (EXEC.to_owned(), EXEC_EXAMPLES),
+        Some("locks") => (LOCKS.to_owned(), LOCKS_EXAMPLES),
         Some("doctor") => (DOCTOR.to_owned(), DOCTOR_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),

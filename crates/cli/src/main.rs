@@ -3,14 +3,17 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
+mod backend;
 mod check;
 mod contender;
 mod doctor;
 mod drawings;
+mod exec;
 mod exit;
 mod fault;
 mod help;
 mod holds;
+mod locks;
 mod oversell;
 mod results;
 mod retry;
@@ -19,6 +22,7 @@ mod screen;
 mod store;
 mod stranger;
 mod usage;
+mod wording;
 
 use std::io;
 use std::process::ExitCode;
@@ -36,6 +40,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = typed
         .iter()
         .skip(1)
+        // What follows belongs to the command that `exec` runs.
+        .take_while(|word| *word != "--")
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let wishes = Wishes::of(&words);
@@ -55,6 +61,11 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
     if let Command::Subject { lock } = command {
         return serve(&lock, wishes);
     }
+    let command = match command {
+        // It has signals of its own to listen to, and forks before anything else happens.
+        Command::Exec(arguments) => return exec::run(arguments, wishes),
+        command => command,
+    };
     let interrupt = match Interrupt::listen() {
         Ok(interrupt) => interrupt,
         Err(error) => {
@@ -70,8 +81,9 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         Command::Retry(arguments) => retry::run(arguments, interrupt),
         Command::RunAll(arguments) => run_all::run(arguments, interrupt),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Locks(arguments) => locks::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Subject { .. } => Ok(ExitCode::SUCCESS),
+        Command::Exec(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))
 }

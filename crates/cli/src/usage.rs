@@ -61,9 +61,15 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             .try_this(help),
         ErrorKind::InvalidSubcommand => {
             let word = without_password(&text(error, ContextKind::InvalidSubcommand));
-            let names = COMMANDS.iter().chain(&USE).map(|(name, _)| *name);
-            let names: Vec<&str> = names.collect();
-            let advice = nearest(&word, &names).map_or(help, |name| format!("fencepost {name}"));
+            let (before, names) = match words.first().map(String::as_str) {
+                Some("locks") => ("locks ", vec!["list", "show", "release"]),
+                _ => (
+                    "",
+                    COMMANDS.iter().chain(&USE).map(|(name, _)| *name).collect(),
+                ),
+            };
+            let advice = nearest(&word, &names);
+            let advice = advice.map_or(help, |name| format!("fencepost {before}{name}"));
             fault(format!("there is no command '{word}'"))
                 .at(&line)
                 .try_this(advice)

@@ -142,6 +142,11 @@ impl Error {
         self.0.operation
     }
 
+    /// What went wrong, without the store, the operation and the effect, for those who say these in their own words.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// Whether the store may have been changed all the same.
     pub fn effect(&self) -> Effect {
         self.0.effect

@@ -121,6 +121,14 @@ impl Guard {
         self.hold.is_lost()
     }
 
+    /// How many renewals in a row have failed so far, and what the last one said; `None` while they succeed.
+    ///
+    /// Not a loss: the lock is held for as long as [`valid_for`](Self::valid_for) says. Whoever needs time to stop begins before
+    /// that is over.
+    pub fn renewal_trouble(&self) -> Option<(u32, Error)> {
+        self.hold.lease.trouble()
+    }
+
     /// Completes when the lock is lost, and says why.
     ///
     /// # Cancel safety

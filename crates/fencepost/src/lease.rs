@@ -185,6 +185,12 @@ impl Lease {
         self.cut_short.load(Ordering::Relaxed)
     }
 
+    /// How many renewals in a row have failed, and why the last one did.
+    pub(crate) fn trouble(&self) -> Option<(u32, Error)> {
+        let error = lock(&self.last_error).clone()?;
+        Some((self.failed_renewals.load(Ordering::Relaxed), error))
+    }
+
     /// The last renewal failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failed_renewals.load(Ordering::Relaxed) > 0

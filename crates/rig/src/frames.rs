@@ -42,6 +42,11 @@ impl Frames {
         (at, ended)
     }
 
+    /// Whether everything followed so far was whole messages.
+    pub(crate) fn is_between(&self) -> bool {
+        self.head.is_empty() && self.body_left == 0 && self.parts_left.is_empty()
+    }
+
     /// A line is complete: whether a message ends with it.
     fn line_ends(&mut self) -> bool {
         let head = std::mem::take(&mut self.head);
@@ -102,6 +107,7 @@ mod tests {
                 })
                 .sum();
             assert_eq!(ended, MESSAGES, "in pieces of {size}");
+            assert!(frames.is_between());
         }
     }
 

@@ -24,6 +24,6 @@ pub use halt::stop_self;
 pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
-pub use proxy::{Amount, Counts, Direction, Proxy, Traffic};
-pub use redis::{Redis, RedisError};
+pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
+pub use redis::{Redis, RedisBuilder, RedisError};
 pub use tempfile::TempDir;

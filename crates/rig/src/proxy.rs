@@ -35,6 +35,23 @@ pub enum Amount {
     Messages(u64),
 }
 
+/// What becomes of one message of RESP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is handed on in its turn.
+    Pass,
+    /// It vanishes, and the connection stays in step.
+    Lose,
+    /// It is handed on so much later, and others overtake it. With [`Proxy::FOREVER`]: when the proxy is healed.
+    Late(Duration),
+    /// It is handed on twice.
+    Twice,
+    /// The connection is closed instead, at both ends.
+    Cut,
+}
+
+type Judge = Arc<dyn Fn(&[u8]) -> Fate + Send + Sync>;
+
 /// What has passed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -164,8 +181,23 @@ impl Proxy {
         *self.shared.allowance(direction) = Some(amount);
     }
 
+    /// Decides about every single message that travels that way and begins from now on. In RESP3, what the server sends unasked (a push)
+    /// begins with `>`.
+    ///
+    /// The judge is called on the proxy's thread, and must not block.
+    pub fn judge(
+        &self,
+        direction: Direction,
+        judge: impl Fn(&[u8]) -> Fate + Send + Sync + 'static,
+    ) {
+        *self.shared.judge(direction) = Some(Arc::new(judge));
+    }
+
     /// Takes all faults back. What was delayed goes out at once; what was swallowed stays lost.
     pub fn heal(&self) {
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            *self.shared.judge(direction) = None;
+        }
         for direction in [Direction::ToServer, Direction::ToClient] {
             *self.shared.allowance(direction) = None;
         }
@@ -207,10 +239,10 @@ struct Faults {
 }
 
 /// What the proxy and its connections have in common.
-#[derive(Debug)]
 struct Shared {
     faults: watch::Sender<Faults>,
     allowances: [Mutex<Option<Amount>>; 2],
+    judges: [Mutex<Option<Judge>>; 2],
     connections: AtomicU64,
     tallies: [Tally; 2],
 }
@@ -220,13 +252,29 @@ impl Default for Shared {
         Self {
             faults: watch::Sender::new(Faults::default()),
             allowances: Default::default(),
+            judges: Default::default(),
             connections: AtomicU64::new(0),
             tallies: Default::default(),
         }
     }
 }
 
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("faults", &self.faults.borrow())
+            .field("allowances", &self.allowances)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Shared {
+    fn judge(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Judge>> {
+        self.judges[direction as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn allowance(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Amount>> {
         self.allowances[direction as usize]
             .lock()

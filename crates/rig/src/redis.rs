@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -34,10 +35,64 @@ const WORDS_MAX: usize = 10;
 #[derive(Debug)]
 pub struct Redis {
     child: Child,
+    said: Mutex<Feed>,
     address: SocketAddr,
     version: String,
+    started_with: RedisBuilder,
+    program: PathBuf,
     // After the child: removed when nobody works in it any more.
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+/// How a private server is started; made by [`Redis::builder`].
+#[derive(Debug, Clone, Default)]
+pub struct RedisBuilder {
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl RedisBuilder {
+    /// Further arguments, which win over our own: `["--appendonly", "yes"]`. `FOLDER` in an argument becomes the server's folder.
+    #[must_use]
+    pub fn arguments<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        self.arguments
+            .extend(arguments.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// A variable in the server's environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// As [`Redis::start`].
+    ///
+    /// # Errors
+    /// As [`Redis::start`].
+    pub fn start(&self) -> Result<Redis, RedisError> {
+        Redis::start_with(&find().ok_or(RedisError::NotInstalled)?, self)
+    }
+
+    fn spawn(&self, program: &Path, port: u16, folder: &Path) -> io::Result<(Child, Feed)> {
+        let place = folder.to_string_lossy();
+        let mut command = Command::new(program);
+        command
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--protected-mode", "yes", "--save", "", "--appendonly"])
+            .args(["no", "--daemonize", "no", "--loglevel", "warning", "--dir"])
+            .arg(folder)
+            .args(
+                self.arguments
+                    .iter()
+                    .map(|text| text.replace("FOLDER", &place)),
+            )
+            .envs(self.environment.iter().cloned())
+            .current_dir(folder);
+        let (said, ears) = feed();
+        Ok((Child::spawn(command, 0, &ears)?, said))
+    }
 }
 
 /// Why there is no private server.
@@ -118,6 +173,15 @@ impl Redis {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_program(program: &Path) -> Result<Self, RedisError> {
+        Self::start_with(program, &RedisBuilder::default())
+    }
+
+    /// For a server with settings of its own.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::default()
+    }
+
+    fn start_with(program: &Path, how: &RedisBuilder) -> Result<Self, RedisError> {
         let mut left = PORTS;
         loop {
             left -= 1;
@@ -125,7 +189,7 @@ impl Redis {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
                 .local_addr()?
                 .port();
-            match Self::start_on(program, port) {
+            match Self::start_on(program, port, how) {
                 Ok(server) => return Ok(server),
                 Err(Attempt::PortTaken(_)) if left > 0 => {}
                 Err(Attempt::PortTaken(error) | Attempt::Failed(error)) => return Err(error),
@@ -133,36 +197,79 @@ impl Redis {
         }
     }
 
-    fn start_on(program: &Path, port: u16) -> Result<Self, Attempt> {
+    fn start_on(program: &Path, port: u16, how: &RedisBuilder) -> Result<Self, Attempt> {
         let system = |error: io::Error| Attempt::Failed(error.into());
         let folder = folder().map_err(system)?;
-        let mut command = Command::new(program);
-        command
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--protected-mode", "yes", "--save", "", "--appendonly"])
-            .args(["no", "--daemonize", "no", "--loglevel", "warning", "--dir"])
-            .arg(folder.path())
-            .current_dir(folder.path());
-        let (said, ears) = feed();
-        let child = Child::spawn(command, 0, &ears).map_err(system)?;
+        let (child, said) = how.spawn(program, port, folder.path()).map_err(system)?;
         let mut server = Self {
             child,
+            said: Mutex::new(said),
             address: (Ipv4Addr::LOCALHOST, port).into(),
             version: String::new(),
-            _folder: folder,
+            started_with: how.clone(),
+            program: program.to_owned(),
+            folder,
         };
-        server.version = server.wait_until_ready(program, &said)?;
+        server.version = server.introduce_itself()?;
         Ok(server)
     }
 
+    /// Crashes it (SIGKILL): returns when it is gone. Its folder stays.
+    pub fn crash(&mut self) {
+        // Gone already will do as well.
+        let _ = self.child.signal(Signal::SIGKILL);
+        let _ = self.child.wait(PATIENCE);
+    }
+
+    /// Starts it anew on the same port and in the same folder, with `more` arguments; crashes it before if it still runs. Does not
+    /// wait until it answers.
+    ///
+    /// # Errors
+    /// The system's, when it cannot be started.
+    pub fn respawn(&mut self, more: &[&str]) -> io::Result<()> {
+        self.crash();
+        let how = self.started_with.clone().arguments(more.iter().copied());
+        let (child, said) = how.spawn(&self.program, self.address.port(), self.folder.path())?;
+        self.child = child;
+        self.said = Mutex::new(said);
+        Ok(())
+    }
+
+    /// Waits until it answers, and has loaded its data.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn wait_until_ready(&mut self) -> Result<(), RedisError> {
+        self.version = match self.introduce_itself() {
+            Ok(version) => version,
+            Err(Attempt::Failed(error) | Attempt::PortTaken(error)) => return Err(error),
+        };
+        Ok(())
+    }
+
+    /// Crashes it and starts it anew, on the same port: empty, unless its settings make it keep its data.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) -> Result<(), RedisError> {
+        self.respawn(&[])?;
+        self.wait_until_ready()
+    }
+
+    /// Where it keeps its files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Waits until the server answers; returns its version.
-    fn wait_until_ready(&mut self, program: &Path, said: &Feed) -> Result<String, Attempt> {
+    fn introduce_itself(&mut self) -> Result<String, Attempt> {
+        let program = &self.program.clone();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let status = self.child.status();
             // First the end, then the questions: an answer after our server's end would be somebody else's.
             if let Some(status) = status {
-                return Err(self.not_running(program, &format!("ended with {status}"), said));
+                return Err(self.not_running(&format!("ended with {status}")));
             }
             match self.introduce() {
                 Ok(version) => return Ok(version),
@@ -171,7 +278,7 @@ impl Redis {
                 }
                 Err(Introduction::NotYet(error)) => {
                     let what = format!("no answer within {} s: {error}", PATIENCE.as_secs());
-                    return Err(self.not_running(program, &what, said));
+                    return Err(self.not_running(&what));
                 }
                 Err(Introduction::Stranger(what)) => {
                     let program = program.to_owned();
@@ -229,15 +336,16 @@ impl Redis {
         }
     }
 
-    fn not_running(&self, program: &Path, what: &str, said: &Feed) -> Attempt {
-        let mut last_words = heard(said);
+    fn not_running(&self, what: &str) -> Attempt {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_words = heard(&said);
         last_words.extend(self.child.last_words());
         last_words.drain(..last_words.len().saturating_sub(WORDS_MAX));
         let taken = last_words
             .iter()
             .any(|line| line.contains("Address already in use"));
         let error = RedisError::NotRunning {
-            program: program.to_owned(),
+            program: self.program.clone(),
             what: what.to_owned(),
             last_words,
         };
@@ -318,145 +426,4 @@ fn is_executable(file: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    fn program(script: &str) -> (TempDir, PathBuf) {
-        let folder = folder().unwrap();
-        let file = folder.path().join("redis-server");
-        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        (folder, file)
-    }
-
-    fn gone(pid: i32) -> bool {
-        !Path::new(&format!("/proc/{pid}")).exists()
-    }
-
-    #[test]
-    fn a_private_server_answers_and_leaves_nothing_behind() {
-        let server = Redis::start().unwrap();
-        let mut connection = Connection::open(server.address(), ANSWER).unwrap();
-        assert_eq!(
-            connection
-                .ask(&["SET", "k", "v", "NX", "PX", "5000"])
-                .unwrap(),
-            Value::Word("OK".into())
-        );
-        assert_eq!(
-            connection.ask(&["GET", "k"]).unwrap(),
-            Value::Text("v".into())
-        );
-        let Value::List(save) = connection.ask(&["CONFIG", "GET", "save"]).unwrap() else {
-            panic!("no list")
-        };
-        assert_eq!(save[1], Value::Text(String::new()), "no persistence");
-        assert!(server.url().starts_with("redis://127.0.0.1:"));
-        assert!(
-            server.version().split('.').count() >= 2,
-            "{}",
-            server.version()
-        );
-        let (pid, folder) = (server.pid(), server._folder.path().to_owned());
-        assert!(folder.exists());
-        drop(server);
-        assert!(gone(pid) && !folder.exists());
-    }
-
-    #[test]
-    fn behind_a_proxy_commands_are_counted_as_they_were_sent() {
-        let server = Redis::start().unwrap();
-        let proxy = crate::Proxy::start(server.address()).unwrap();
-        let mut connection = Connection::open(proxy.address(), PATIENCE).unwrap();
-        let script = "redis.call('SET', 'k', 'v'); return redis.call('GET', 'k')";
-        let said = connection.ask(&["EVAL", script, "0"]).unwrap();
-        assert_eq!(said, Value::Text("v".into()));
-        connection.ask(&["CONFIG", "GET", "*"]).unwrap();
-        let counts = proxy.counts();
-        assert_eq!(
-            (counts.to_server.messages, counts.to_client.messages),
-            (2, 2)
-        );
-
-        proxy.cut_after(crate::Direction::ToServer, crate::Amount::Messages(1));
-        assert!(
-            connection.ask(&["SET", "k", "w"]).is_err(),
-            "the answer is lost"
-        );
-        let mut direct = Connection::open(server.address(), PATIENCE).unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while direct.ask(&["GET", "k"]).unwrap() != Value::Text("w".into()) {
-            assert!(Instant::now() < deadline, "the command did arrive");
-        }
-    }
-
-    #[test]
-    fn two_servers_do_not_meet() {
-        let (one, other) = (Redis::start().unwrap(), Redis::start().unwrap());
-        assert_ne!(one.address(), other.address());
-        let mut connection = Connection::open(one.address(), ANSWER).unwrap();
-        connection.ask(&["SET", "k", "v"]).unwrap();
-        let mut connection = Connection::open(other.address(), ANSWER).unwrap();
-        assert_eq!(connection.ask(&["GET", "k"]).unwrap(), Value::Nil);
-    }
-
-    #[test]
-    fn a_taken_port_is_noticed_whoever_has_it() {
-        let other = Redis::start().unwrap();
-        let program = find().unwrap();
-        let on = |port| Redis::start_on(&program, port);
-        assert!(
-            matches!(on(other.address().port()), Err(Attempt::PortTaken(_))),
-            "another Redis answers there"
-        );
-        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert!(matches!(
-            on(silent.local_addr().unwrap().port()),
-            Err(Attempt::PortTaken(_))
-        ));
-    }
-
-    #[test]
-    fn a_program_that_only_has_the_name_is_found_out() {
-        let (_folder, file) = program("echo 'bad config' >&2; exit 3");
-        let Err(RedisError::NotRunning {
-            what, last_words, ..
-        }) = Redis::start_program(&file)
-        else {
-            panic!("started")
-        };
-        assert!(what.contains("exit status: 3"), "{what}");
-        assert_eq!(last_words, ["bad config"]);
-
-        let http = "exec python3 -c 'import http.server, sys; http.server.test(port=int(sys.argv[2]), bind=\"127.0.0.1\")' \"$@\"";
-        let (_folder, file) = program(http);
-        let Err(RedisError::NotRedis { what, .. }) = Redis::start_program(&file) else {
-            panic!("started")
-        };
-        assert!(what.contains("not the answer of a Redis server"), "{what}");
-    }
-
-    #[test]
-    fn a_script_that_starts_the_server_will_do() {
-        let (_folder, file) = program(&format!("{} \"$@\"; exit $?", find().unwrap().display()));
-        let server = Redis::start_program(&file).unwrap();
-        let mut connection = Connection::open(server.address(), ANSWER).unwrap();
-        let Value::Text(info) = connection.ask(&["INFO", "server"]).unwrap() else {
-            panic!("no text")
-        };
-        let pid = info
-            .lines()
-            .find_map(|line| line.strip_prefix("process_id:"));
-        let pid: i32 = pid.unwrap().parse().unwrap();
-        assert_ne!(pid, server.pid());
-        drop(server);
-        let deadline = Instant::now() + PATIENCE;
-        while !gone(pid) {
-            assert!(Instant::now() < deadline, "{pid} is left behind");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
+mod tests;

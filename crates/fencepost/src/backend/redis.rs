@@ -33,7 +33,8 @@
 //! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can take it: the holder is told
 //!   at its next renewal ([`Renewal::Lost`]). What protects the data then is the fence. `fencepost doctor` looks for such settings.
 //! - *The server's clock is set.* Redis keeps expiries by that clock: a step forward ends leases early, unknown to their holders until
-//!   the next renewal.
+//!   the next renewal; a step back lets what nobody gives back stay for longer. Fences rise all the same, and those who wait keep their order
+//!   when it goes back.
 //! - *Plain clients that poll starve* while our line is never empty: it hands the lock on before they ask. See [`RedisBuilder::leave_gap`].
 //! - *The user lacks rights.* Without channels waiters ask every 25 ms; without `CLIENT KILL` a command sent just before a
 //!   connection broke can be carried out late, and what it leaves ends by its TTL.

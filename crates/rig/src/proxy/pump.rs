@@ -9,7 +9,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Amount, Direction, Faults, Shared};
+use super::{Amount, Direction, Fate, Faults, Shared};
 use crate::frames::Frames;
 
 const READ_BYTES: usize = 64 * 1024;
@@ -33,6 +33,10 @@ pub(super) async fn pump(
         direction,
         sink: Some(sink),
         frames: Frames::default(),
+        read: Frames::default(),
+        message: Vec::new(),
+        late: Vec::new(),
+        ended: false,
         waiting: VecDeque::new(),
         waiting_bytes: 0,
         heals: faults.borrow().heals,
@@ -40,10 +44,11 @@ pub(super) async fn pump(
     let mut buffer = vec![0; READ_BYTES];
     let (mut reading, mut untold) = (true, false);
     // An end that was swallowed is never told: the connection to the receiver stays open.
-    while reading || untold || !road.waiting.is_empty() {
+    while reading || untold || road.has_more() {
         tokio::select! {
             biased;
             _ = faults.changed() => road.notice(&mut faults),
+            () = until(road.due_late()), if road.can_hand_on_late() => road.hand_on_late().await?,
             () = until(road.due()), if !road.waiting.is_empty() => road.hand_on_next().await?,
             read = source.read(&mut buffer), if reading && road.waiting_bytes < WAITING_BYTES_MAX => {
                 // One who died closes its connection, too; how exactly makes no difference here.
@@ -54,8 +59,10 @@ pub(super) async fn pump(
                     return Err(Cut);
                 }
                 untold = !reading && now.swallow[direction as usize];
-                road.take(&buffer[..length], &now);
+                road.take(&buffer[..length], &now)?;
             }
+            // The end of a stream overtakes nothing that was sent before it.
+            () = std::future::ready(()), if road.ended && road.late.is_empty() => road.tell_end(),
         }
     }
     Ok(())
@@ -81,6 +88,14 @@ struct Road<'a> {
     /// `None` when the receiver is gone: then everything is read and goes nowhere.
     sink: Option<OwnedWriteHalf>,
     frames: Frames,
+    /// Follows what is read, where the other follows what is handed on.
+    read: Frames,
+    /// The start of a message that is judged when it is whole.
+    message: Vec<u8>,
+    /// Whole messages that others may overtake.
+    late: Vec<Piece>,
+    /// The sender has closed, and the receiver is to hear of it after what is late.
+    ended: bool,
     waiting: VecDeque<Piece>,
     waiting_bytes: usize,
     heals: u64,
@@ -95,16 +110,102 @@ impl Road<'_> {
         let heals = faults.borrow_and_update().heals;
         if std::mem::replace(&mut self.heals, heals) != heals {
             let now = Some(Instant::now());
-            self.waiting.iter_mut().for_each(|piece| piece.due = now);
+            let all = self.waiting.iter_mut().chain(&mut self.late);
+            all.for_each(|piece| piece.due = now);
         }
     }
 
-    fn take(&mut self, bytes: &[u8], faults: &Faults) {
+    fn has_more(&self) -> bool {
+        self.ended || !self.waiting.is_empty() || !self.late.is_empty()
+    }
+
+    fn tell_end(&mut self) {
+        self.ended = false;
+        self.waiting.push_back(Piece {
+            due: Some(Instant::now()),
+            bytes: Vec::new(),
+        });
+    }
+
+    fn due_late(&self) -> Option<Instant> {
+        self.late.iter().filter_map(|piece| piece.due).min()
+    }
+
+    /// Only between two messages.
+    fn can_hand_on_late(&self) -> bool {
+        self.frames.is_between() && self.due_late().is_some()
+    }
+
+    async fn hand_on_late(&mut self) -> Result<(), Cut> {
+        let due = self.due_late();
+        let Some(at) = self.late.iter().position(|piece| piece.due == due) else {
+            return Ok(());
+        };
+        let Piece { bytes, .. } = self.late.remove(at);
+        self.hand_on(&bytes).await
+    }
+
+    /// Takes what was read, message by message where a judge sits.
+    fn take(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
+        if bytes.is_empty() && !self.late.is_empty() {
+            self.ended = true;
+            return Ok(());
+        }
+        let judge = self.shared.judge(self.direction).clone();
+        let Some(judge) = judge.filter(|_| !bytes.is_empty()) else {
+            let mut begun = std::mem::take(&mut self.message);
+            self.read.follow(bytes, u64::MAX);
+            begun.extend_from_slice(bytes);
+            self.take_piece(&begun, faults);
+            return Ok(());
+        };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // What has begun to pass without a judge passes.
+            let passes = !self.read.is_between() && self.message.is_empty();
+            let (length, ended) = self.read.follow(rest, 1);
+            let (piece, later) = rest.split_at(length);
+            rest = later;
+            if passes {
+                self.take_piece(piece, faults);
+                continue;
+            }
+            self.message.extend_from_slice(piece);
+            if ended == 1 {
+                let message = std::mem::take(&mut self.message);
+                self.carry_out(judge(&message), message, faults)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, fate: Fate, message: Vec<u8>, faults: &Faults) -> Result<(), Cut> {
+        match fate {
+            Fate::Pass => self.take_piece(&message, faults),
+            Fate::Twice => {
+                self.take_piece(&message, faults);
+                self.take_piece(&message, faults);
+            }
+            Fate::Lose => self.swallow(&message),
+            Fate::Late(by) => self.late.push(Piece {
+                due: Instant::now().checked_add(by),
+                bytes: message,
+            }),
+            Fate::Cut => return Err(Cut),
+        }
+        Ok(())
+    }
+
+    fn swallow(&self, bytes: &[u8]) {
+        let tally = &self.shared.tallies[self.direction as usize];
+        tally
+            .swallowed
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+
+    fn take_piece(&mut self, bytes: &[u8], faults: &Faults) {
         if faults.swallow[self.direction as usize] {
-            let tally = &self.shared.tallies[self.direction as usize];
-            tally
-                .swallowed
-                .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            self.swallow(bytes);
             return;
         }
         let delay = faults.delay[self.direction as usize];
@@ -131,6 +232,10 @@ impl Road<'_> {
             return Ok(());
         };
         self.waiting_bytes -= bytes.len();
+        self.hand_on(&bytes).await
+    }
+
+    async fn hand_on(&mut self, bytes: &[u8]) -> Result<(), Cut> {
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
@@ -138,7 +243,7 @@ impl Road<'_> {
             let _ = sink.shutdown().await;
             return Ok(());
         }
-        let (passing, messages, cut) = pass(self.shared, self.direction, &mut self.frames, &bytes);
+        let (passing, messages, cut) = pass(self.shared, self.direction, &mut self.frames, bytes);
         let tally = &self.shared.tallies[self.direction as usize];
         // Counted before it is written: whoever has received something finds it in the counts.
         tally.bytes.fetch_add(passing as u64, Ordering::Relaxed);

@@ -275,3 +275,52 @@ fn a_server_that_is_not_there_closes_the_connection() {
     let proxy = Proxy::start(nobody).unwrap();
     assert_eq!(hear_all(&connect_to(&proxy)), "");
 }
+
+#[test]
+fn a_judge_decides_about_single_messages() {
+    let (proxy, client, served) = pair();
+    say(&served, ">1\r\n+bef");
+    assert_eq!(hear(&client, 8), ">1\r\n+bef");
+    proxy.judge(Direction::ToClient, |message| match message {
+        b">1\r\n+lost\r\n" => Fate::Lose,
+        b">1\r\n+late\r\n" => Fate::Late(Proxy::FOREVER),
+        b">1\r\n+soon\r\n" => Fate::Late(QUIET),
+        b">1\r\n+two\r\n" => Fate::Twice,
+        b"+cut\r\n" => Fate::Cut,
+        _ => Fate::Pass,
+    });
+    say(&served, "ore\r\n");
+    let sent = Instant::now();
+    for message in ["lost", "late", "soon", "two"] {
+        say(&served, &format!(">1\r\n+{message}\r\n"));
+    }
+    // In pieces: judged as a whole all the same.
+    say(&served, "$2\r");
+    say(&served, "\nok\r\n");
+    let first = "ore\r\n>1\r\n+two\r\n>1\r\n+two\r\n$2\r\nok\r\n";
+    assert_eq!(hear(&client, first.len()), first);
+    assert_eq!(hear(&client, 11), ">1\r\n+soon\r\n");
+    assert!(sent.elapsed() >= QUIET);
+    assert!(hears_nothing(&client));
+    client.set_read_timeout(Some(LONG)).unwrap();
+    proxy.heal();
+    assert_eq!(hear(&client, 11), ">1\r\n+late\r\n");
+    say(&served, ">1\r\n+lost\r\n");
+    assert_eq!(hear(&client, 11), ">1\r\n+lost\r\n");
+    proxy.judge(Direction::ToClient, |_| Fate::Cut);
+    say(&served, "+cut\r\n");
+    assert_eq!((&client).read(&mut [0; 16]).unwrap_or(0), 0);
+}
+
+#[test]
+fn an_end_does_not_overtake_what_is_late() {
+    let (proxy, client, served) = pair();
+    proxy.judge(Direction::ToServer, |_| Fate::Late(Proxy::FOREVER));
+    say(&client, "+late\r\n");
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(hears_nothing(&served));
+    served.set_read_timeout(Some(LONG)).unwrap();
+    proxy.heal();
+    assert_eq!(hear(&served, 7), "+late\r\n");
+    assert_eq!((&served).read(&mut [0; 16]).unwrap(), 0);
+}

@@ -1,5 +1,8 @@
 //! What the server or the network said, as an error a caller can act on.
 
+#[cfg(feature = "redis-tls")]
+use std::{io, sync::Arc};
+
 use redis::{ErrorKind as Cause, RedisError, ServerErrorKind};
 
 use super::STORE;
@@ -15,8 +18,39 @@ pub(super) fn of_command(operation: Operation, cause: RedisError) -> Error {
 
 /// A connection that could not be made: nothing was asked yet.
 pub(super) fn of_connecting(operation: Operation, cause: RedisError) -> Error {
-    let (kind, message, _) = explain(&cause);
+    let (kind, message) = match refuses_tls(&cause) {
+        true => (ErrorKind::Unusable, format!("no agreement on TLS: {cause}")),
+        false => {
+            let (kind, message, _) = explain(&cause);
+            (kind, message)
+        }
+    };
     Error::new(kind, STORE, operation, message).with_source(cause)
+}
+
+/// One side does not accept the other's certificate, or does not speak TLS: trying again will not help.
+#[cfg(feature = "redis-tls")]
+fn refuses_tls(cause: &RedisError) -> bool {
+    use std::error::Error;
+    let mut next: Option<&(dyn Error + 'static)> = Some(cause);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<Arc<dyn Error + Send + Sync>>();
+        let error = inner.map_or(error, |inner| &**inner);
+        let inside = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        if error.is::<rustls::Error>() || inside.is_some_and(|inside| inside.is::<rustls::Error>())
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+#[cfg(not(feature = "redis-tls"))]
+fn refuses_tls(_: &RedisError) -> bool {
+    false
 }
 
 /// Nobody answered while connecting.

@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use redis::{Client, PushInfo, PushKind, Value};
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use redis::{Client, PushInfo, PushKind, RedisError, Value};
+use tokio::task::JoinError;
 
 use super::attendant;
 use super::failure;
-use super::link::{self, Link};
+use super::link::{self, Identity, Link};
 use super::script::{Answer, millis};
 use super::seat::Seat;
 use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::engine::within;
 use crate::error::{Operation, Result};
 use crate::lease::lock;
@@ -34,13 +37,30 @@ pub(super) struct Gap {
     pub(super) length: Duration,
 }
 
+/// An attempt to connect, shared by all who wait for it. The outer error: its runtime ended.
+type Attempt = Shared<
+    BoxFuture<
+        'static,
+        std::result::Result<std::result::Result<Arc<Link>, Unconnected>, Arc<JoinError>>,
+    >,
+>;
+
+/// Why there is no connection.
+#[derive(Clone)]
+enum Unconnected {
+    Silence,
+    Failed(RedisError),
+}
+
 pub(crate) struct Hub {
     client: Client,
     pub(super) settings: Settings,
     seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
     link: Mutex<Option<Arc<Link>>>,
-    /// Held while connecting; the connections that must not outlive the next.
-    replaced: tokio::sync::Mutex<Vec<i64>>,
+    /// The attempt to connect that is under way, or the last one.
+    attempt: Mutex<Option<Attempt>>,
+    /// The connections that must not outlive the next.
+    replaced: Mutex<Vec<Identity>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
     /// Commands sent, other than those that connecting takes.
@@ -54,7 +74,8 @@ impl Hub {
             settings,
             seats: Mutex::default(),
             link: Mutex::default(),
-            replaced: tokio::sync::Mutex::default(),
+            attempt: Mutex::default(),
+            replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             sent: Arc::default(),
         }
@@ -73,16 +94,51 @@ impl Hub {
         link.as_ref().filter(|link| !link.is_down()).cloned()
     }
 
+    /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
+    /// than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
-        let mut replaced = self.replaced.lock().await;
+        // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
+        for _ in 0..2 {
+            match self.attempt().await {
+                Ok(Ok(link)) => return Ok(link),
+                Ok(Err(Unconnected::Silence)) => return Err(failure::unreachable(operation)),
+                Ok(Err(Unconnected::Failed(cause))) => {
+                    return Err(failure::of_connecting(operation, cause));
+                }
+                Err(_ended) => {}
+            }
+        }
+        Err(failure::unreachable(operation))
+    }
+
+    fn attempt(self: &Arc<Self>) -> Attempt {
+        let mut attempt = lock(&self.attempt);
+        if let Some(under_way) = attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
+            return under_way.clone();
+        }
+        let hub = self.clone();
+        let task = tokio::spawn(async move {
+            let outcome = hub.clone().connect_now().await;
+            // Those who wait have a copy. Nobody later is to hear of an old failure.
+            *lock(&hub.attempt) = None;
+            outcome
+        });
+        let new: BoxFuture<'static, _> = Box::pin(async move { task.await.map_err(Arc::new) });
+        attempt.insert(new.shared()).clone()
+    }
+
+    async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Link>, Unconnected> {
+        // Somebody may have asked for a connection just when the last attempt had made one.
         if let Some(link) = self.current() {
             return Ok(link);
         }
-        if let Some(id) = lock(&self.link).take().and_then(|old| old.id) {
-            replaced.push(id);
+        let mut replaced = lock(&self.replaced).clone();
+        if let Some(old) = lock(&self.link).take() {
+            replaced.extend(old.identity.clone());
+            lock(&self.replaced).clone_from(&replaced);
         }
         let generation = self.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        let hub = Arc::downgrade(self);
+        let hub = Arc::downgrade(&self);
         let on_push = move |push| {
             if let Some(hub) = hub.upgrade() {
                 hub.pushed(generation, push);
@@ -94,12 +150,12 @@ impl Hub {
         let until = BootClock.now() + self.settings.connect_timeout;
         let link = within(&BootClock, until, connecting)
             .await
-            .ok_or_else(|| failure::unreachable(operation))?
-            .map_err(|cause| failure::of_connecting(operation, cause))?;
-        replaced.clear();
+            .ok_or(Unconnected::Silence)?
+            .map_err(Unconnected::Failed)?;
+        lock(&self.replaced).clear();
         let link = Arc::new(link);
         *lock(&self.link) = Some(link.clone());
-        tokio::spawn(attendant::attend(Arc::downgrade(self), link.clone()));
+        tokio::spawn(attendant::attend(Arc::downgrade(&self), link.clone()));
         Ok(link)
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Link {
     /// Commands sent over this connection and those before it.
     sent: Arc<AtomicU64>,
     /// What the server calls this connection, if it tells.
-    pub(super) id: Option<i64>,
+    pub(super) identity: Option<Identity>,
     channel: String,
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
@@ -57,12 +57,34 @@ pub(crate) struct Link {
     lifted: Mutex<HashMap<LockName, Moment>>,
 }
 
+/// How a server tells one of its connections from the others. The address counts, too: a server that was restarted numbers
+/// its connections from the start again, and the old number may be somebody else's by now.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    id: String,
+    address: String,
+}
+
+impl Identity {
+    /// Out of what `CLIENT INFO` says.
+    fn read(info: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let mut fields = info.split_whitespace();
+            fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+        };
+        Some(Self {
+            id: field("id")?.to_owned(),
+            address: field("addr")?.to_owned(),
+        })
+    }
+}
+
 /// Connects, makes the server end the connections it replaces, and asks for grants to be sent to `channel`.
 pub(super) async fn connect(
     client: &Client,
     channel: String,
     sent: Arc<AtomicU64>,
-    replaced: &[i64],
+    replaced: &[Identity],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
 ) -> std::result::Result<Link, RedisError> {
     // The caller has a deadline for all of it; later on, each request has its caller's.
@@ -79,27 +101,31 @@ pub(super) async fn connect(
         .await?;
     let asked = BootClock.now();
     let mut command = redis::cmd("CLIENT");
-    let id = command.arg("ID").query_async(&mut connection).await;
-    let round_trip = BootClock.now().since(asked);
+    let info = command.arg("INFO").query_async(&mut connection).await;
+    let first_round_trip = BootClock.now().since(asked);
     // Without the right to ask or to kill, a command may be carried out after the connection was given up; what it
     // leaves then ends by its TTL. `fencepost doctor` names the missing right.
-    let id = only_server_errors(id)?;
+    let info: Option<String> = only_server_errors(info)?;
     for old in replaced {
         let mut kill = redis::cmd("CLIENT");
-        kill.arg("KILL").arg("ID").arg(old);
+        kill.arg("KILL").arg("ID").arg(&old.id);
+        kill.arg("ADDR").arg(&old.address);
         only_server_errors(kill.query_async::<Value>(&mut connection).await)?;
     }
     let channel = match only_server_errors(connection.subscribe(&channel).await)? {
         Some(()) => channel,
         None => NO_CHANNEL.to_owned(),
     };
+    let asked = BootClock.now();
     let mut name = redis::cmd("CLIENT");
     name.arg("SETNAME").arg("fencepost");
     only_server_errors(name.query_async::<Value>(&mut connection).await)?;
+    // A hiccup during one of them says nothing about the road.
+    let round_trip = first_round_trip.min(BootClock.now().since(asked));
     Ok(Link {
         connection,
         sent,
-        id,
+        identity: info.as_deref().and_then(Identity::read),
         channel,
         round_trip,
         down: AtomicBool::new(false),

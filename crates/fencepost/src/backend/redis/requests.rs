@@ -10,7 +10,7 @@ use super::attendant::{Told, look_by};
 use super::failure;
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, line_of};
-use super::link::Link;
+use super::link::{Link, SILENCE};
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
@@ -81,10 +81,9 @@ async fn request(
         ticket,
         member,
     } = place;
+    call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
-    call.arg(format!(
-        "{every} {length} {live} {stamp} {ticket} {channel} {member}"
-    ));
+    call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
     if lift {
         link.has_lifted(name, asked_at);
@@ -119,7 +118,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     let mut outage = Outage::default();
     loop {
         seat.attend();
-        match ask(hub, &seat).await {
+        match ask(hub, &seat, wait.was_heard()).await {
             Ok(Asked::Granted(grant)) => {
                 hub.forget(claim.owner);
                 return Ok(grant);
@@ -137,13 +136,20 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            Err(error) => return Err(outage.taint(error)),
+            // Who has been in line may still be, whatever became of the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => {
+                if error.effect() == Effect::None {
+                    hub.forget(claim.owner);
+                }
+                return Err(error);
+            }
         }
     }
 }
 
 /// Asks for a seat's lock once. A grant may come before the answer, for an earlier request of the same owner.
-async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
+async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
     let link = hub.link(Operation::Acquire).await?;
     let asked_at = BootClock.now();
     let entry = seat.entry(&link, stamp(asked_at));
@@ -154,8 +160,13 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
     };
     let answer = tokio::select! {
         biased;
-        grant = seat.grant() => return Ok(Asked::Granted(grant)),
+        grant = fresh_grant(seat) => return Ok(Asked::Granted(grant)),
         answer = request(hub, &link, &seat.claim, &place, asked_at) => answer?,
+        // The first question has its caller's deadline; of later ones only we know.
+        () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
+            hub.lost(&link);
+            return Err(failure::unreachable(Operation::Acquire));
+        }
     };
     if let Some(grant) = granted(&answer, &seat.claim, asked_at)? {
         return Ok(Asked::Granted(grant));
@@ -179,6 +190,16 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat) -> Result<Asked> {
     Ok(Asked::Queued)
 }
 
+/// Waits for a grant that is worth something. One that is not tells nothing: the answer that is under way does.
+async fn fresh_grant(seat: &Seat) -> Grant {
+    loop {
+        let grant = seat.grant().await;
+        if is_fresh(&grant, BootClock.now()) {
+            return grant;
+        }
+    }
+}
+
 /// A server that was there and is away: how long it has been.
 #[derive(Default)]
 struct Outage {
@@ -191,19 +212,11 @@ impl Outage {
     async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
         if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(self.taint(error));
+            return Err(error.with_effect(Effect::Maybe));
         }
         self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
         BootClock.sleep_until(now + self.pause).await;
         Ok(())
-    }
-
-    /// Who has been in line may still be, whatever became of the last request.
-    fn taint(&self, error: Error) -> Error {
-        match self.since {
-            Some(_) => error.with_effect(Effect::Maybe),
-            None => error,
-        }
     }
 }
 
@@ -263,8 +276,10 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let now = BootClock.now();
     let lift = link.must_lift(name, now);
     let [every, length] = hub.gap();
-    let mut call = RELEASE.call(2);
-    call.arg(name.as_str()).arg(line_of(name.as_str()));
+    let mut call = RELEASE.call(3);
+    call.arg(name.as_str())
+        .arg(line_of(name.as_str()))
+        .arg(fence_of(name.as_str()));
     call.arg(claim.owner.to_string()).arg(u8::from(lift));
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
@@ -278,5 +293,32 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
             Operation::Release,
             &format!("{answer:?}"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::redis::Redis;
+    use crate::backend::{Backend, Wait};
+    use crate::claim::{Claim, OwnerId};
+    use crate::random::SystemRandom;
+
+    #[tokio::test]
+    async fn what_never_reached_the_server_is_not_remembered() {
+        let mut server = fencepost_rig::Redis::start().unwrap();
+        let store = Redis::open(&server.url()).await.unwrap();
+        server.crash();
+        for _ in 0..10 {
+            let claim = Claim {
+                name: "stock".try_into().unwrap(),
+                owner: OwnerId::random(&SystemRandom),
+                ttl: std::time::Duration::from_secs(5),
+                label: "test".into(),
+            };
+            let asked = store.acquire(&claim, &Wait::default()).await;
+            assert!(asked.is_err());
+        }
+        // The first may have found the connection breaking under its hands.
+        assert!(store.hub.seats().len() <= 1);
     }
 }

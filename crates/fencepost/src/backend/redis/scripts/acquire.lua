@@ -1,8 +1,7 @@
 use(KEYS[1], KEYS[2])
-local owner, ttl = ARGV[1], ARGV[2]
+local owner, ttl, ticket, member = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local label = string.match(ARGV[3], '^%d+ %d+ (.*)$')
-local every, length, live, stamp, ticket, channel, member =
-  string.match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+local every, length, live, stamp, channel = string.match(ARGV[7], '^(%d+) (%d+) (%d+) (%d+) (%S+)$')
 if must_lift then lift() end
 local function take()
   local epoch = next_epoch()
@@ -32,11 +31,16 @@ if member == '' then
 end
 
 local again = ticket ~= '0'
-if not again then ticket = integer(micros()) end
-if call('ZADD', line, 'NX', ticket, member) == 0 then again = true end
-if again then
+-- A ticket of the future: the server's clock went back. It would be served last for ever.
+if not again or tonumber(ticket) > micros() then ticket = integer(micros()) end
+if call('ZADD', line, 'NX', ticket, member) == 0 then
+  again = true
+  ticket = integer(call('ZSCORE', line, member))
+end
+-- For a young entry nobody would look at the record, and it would stay behind.
+if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live
-  call('HSET', wait, owner, string.format('%.0f %s %s', deadline, stamp, channel))
+  call('HSET', wait, owner, string.format('%d %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
 end
 -- Who finds a line finds it with an expiry, which beats move on.
@@ -44,6 +48,9 @@ local newcomer = present == 2 and not again
 if not newcomer then call('PEXPIRE', line, LINE_LIFE) end
 if not value and rest == 0 then
   local epoch = advance(member, ttl)
-  if epoch then return epoch end
+  if epoch then
+    if again then call('HDEL', wait, owner) end
+    return epoch
+  end
 end
 return {ticket, newcomer and -3 or call('PTTL', lock), rest}

@@ -1,16 +1,30 @@
 -- KEYS: lock line fence. ARGV: owner · ttl · «ttl since label» · '0' when the epoch need not be lifted and no gap is configured
---   · «every length live stamp ticket channel member»; ticket 0 = first time; member '' = try: never enqueues, never overtakes
+--   · ticket, 0 = first time · member, '' = try: never enqueues, never overtakes · «every length live stamp channel»
 -- Returns the epoch: granted for ttl
 --   · {ticket, ms until the lock ends (−1 no expiry, −2 free, −3 not told), ms of gap left}: wait
 local call = redis.call
 local present = call('EXISTS', KEYS[1], KEYS[2])
 local must_lift = ARGV[4] ~= '0'
-if present == 0 and not must_lift then
-  local epoch = call('INCR', KEYS[3])
-  -- There was no fence: a new name, or one that the server has forgotten.
-  must_lift = epoch == 1
-  if not must_lift then
-    call('SET', KEYS[1], string.format('%s %.0f %s', ARGV[1], epoch, ARGV[3]), 'PX', ARGV[2])
-    return epoch
+if not must_lift then
+  if present == 0 then
+    local epoch = call('INCR', KEYS[3])
+    -- There was no fence: a new name, or one that the server has forgotten.
+    must_lift = epoch == 1
+    if not must_lift then
+      call('SET', KEYS[1], string.format('%s %d %s', ARGV[1], epoch, ARGV[3]), 'PX', ARGV[2])
+      return epoch
+    end
+  elseif ARGV[5] == '0' and ARGV[6] ~= '' then
+    local value = call('GET', KEYS[1])
+    if value and string.sub(value, 1, 32) ~= ARGV[1] then
+      local time = call('TIME')
+      local ticket = string.format('%s%06d', time[1], time[2])
+      if call('ZADD', KEYS[2], 'NX', ticket, ARGV[6]) == 1 then
+        -- Who finds a line finds it with an expiry, which beats move on.
+        if present == 2 then return {ticket, -3, 0} end
+        call('PEXPIRE', KEYS[2], 10000)
+        return {ticket, call('PTTL', KEYS[1]), 0}
+      end
+    end
   end
 end

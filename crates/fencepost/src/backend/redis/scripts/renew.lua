@@ -3,8 +3,9 @@
 local call = redis.call
 local answers = {}
 for at, lock in ipairs(KEYS) do
-  local value = call('GET', lock)
-  local held = value and string.sub(value, 1, 32) == ARGV[at * 2 - 1]
+  -- What is no string is no lock of ours any more; the others in this call must not suffer from it.
+  local value = redis.pcall('GET', lock)
+  local held = type(value) == 'string' and string.sub(value, 1, 32) == ARGV[at * 2 - 1]
   if held and call('PTTL', lock) < tonumber(ARGV[at * 2]) then call('PEXPIRE', lock, ARGV[at * 2]) end
   answers[at] = held and 1 or 0
 end

@@ -9,15 +9,17 @@ local lock, line, wait, fence, gap
 local function use(lock_key, line_key)
   lock, line = lock_key, line_key
   -- The tag in front contains no brace, so the first one ends it.
-  wait = string.gsub(line, '}:line:', '}:wait:', 1)
-  fence = string.gsub(line, '}:line:', '}:fence:', 1)
-  gap = string.gsub(line, '}:line:', '}:gap:', 1)
+  local at = string.find(line, '}:line:', 1, true)
+  local tag, name = string.sub(line, 1, at), string.sub(line, at + 6)
+  wait, fence, gap = tag .. ':wait' .. name, tag .. ':fence' .. name, tag .. ':gap' .. name
 end
 
 local RETENTION = 7 * 24 * 3600 * 1000
 local LINE_LIFE = 10000
+-- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
+local LIFT_MAX = 2 ^ 46
 
-local function integer(number) return string.format('%.0f', number) end
+local function integer(number) return string.format('%d', number) end
 
 local started
 local function micros()
@@ -32,7 +34,7 @@ end
 -- restart or a failover has lost. Every connection does that with each name before it uses it. Also renews the retention.
 local function lift()
   local last = tonumber(call('GET', fence) or 0)
-  local time = math.floor((micros() - 1704067200000000) * 0.016)
+  local time = math.min(math.floor((micros() - 1704067200000000) * 0.016), LIFT_MAX)
   call('SET', fence, integer(math.max(last, time)), 'PX', RETENTION)
 end
 
@@ -52,13 +54,27 @@ local function epoch_of(value) return tonumber((string.match(value, '^%x+ (%d+) 
 
 local function put(owner, epoch, lease, ttl, label)
   local since = math.floor(micros() / 1000)
-  call('SET', lock, string.format('%s %.0f %s %.0f %s', owner, epoch, ttl, since, label), 'PX', lease)
+  call('SET', lock, string.format('%s %d %s %d %s', owner, epoch, ttl, since, label), 'PX', lease)
 end
 
 -- How long the lock still lies free on purpose, in ms; 0: it may be taken. `every` is '0' where no gap is configured.
 local function resting(every, length)
   if every == '0' then return 0 end
   return math.max(0, call('PTTL', gap) - (every - length))
+end
+
+-- Whether one who has waited so long (in µs) may have a record. Before a beat is due there is no need of one.
+-- (Less than nothing: the server's clock went back.)
+local function is_recorded(waited, live) return waited < 0 or waited > live * 166 end
+
+-- The server's clock went back: newcomers would overtake those whose tickets show a later time, for as long as it went back.
+-- Moves those to the present, in their order.
+local function bring_back()
+  local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')
+  local ahead = last[2] - micros()
+  for _, member in ipairs(call('ZRANGE', line, integer(micros()), '+inf', 'BYSCORE')) do
+    call('ZINCRBY', line, integer(-ahead), member)
+  end
 end
 
 -- Gives a free lock (or one that is being released) to the first in line that is alive. Returns the epoch when that is
@@ -73,8 +89,7 @@ local function advance(me, lease, head)
     local waited = micros() - head[2]
     head = nil
     local alive = waited < live * 1000
-    -- Before a beat can have come there is no record to look for. (Less than nothing: the server's clock went back.)
-    if waited < 0 or waited > live * 166 then
+    if is_recorded(waited, live) then
       local record = call('HGET', wait, owner)
       if record then
         call('HDEL', wait, owner)
@@ -91,7 +106,7 @@ local function advance(me, lease, head)
       end
       local heard = 1
       if channel ~= '-' then
-        heard = redis.pcall('PUBLISH', channel, string.format('%s %.0f %s %s', owner, epoch, claim, stamp))
+        heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
         -- A user without rights on channels: the waiter finds out by its next beat.
         if type(heard) == 'table' then heard = 1 end
       end

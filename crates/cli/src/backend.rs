@@ -1,0 +1,188 @@
+//! The store of `exec`, `locks` and `doctor`: a file that stays, or a server that somebody runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fencepost::backend::redis::Redis;
+use fencepost::backend::sqlite::Sqlite;
+use fencepost::{Backend, Error};
+
+use crate::arguments::{BadValue, without_password};
+use crate::exit;
+use crate::fault::Fault;
+
+/// What `--store` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockStore {
+    /// A file shared by the processes of this machine; without a path, that of this user.
+    Sqlite(Option<PathBuf>),
+    /// A server at this address.
+    Address(String),
+}
+
+/// A store that cannot be used, in words that fit into a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotOpened {
+    /// Where, fit to be shown.
+    pub(crate) place: String,
+    /// Why.
+    pub(crate) words: String,
+    advice: &'static str,
+}
+
+const SQLITE_ADVICE: &str = "--store sqlite:PATH for another file";
+
+impl LockStore {
+    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
+        let is_address = ["redis://", "rediss://", "unix:"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
+        match text {
+            "sqlite" => Ok(Self::Sqlite(None)),
+            "redis" => Err(BadValue {
+                what: "--store redis is a private server, which nobody else could ask for a lock"
+                    .into(),
+                advice: "--store redis://HOST for one you run · no --store for sqlite".into(),
+            }),
+            _ if is_address => Ok(Self::Address(text.to_owned())),
+            _ => match text.strip_prefix("sqlite:") {
+                Some(path) if !path.is_empty() => Ok(Self::Sqlite(Some(path.into()))),
+                _ => Err(BadValue {
+                    what: format!(
+                        "there is no store '{}' in this version",
+                        without_password(text)
+                    ),
+                    advice:
+                        "--store sqlite: a file of yours · sqlite:PATH: any file · redis://HOST"
+                            .into(),
+                }),
+            },
+        }
+    }
+
+    /// Where this is, fit to be shown.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::Sqlite(path) => match path.clone().or_else(own_file) {
+                Some(path) => path.display().to_string(),
+                None => "sqlite".to_owned(),
+            },
+            Self::Address(address) => without_password(address),
+        }
+    }
+
+    /// Opens the store; a file is made where none is.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
+        match self {
+            Self::Sqlite(path) => {
+                let path = self.path(path.as_deref())?;
+                if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
+                    std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
+                }
+                self.file(&path).await
+            }
+            Self::Address(address) => {
+                let opened = Redis::open(address).await;
+                let redis = opened.map_err(|error| NotOpened::new(self, &error))?;
+                Ok(Arc::new(redis))
+            }
+        }
+    }
+
+    /// Opens the store to look at it. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+        match self {
+            Self::Sqlite(path) => {
+                let path = self.path(path.as_deref())?;
+                match path.try_exists() {
+                    Ok(false) => Ok(None),
+                    Ok(true) => self.file(&path).await.map(Some),
+                    Err(error) => Err(self.failed(&error)),
+                }
+            }
+            Self::Address(_) => self.open().await.map(Some),
+        }
+    }
+
+    async fn file(&self, path: &Path) -> Result<Arc<dyn Backend>, NotOpened> {
+        let opened = Sqlite::open(path).await;
+        let sqlite = opened.map_err(|error| NotOpened::new(self, &error))?;
+        Ok(Arc::new(sqlite))
+    }
+
+    /// The file of this path, or else this user's own.
+    pub(crate) fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
+        let path = given.map(Path::to_owned).or_else(own_file);
+        path.ok_or_else(|| NotOpened {
+            place: self.place(),
+            words: "neither XDG_STATE_HOME nor HOME says where this user's files are".to_owned(),
+            advice: SQLITE_ADVICE,
+        })
+    }
+
+    fn failed(&self, error: &std::io::Error) -> NotOpened {
+        NotOpened {
+            place: self.place(),
+            words: crate::fault::system_words(error),
+            advice: SQLITE_ADVICE,
+        }
+    }
+}
+
+impl NotOpened {
+    /// The store is open and failed all the same.
+    pub(crate) fn new(store: &LockStore, error: &Error) -> Self {
+        Self {
+            place: store.place(),
+            words: error.message().to_owned(),
+            advice: match store {
+                LockStore::Sqlite(_) => SQLITE_ADVICE,
+                LockStore::Address(_) => "start Redis there · no --store for sqlite",
+            },
+        }
+    }
+
+    pub(crate) fn fault(&self) -> Fault {
+        Fault::new(exit::STORE, "cannot use the store")
+            .at(format_args!("{}: {}", self.place, self.words))
+            .effect("none")
+            .try_this(self.advice)
+    }
+}
+
+/// The file of this user: its fence counter must outlive a reboot, so it is no temporary file.
+fn own_file() -> Option<PathBuf> {
+    let folder = |name, rest: &str| {
+        let value = std::env::var_os(name).map(PathBuf::from);
+        value
+            .filter(|path| path.is_absolute())
+            .map(|path| path.join(rest))
+    };
+    folder("XDG_STATE_HOME", "fencepost/locks.db")
+        .or_else(|| folder("HOME", ".local/state/fencepost/locks.db"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_locks_is_a_file_or_an_address() {
+        assert_eq!(LockStore::parse("sqlite"), Ok(LockStore::Sqlite(None)));
+        let file = LockStore::Sqlite(Some("/srv/my locks.db".into()));
+        assert_eq!(LockStore::parse("sqlite:/srv/my locks.db"), Ok(file));
+        for address in [
+            "redis://cache",
+            "rediss://u:p@cache:6380/2",
+            "unix:/run/redis.sock",
+        ] {
+            let parsed = LockStore::parse(address).unwrap();
+            assert_eq!(parsed, LockStore::Address(address.into()));
+            assert!(!parsed.place().contains(":p@"), "{}", parsed.place());
+        }
+        for refused in ["redis", "sqlite:", "etcd://u:hunter2@h", ""] {
+            let error = LockStore::parse(refused).unwrap_err();
+            assert!(!error.what.contains("hunter2"), "{}", error.what);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The warden: a process between `exec` and the command, which sees to it that the command does not outlive the lock.
+//!
+//! `exec` tells it until when the lock is held. The warden starts the command, and ends it and all it started when that time
+//! runs out, when it is told to, or when `exec` is gone. So the command is stopped in time also when `exec` itself is
+//! stopped (SIGSTOP), and dies when `exec` is killed. When the *warden* is killed, `exec` does the same work, and the kernel kills
+//! the command itself.
+//!
+//! It is forked while the program has a single thread, waits in a group of its own, where Ctrl-C does not reach it, and
+//! ignores requests to end.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use fencepost::clock::BootClock;
+use fencepost::{Clock, Fence, LockName, Moment};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::family::{self, Family};
+use super::link::{Link, Order, Report};
+use super::terminal;
+
+/// How often the warden looks whether everybody is gone.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What the warden knows from the beginning.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// The program and its arguments.
+    pub(super) command: Vec<OsString>,
+    pub(super) name: LockName,
+    /// The time between SIGTERM and SIGKILL.
+    pub(super) grace: Duration,
+    /// The time between SIGKILL and the end of the validity.
+    pub(super) margin: Duration,
+    /// Whether the command gets the terminal.
+    pub(super) takes_terminal: bool,
+}
+
+/// The warden as `exec` sees it.
+#[derive(Debug)]
+pub(super) struct Warden {
+    pub(super) process: Pid,
+    pub(super) stream: UnixStream,
+}
+
+/// Forks the warden.
+///
+/// # Errors
+/// The system's.
+pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
+    let (ours, its) = UnixStream::pair()?;
+    family::adopt_orphans();
+    let before = SigSet::thread_get_mask()?;
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&requests()), None)?;
+    // SAFETY: this program has a single thread so far, so the copy inherits no lock that a thread of another holds.
+    let forked = unsafe { fork() };
+    if let Ok(ForkResult::Child) = forked {
+        drop(ours);
+        std::process::exit(match stand(its, task, before) {
+            Ok(()) => 0,
+            Err(_) => i32::from(crate::exit::INTERNAL),
+        });
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    match forked? {
+        ForkResult::Parent { child } => Ok(Warden {
+            process: child,
+            stream: ours,
+        }),
+        ForkResult::Child => Err(Errno::ECHILD.into()),
+    }
+}
+
+/// The signals that ask a process to end or to pause: for `exec` to pass on, not for the warden to follow.
+fn requests() -> SigSet {
+    super::signals::PASSED_ON
+        .into_iter()
+        .chain([Signal::SIGTSTP, Signal::SIGTTOU])
+        .collect()
+}
+
+fn stand(stream: UnixStream, task: Task, mask: SigSet) -> io::Result<()> {
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    family::adopt_orphans();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut post = Post {
+            link: Link::new(stream)?,
+            task,
+            mask,
+            valid_until: Moment::ZERO,
+            stage: Stage::Idle,
+        };
+        post.guard().await
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// Not started yet.
+    Idle,
+    Running(Family),
+    /// SIGTERM was sent; SIGKILL follows at this moment.
+    Stopping(Family, Moment),
+    Killing(Family),
+    /// The command has ended, or could not be started. What it left running goes on.
+    Over,
+}
+
+struct Post {
+    link: Link,
+    task: Task,
+    /// The signal mask that the program was started with, for the command.
+    mask: SigSet,
+    valid_until: Moment,
+    stage: Stage,
+}
+
+impl Post {
+    async fn guard(&mut self) -> io::Result<()> {
+        let mut deaths = signal(SignalKind::child())?;
+        loop {
+            let next = self.next_step();
+            tokio::select! {
+                order = self.link.hear() => match order {
+                    Some(order) => self.follow(order).await,
+                    None => return self.end_alone().await,
+                },
+                _ = deaths.recv() => {}
+                () = BootClock.sleep_until(next) => {}
+            }
+            self.reap().await;
+            self.keep_time().await;
+        }
+    }
+
+    /// When there is something to do though nothing happens.
+    fn next_step(&self) -> Moment {
+        match self.stage {
+            Stage::Idle | Stage::Over => Moment::FAR,
+            Stage::Running(_) => self.stop_at(),
+            Stage::Stopping(..) | Stage::Killing(_) => BootClock.now() + LOOK,
+        }
+    }
+
+    fn kill_at(&self) -> Moment {
+        self.valid_until.back(self.task.margin)
+    }
+
+    fn stop_at(&self) -> Moment {
+        self.kill_at().back(self.task.grace)
+    }
+
+    async fn follow(&mut self, order: Order) {
+        match (order, self.stage) {
+            (Order::Start(fence), Stage::Idle) => self.start(fence).await,
+            (Order::ValidUntil(until), _) => self.valid_until = self.valid_until.max(until),
+            (Order::Pass(number), Stage::Running(family)) => {
+                if let Ok(signal) = Signal::try_from(number) {
+                    family.signal_group(signal);
+                }
+            }
+            (Order::Kill, Stage::Running(family) | Stage::Stopping(family, _)) => {
+                self.kill(family).await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn start(&mut self, fence: i64) {
+        let report = match self.spawn(fence) {
+            Ok(leader) => {
+                self.stage = Stage::Running(Family::of(leader));
+                Report::Started(leader.as_raw())
+            }
+            Err(error) => {
+                self.stage = Stage::Over;
+                Report::NotStarted(error.raw_os_error().unwrap_or(0))
+            }
+        };
+        self.link.say(report).await;
+    }
+
+    fn spawn(&self, fence: i64) -> io::Result<Pid> {
+        let Some((program, arguments)) = self.task.command.split_first() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.env("FENCEPOST_NAME", self.task.name.as_str());
+        if let Ok(fence) = Fence::from_i64(fence) {
+            command.env("FENCEPOST_FENCE", fence.to_string());
+        }
+        let (warden, mask, takes_terminal) = (getpid(), self.mask, self.task.takes_terminal);
+        // SAFETY: between fork and exec only async-signal-safe calls are made: setpgid, tcsetpgrp, sigprocmask, prctl,
+        // getppid.
+        unsafe { command.pre_exec(move || become_leader(warden, &mask, takes_terminal)) };
+        let child = command.spawn()?;
+        // Waited for with everybody else.
+        Ok(Pid::from_raw(child.id().cast_signed()))
+    }
+
+    /// Buries the dead, and tells how the command ended or that it was paused.
+    async fn reap(&mut self) {
+        loop {
+            let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+            let status = match waitpid(None, Some(flags)) {
+                Ok(WaitStatus::StillAlive) => return,
+                Ok(status) => status,
+                Err(Errno::EINTR) => continue,
+                Err(_) => return,
+            };
+            let Some(process) = status.pid() else { return };
+            match &mut self.stage {
+                Stage::Running(family) if family.is_leader(process) => match status {
+                    WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
+                    WaitStatus::Stopped(_, signal) => {
+                        self.link.say(Report::Paused(signal as i32)).await;
+                    }
+                    _ => {
+                        self.stage = Stage::Over;
+                        self.link.say(Report::Ended(raw(status))).await;
+                    }
+                },
+                Stage::Stopping(family, _) | Stage::Killing(family)
+                    if family.is_leader(process) && !matches!(status, WaitStatus::Stopped(..)) =>
+                {
+                    family.leader_was_reaped();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn keep_time(&mut self) {
+        let now = BootClock.now();
+        match self.stage {
+            Stage::Running(family) if now >= self.kill_at() => self.kill(family).await,
+            Stage::Running(family) if now >= self.stop_at() => {
+                self.stage = Stage::Stopping(family, self.kill_at());
+                family.signal(Signal::SIGTERM);
+                // Who is paused hears SIGTERM only when it goes on.
+                family.signal(Signal::SIGCONT);
+                self.link.say(Report::Stopping(now)).await;
+            }
+            Stage::Stopping(family, kill_at) if now >= kill_at => self.kill(family).await,
+            Stage::Stopping(family, _) | Stage::Killing(family) if family.is_gone() => {
+                self.stage = Stage::Over;
+                self.link.say(Report::Gone(BootClock.now())).await;
+            }
+            // Again and again: somebody may have forked while the list was read.
+            Stage::Killing(family) => family.signal(Signal::SIGKILL),
+            _ => {}
+        }
+    }
+
+    async fn kill(&mut self, family: Family) {
+        self.stage = Stage::Killing(family);
+        let now = BootClock.now();
+        family.signal(Signal::SIGKILL);
+        self.link.say(Report::Killing(now)).await;
+    }
+
+    /// `exec` is gone. If the command has not ended, it ends now, with all it started.
+    async fn end_alone(&mut self) -> io::Result<()> {
+        let (Stage::Running(family) | Stage::Stopping(family, _) | Stage::Killing(family)) =
+            self.stage
+        else {
+            return Ok(());
+        };
+        self.stage = Stage::Killing(family);
+        while matches!(self.stage, Stage::Killing(_)) {
+            self.keep_time().await;
+            BootClock.sleep_until(BootClock.now() + LOOK).await;
+            self.reap().await;
+        }
+        Ok(())
+    }
+}
+
+/// Runs in the command's process before the program does: a group of its own, in the foreground if there is a terminal,
+/// with the signals as this program found them, and the wish to die with the warden.
+fn become_leader(warden: Pid, mask: &SigSet, takes_terminal: bool) -> io::Result<()> {
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    if takes_terminal {
+        // SIGTTOU is still blocked here.
+        terminal::give_to(getpid());
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(mask), None)?;
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid() != warden {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
+}
+
+/// How a process ended, as the system encodes it.
+fn raw(status: WaitStatus) -> i32 {
+    match status {
+        WaitStatus::Exited(_, code) => code << 8,
+        WaitStatus::Signaled(_, signal, _) => signal as i32,
+        _ => 0,
+    }
+}

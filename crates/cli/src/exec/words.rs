@@ -1,0 +1,234 @@
+//! What `exec` says, on standard error: each line stands alone, since it stands between the command's own.
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+use fencepost::{ErrorKind, Holder, LockName, LostReason, Moment, Record};
+
+use crate::wording::{age, held_by, seconds, time_of_day};
+
+/// A line without its beginning.
+pub(super) type Spoken = String;
+
+/// Says it. Nobody is left to be told when standard error is closed.
+pub(super) fn say(line: impl AsRef<str>) {
+    let _ = writeln!(io::stderr().lock(), "fencepost: {}", line.as_ref());
+}
+
+/// `deploy is held by web-2, process 4121, for 41 s (lease 8.8 s left, kept alive)`
+pub(super) fn busy(name: &LockName, record: Option<&Record>, now: Moment) -> Spoken {
+    let Some(record) = record else {
+        return format!("{name} was held a moment ago, and is free by now");
+    };
+    match &record.holder {
+        Some(holder) => format!(
+            "{name} is held by {}{}",
+            held_by(holder, now),
+            lease(holder, now)
+        ),
+        None => format!(
+            "{name} is free, but {} came first",
+            people(record.waiting.len())
+        ),
+    }
+}
+
+/// A lease that is older than its own length was renewed.
+fn lease(holder: &Holder, now: Moment) -> String {
+    let Some(left) = holder.ttl_left else {
+        return " (no expiry)".to_owned();
+    };
+    let is_renewed = holder
+        .ttl
+        .zip(holder.since)
+        .is_some_and(|(ttl, since)| now.since(since) > ttl);
+    let kept = if is_renewed { ", kept alive" } else { "" };
+    format!(" (lease {} left{kept})", seconds(left))
+}
+
+/// `waiting for deploy, held by web-2, process 4121, for 41 s; 2 are ahead`
+pub(super) fn waiting(name: &LockName, record: &Record, now: Moment, own_label: &str) -> Spoken {
+    let holder = match &record.holder {
+        Some(holder) => format!(", held by {}", held_by(holder, now)),
+        None => String::new(),
+    };
+    let ahead = record
+        .waiting
+        .iter()
+        .position(|waiter| &*waiter.label == own_label);
+    let ahead = match ahead {
+        None | Some(0) => "next in line".to_owned(),
+        Some(1) => "1 is ahead".to_owned(),
+        Some(many) => format!("{many} are ahead"),
+    };
+    format!("waiting for {name}{holder}; {ahead}")
+}
+
+fn people(count: usize) -> String {
+    match count {
+        1 => "1 other".to_owned(),
+        many => format!("{many} others"),
+    }
+}
+
+/// The command is paused because it is not its turn at the terminal, and nobody would know why.
+pub(super) fn shares_the_terminal(program: &str) -> Spoken {
+    format!(
+        "{program} is paused: it wants the terminal, which it does not have to itself here. The lock is kept"
+    )
+}
+
+/// Why the lock is lost, or is about to be.
+#[derive(Debug, Clone)]
+pub(super) enum Cause {
+    /// The store said so.
+    Told(LostReason),
+    /// This process stood still for so long.
+    Frozen(Duration),
+    /// Renewals fail: for how long, how many, and with what the last one ended.
+    Silence {
+        silent: Duration,
+        failed: u32,
+        last: Option<(ErrorKind, String)>,
+    },
+}
+
+/// `LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed`
+pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
+    let why = match cause {
+        Cause::Told(LostReason::Gone) => {
+            "the store says that it is ours no longer: released by force, or forgotten".to_owned()
+        }
+        Cause::Told(_) => "its lease ended".to_owned(),
+        Cause::Frozen(time) => format!("fencepost itself stood still for {}", age(*time)),
+        Cause::Silence {
+            silent,
+            failed,
+            last,
+        } => {
+            let failed = match failed {
+                1 => "1 renewal failed".to_owned(),
+                many => format!("{many} renewals failed"),
+            };
+            match last {
+                Some((kind, words)) if *kind != ErrorKind::Timeout => {
+                    format!("not renewed for {}, {failed}: {words}", seconds(*silent))
+                }
+                _ => format!(
+                    "no answer from the store for {}, {failed}",
+                    seconds(*silent)
+                ),
+            }
+        }
+    };
+    format!("LOST {name} at {}: {why}", time_of_day(at))
+}
+
+/// How the command was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// When SIGTERM was sent, if it was.
+    pub(super) asked_at: Option<Moment>,
+    /// When SIGKILL was sent, if it was.
+    pub(super) killed_at: Option<Moment>,
+    pub(super) gone_at: Moment,
+    /// When the lock ended; `None` when it was taken away at a moment that nobody knows.
+    pub(super) valid_until: Option<Moment>,
+}
+
+/// `./deploy.sh and all it started: SIGTERM, gone after 0.3 s, 2.1 s before the lease ends`
+pub(super) fn stopped(program: &str, ending: &Ending) -> Spoken {
+    let began = ending
+        .asked_at
+        .or(ending.killed_at)
+        .unwrap_or(ending.gone_at);
+    let how = match (ending.asked_at, ending.killed_at) {
+        (Some(asked), Some(killed)) => {
+            format!("SIGTERM, SIGKILL after {}", seconds(killed.since(asked)))
+        }
+        (None, Some(_)) => "SIGKILL".to_owned(),
+        _ => "SIGTERM".to_owned(),
+    };
+    let gone = seconds(ending.gone_at.since(began));
+    let when = match ending.valid_until {
+        None => "; another may have run meanwhile".to_owned(),
+        Some(end) if ending.gone_at <= end => {
+            format!(
+                ", {} before the lease ends",
+                seconds(end.since(ending.gone_at))
+            )
+        }
+        Some(end) if began <= end => {
+            let late = seconds(ending.gone_at.since(end));
+            format!(", {late} after the lease ended: another may have run")
+        }
+        Some(end) => {
+            let late = seconds(began.since(end));
+            format!("; the lease ended {late} before the stop: another may have run")
+        }
+    };
+    format!("{program} and all it started: {how}, gone after {gone}{when}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Moment {
+        Moment::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_stop_says_how_and_how_late() {
+        let ending = Ending {
+            asked_at: Some(at(7_600)),
+            killed_at: None,
+            gone_at: at(7_900),
+            valid_until: Some(at(10_000)),
+        };
+        let said = |ending: Ending| stopped("./deploy.sh", &ending);
+        assert_eq!(
+            said(ending),
+            "./deploy.sh and all it started: SIGTERM, gone after 0.3 s, 2.1 s before the lease ends"
+        );
+        let killed = Ending {
+            killed_at: Some(at(9_600)),
+            gone_at: at(9_700),
+            ..ending
+        };
+        assert_eq!(
+            said(killed),
+            "./deploy.sh and all it started: SIGTERM, SIGKILL after 2.0 s, gone after 2.1 s, 0.3 s before the lease ends"
+        );
+        let late = Ending {
+            asked_at: None,
+            killed_at: Some(at(13_100)),
+            gone_at: at(13_100),
+            ..ending
+        };
+        assert_eq!(
+            said(late),
+            "./deploy.sh and all it started: SIGKILL, gone after 0.0 s; the lease ended 3.1 s before the stop: another may have run"
+        );
+    }
+
+    #[test]
+    fn a_loss_says_why() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(3 * 3600 + 12 * 60 + 44);
+        let name = LockName::new("deploy").unwrap();
+        let silence = Cause::Silence {
+            silent: Duration::from_millis(7_600),
+            failed: 4,
+            last: Some((
+                ErrorKind::Timeout,
+                "the store did not answer in time".into(),
+            )),
+        };
+        assert_eq!(
+            lost(&name, time, &silence),
+            "LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed"
+        );
+        let told = Cause::Told(LostReason::Gone);
+        assert!(lost(&name, time, &told).ends_with("released by force, or forgotten"));
+    }
+}

@@ -1,0 +1,134 @@
+//! `fencepost locks`: which locks are held, by whom, for how long; and a release by force.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use fencepost::{Backend, LockName};
+
+use crate::arguments::BadValue;
+use crate::backend::{LockStore, NotOpened};
+use crate::exit;
+use crate::fault::{Fault, system_words};
+use crate::screen::{Colour, Screen};
+
+mod document;
+mod list;
+mod release;
+mod show;
+
+/// Nobody holds it, or it was not released.
+const NOT_HELD: u8 = 1;
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true, disable_help_subcommand = true)]
+pub(crate) struct Locks {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(disable_help_flag = true)]
+enum What {
+    List {
+        pattern: Option<String>,
+    },
+    Show {
+        #[arg(value_parser = name)]
+        name: LockName,
+    },
+    Release {
+        #[arg(value_parser = name)]
+        name: LockName,
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    #[arg(long, global = true, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
+    store: LockStore,
+    #[arg(long, global = true)]
+    json: bool,
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    #[arg(long, global = true, default_value = "auto", value_parser = crate::arguments::colour)]
+    color: Colour,
+    #[arg(long, global = true)]
+    ascii: bool,
+}
+
+fn name(text: &str) -> Result<LockName, BadValue> {
+    LockName::new(text).map_err(|error| BadValue {
+        what: error.message().to_owned(),
+        advice: "fencepost locks list".into(),
+    })
+}
+
+/// Where a command looks and speaks.
+struct Desk {
+    store: LockStore,
+    /// `None`: there is no file, so there are no locks.
+    backend: Option<Arc<dyn Backend>>,
+    screen: Screen,
+    json: bool,
+    quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
+    let Locks { what, common } = arguments;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Fault::new(exit::INTERNAL, "cannot wait for a store").at(system_words(&error))
+    })?;
+    runtime.block_on(async {
+        let backend = common
+            .store
+            .open_existing()
+            .await
+            .map_err(|error| error.fault())?;
+        let desk = Desk {
+            backend,
+            screen: Screen::new(common.color, common.ascii, common.quiet || common.json),
+            store: common.store,
+            json: common.json,
+            quiet: common.quiet,
+        };
+        match what {
+            What::List { pattern } => list::run(desk, pattern.as_deref()).await,
+            What::Show { name } => show::run(desk, &name).await,
+            What::Release { name, yes } => release::run(desk, &name, yes).await,
+        }
+    })
+}
+
+impl Desk {
+    /// What the store says about one lock.
+    async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, Fault> {
+        match &self.backend {
+            Some(backend) => backend
+                .inspect(name)
+                .await
+                .map_err(|error| self.fault(&error)),
+            None => Ok(None),
+        }
+    }
+
+    /// The moment on the clock of the store's records.
+    fn now(&self) -> fencepost::Moment {
+        match &self.backend {
+            Some(backend) => backend.clock().now(),
+            None => fencepost::Moment::ZERO,
+        }
+    }
+
+    fn fault(&self, error: &fencepost::Error) -> Fault {
+        NotOpened::new(&self.store, error).fault()
+    }
+}

@@ -1,0 +1,127 @@
+//! `locks list`: a table, a line for each lock.
+
+use std::process::ExitCode;
+
+use fencepost::{Listed, Moment};
+use fencepost_trial::report::ink::Role;
+use fencepost_trial::report::numbers::{count, plural};
+
+use super::{Desk, document};
+use crate::backend::LockStore;
+use crate::fault::Fault;
+use crate::wording::{age, fence, seconds};
+
+/// Below this width, what matters least is left out.
+const NARROW: usize = 80;
+const COLUMNS: [(&str, bool); 7] = [
+    ("name", false),
+    ("holder", false),
+    ("held for", true),
+    ("TTL left", true),
+    ("waiting", true),
+    ("fence", false),
+    ("kind", false),
+];
+/// Dropped on a narrow screen.
+const MINOR: [&str; 3] = ["held for", "fence", "kind"];
+
+pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, Fault> {
+    let mut locks = match &desk.backend {
+        Some(backend) => backend
+            .list(pattern)
+            .await
+            .map_err(|error| desk.fault(&error))?,
+        None => Vec::new(),
+    };
+    locks.sort_by(|a, b| a.name.cmp(&b.name));
+    let now = desk.now();
+    if desk.json {
+        let document = document::list(&desk.store.place(), pattern, &locks, now);
+        desk.screen.print_json(&document);
+    } else {
+        let text = text(&desk, pattern, &locks, now);
+        desk.screen.print(&text);
+    }
+    Ok(desk.screen.end(0))
+}
+
+fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> String {
+    let rows: Vec<[String; 7]> = locks.iter().map(|lock| row(lock, now)).collect();
+    let ink = desk.screen.ink;
+    let is_shown = |column: usize| ink.columns >= NARROW || !MINOR.contains(&COLUMNS[column].0);
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(COLUMNS[column].0.len())
+    };
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let line = |cells: [&str; 7]| {
+        let mut text = String::from(" ");
+        for (column, cell) in cells
+            .into_iter()
+            .enumerate()
+            .filter(|(column, _)| is_shown(*column))
+        {
+            let width = widths[column];
+            text.push_str(&match COLUMNS[column].1 {
+                true => format!(" {cell:>width$}  "),
+                false => format!(" {cell:<width$}  "),
+            });
+        }
+        text.trim_end().to_owned() + "\n"
+    };
+    let mut text = String::new();
+    if !desk.quiet && !rows.is_empty() {
+        let heading = line(COLUMNS.map(|(heading, _)| heading));
+        text.push_str(&ink.paint(Role::Label, heading.trim_end()));
+        text.push('\n');
+    }
+    for row in &rows {
+        text.push_str(&line(std::array::from_fn(|column| row[column].as_str())));
+    }
+    if !desk.quiet {
+        text.push_str(&summary(desk, pattern, rows.len()));
+    }
+    text
+}
+
+fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
+    let which = match pattern {
+        Some(pattern) => format!(" like '{}'", pattern.replace(char::is_control, "?")),
+        None => String::new(),
+    };
+    let hint = match (&desk.store, pattern) {
+        (LockStore::Address(_), None) => {
+            "      (a pattern such as 'lock:*' also finds other clients' locks: kind plain, holder ?)"
+        }
+        _ => "",
+    };
+    match found {
+        0 => format!("no locks{which} in {}{hint}\n", desk.store.place()),
+        found => format!("{}{which}{hint}\n", plural(found, "lock", "locks")),
+    }
+}
+
+fn row(lock: &Listed, now: Moment) -> [String; 7] {
+    let nothing = || "–".to_owned();
+    let holder = lock.record.holder.as_ref();
+    let label = holder.map_or_else(nothing, |holder| match &*holder.label {
+        "" => "?".to_owned(),
+        label => label.to_owned(),
+    });
+    let held = holder.and_then(|holder| holder.since);
+    let left = holder.map(|holder| match holder.ttl_left {
+        Some(left) => seconds(left),
+        None => "no end".to_owned(),
+    });
+    let epoch = holder.and_then(|holder| holder.epoch);
+    [
+        // Another program's name may be anything.
+        lock.name.replace(char::is_control, "?"),
+        label,
+        held.map_or_else(nothing, |since| age(now.since(since))),
+        left.unwrap_or_else(nothing),
+        count(lock.record.waiting.len() as i64),
+        epoch.map_or_else(nothing, fence),
+        document::kind(&lock.record).to_owned(),
+    ]
+}

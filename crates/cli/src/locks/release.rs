@@ -1,0 +1,130 @@
+//! `locks release`: ends a hold by force, after asking.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use fencepost::{Claim, Holder, LockName, MIN_TTL, Record, Release};
+use serde_json::json;
+
+use super::{Desk, NOT_HELD, document};
+use crate::exit;
+use crate::fault::Fault;
+use crate::wording::{held_by, host, seconds, shell_word, who};
+
+pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, Fault> {
+    let record = desk.record(name).await?;
+    let held = record
+        .as_ref()
+        .and_then(|record| Some((record, record.holder.as_ref()?)));
+    let (Some((record, holder)), Some(backend)) = (held, desk.backend.clone()) else {
+        return Ok(finish(
+            desk,
+            name,
+            record.as_ref(),
+            false,
+            &format!("{name}   nobody holds it\n"),
+        ));
+    };
+    let Some(owner) = holder.owner else {
+        return Err(Fault::new(
+            NOT_HELD,
+            "another program holds the lock, and only it can give it back",
+        )
+        .at(format_args!(
+            "{name}, held by {}",
+            held_by(holder, desk.now())
+        ))
+        .effect("none"));
+    };
+    if !yes && !is_meant(&desk, name, holder)? {
+        return Ok(finish(
+            desk,
+            name,
+            Some(record),
+            false,
+            &format!("{name}   not released\n"),
+        ));
+    }
+    let claim = Claim {
+        name: name.clone(),
+        owner,
+        ttl: holder.ttl.unwrap_or(MIN_TTL),
+        label: Arc::clone(&holder.label),
+    };
+    let released = backend
+        .release(&claim)
+        .await
+        .map_err(|error| desk.fault(&error))?;
+    let (done, text) = match released {
+        Release::Freed => (true, released_text(name, holder, record)),
+        Release::NotHeld => (
+            false,
+            format!(
+                "{name}   not released: {} had just given it back\n",
+                host(&holder.label)
+            ),
+        ),
+    };
+    Ok(finish(desk, name, Some(record), done, &text))
+}
+
+fn released_text(name: &LockName, holder: &Holder, record: &Record) -> String {
+    // Renewals are due after a third of the lease.
+    let soon = holder
+        .ttl
+        .map_or_else(String::new, |ttl| format!(", within {}", seconds(ttl / 3)));
+    let next = match record.waiting.first() {
+        Some(next) => format!("; next is {}", who(&next.label)),
+        None => String::new(),
+    };
+    let told = format!("{}, is told at its next renewal{soon}", who(&holder.label));
+    format!("{name}   released: {told}, and may still be working{next}\n")
+}
+
+fn finish(
+    mut desk: Desk,
+    name: &LockName,
+    record: Option<&Record>,
+    done: bool,
+    text: &str,
+) -> ExitCode {
+    if desk.json {
+        let now = desk.now();
+        desk.screen.print_json(&json!({
+            "schema": "fencepost/release/1",
+            "version": env!("CARGO_PKG_VERSION"),
+            "store": desk.store.place(),
+            "name": name.as_str(),
+            "released": done,
+            "before": record.map(|record| document::lock(name.as_str(), record, now)),
+        }));
+    } else {
+        desk.screen.print(text);
+    }
+    desk.screen.end(if done { 0 } else { NOT_HELD })
+}
+
+/// Asks the person at the terminal.
+fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Fault> {
+    if !io::stdin().is_terminal() {
+        return Err(Fault::new(exit::USAGE, "nobody is there to be asked")
+            .at("standard input is not a terminal")
+            .effect("none: the lock is held as before")
+            .try_this(format_args!(
+                "fencepost locks release {} --yes",
+                shell_word(name.as_str())
+            )));
+    }
+    let question = format!(
+        "{name} is held by {}.\n{} may still be working: stop it there first. Release? [y/N] ",
+        held_by(holder, desk.now()),
+        host(&holder.label)
+    );
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{question}").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    // Somebody who closes the terminal has not agreed.
+    let _ = io::stdin().lock().read_line(&mut answer);
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,118 @@
+//! `locks show`: one lock, its lease, its line, and how to end it.
+
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use fencepost::{Holder, LockName, Moment, Record};
+use fencepost_trial::report::ink::{Ink, Role};
+
+use super::{Desk, NOT_HELD, document};
+use crate::fault::Fault;
+use crate::wording::{fence, held_by, host, seconds, shell_word, time_of_day};
+
+/// A lease whose age differs by less than this from the time of the hold is the first.
+const FIRST: Duration = Duration::from_millis(50);
+
+pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fault> {
+    let record = desk.record(name).await?;
+    let now = desk.now();
+    let code = match record.as_ref().and_then(|record| record.holder.as_ref()) {
+        Some(_) => 0,
+        None => NOT_HELD,
+    };
+    if desk.json {
+        let document = document::show(&desk.store.place(), name.as_str(), record.as_ref(), now);
+        desk.screen.print_json(&document);
+    } else {
+        let text = text(name, record.as_ref(), now, desk.screen.ink);
+        desk.screen.print(&text);
+    }
+    Ok(desk.screen.end(code))
+}
+
+fn text(name: &LockName, record: Option<&Record>, now: Moment, ink: Ink) -> String {
+    let Some(record) = record else {
+        return format!("{name}   free: nobody holds it, nobody waits\n");
+    };
+    let mut text = match &record.holder {
+        Some(holder) => held(name, holder, now, ink),
+        None => format!("{name}   free, and wanted: between two holders\n"),
+    };
+    text.push_str(&waiting(record, ink));
+    if let Some(holder) = &record.holder {
+        text.push_str(&release(name, holder, record, ink));
+    }
+    text
+}
+
+fn held(name: &LockName, holder: &Holder, now: Moment, ink: Ink) -> String {
+    let since = holder.since.and_then(|since| {
+        let time = SystemTime::now().checked_sub(now.since(since))?;
+        Some(format!(", since {}", time_of_day(time)))
+    });
+    let title = format!(
+        "{name}   held by {}{}\n",
+        held_by(holder, now),
+        since.unwrap_or_default()
+    );
+    let lease = match (holder.ttl_left, holder.ttl) {
+        (Some(left), Some(ttl)) => {
+            let age = ttl.saturating_sub(left);
+            let is_first = holder
+                .since
+                .is_some_and(|since| now.since(since) < age + FIRST);
+            let renewed = match is_first {
+                true => "not renewed yet".to_owned(),
+                false => format!("renewed {} ago", seconds(age)),
+            };
+            format!("{} left of {}, {renewed}", seconds(left), seconds(ttl))
+        }
+        (Some(left), None) => format!("{} left", seconds(left)),
+        (None, _) => "does not end by itself".to_owned(),
+    };
+    let fence = match holder.epoch {
+        Some(epoch) => format!("; fence {}", fence(epoch)),
+        None => "; no fence".to_owned(),
+    };
+    title + &ink.labelled("lease", &(lease + &fence))
+}
+
+fn waiting(record: &Record, ink: Ink) -> String {
+    let widest = record
+        .waiting
+        .iter()
+        .map(|waiter| waiter.label.chars().count())
+        .max();
+    let (widest, mut text) = (widest.unwrap_or(0), String::new());
+    let places = record.waiting.len().to_string().len();
+    for (index, waiter) in record.waiting.iter().enumerate() {
+        let label = if index == 0 { "waiting" } else { "" };
+        let place = index + 1;
+        let waited = seconds(waiter.waited);
+        text.push_str(&ink.labelled(
+            label,
+            &format!("{place:>places$}  {:<widest$}  {waited:>7}", waiter.label),
+        ));
+    }
+    text
+}
+
+fn release(name: &LockName, holder: &Holder, record: &Record, ink: Ink) -> String {
+    if holder.owner.is_none() {
+        return ink.labelled(
+            "note",
+            "another program holds it: not to be released from here",
+        );
+    }
+    let command = format!("fencepost locks release {}", shell_word(name.as_str()));
+    let next = record.waiting.first().map(|waiter| &*waiter.label);
+    // On one host, only the process tells them apart.
+    let is_clear = next.is_none_or(|next| host(next) != host(&holder.label));
+    let short = |label| if is_clear { host(label) } else { label };
+    let holder = short(&*holder.label);
+    let next = next.map_or_else(String::new, |next| {
+        format!("{} gets it next; ", short(next))
+    });
+    let warning = format!("{next}{holder} is told, and may still be working: stop it there first");
+    ink.labelled("release", &ink.paint(Role::Command, command)) + &ink.labelled("", &warning)
+}

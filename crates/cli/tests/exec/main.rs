@@ -1,0 +1,13 @@
+//! `fencepost exec` and `fencepost locks` as people meet them: real processes, real signals, a real terminal.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod codes;
+mod fenced_file;
+mod killed;
+mod locks;
+mod lost;
+mod redis;
+mod signals;
+mod stage;
+mod terminal;

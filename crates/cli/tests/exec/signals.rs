@@ -1,0 +1,125 @@
+//! Signals to `exec` reach the command, once each, and the command decides.
+
+use nix::sys::signal::Signal;
+
+use crate::stage::{Stage, state, until};
+
+#[test]
+fn what_exec_gets_the_command_gets() {
+    let stage = Stage::new();
+    let script = "
+        for name in INT TERM HUP QUIT USR1 USR2; do trap \"echo $name >> got\" $name; done
+        echo > ready; while [ ! -e go ]; do sleep 0.02; done; exit 7";
+    let play = stage.shell("--name deploy", script);
+    stage.until_lines("ready", 1);
+    let signals = [
+        (Signal::SIGINT, "INT"),
+        (Signal::SIGTERM, "TERM"),
+        (Signal::SIGHUP, "HUP"),
+        (Signal::SIGQUIT, "QUIT"),
+        (Signal::SIGUSR1, "USR1"),
+        (Signal::SIGUSR2, "USR2"),
+    ];
+    for (count, (signal, _)) in signals.iter().enumerate() {
+        play.send(*signal);
+        stage.until_lines("got", count + 1);
+    }
+    std::fs::write(stage.path("go"), "").unwrap();
+    let ran = play.end();
+    // The shell tells of its sleep, which got them too: the whole group does.
+    assert!(
+        ran.code() == 7 && !ran.stderr.contains("fencepost:"),
+        "{}",
+        ran.stderr
+    );
+    let names = signals.map(|(_, name)| name).join("\n") + "\n";
+    assert_eq!(stage.read("got"), names);
+}
+
+#[test]
+fn a_command_without_a_handler_ends_and_says_by_what() {
+    for (signal, code) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGINT, 130),
+        (Signal::SIGHUP, 129),
+    ] {
+        let stage = Stage::new();
+        let play = stage.start(&[
+            "exec",
+            "--name",
+            "deploy",
+            "--",
+            "sh",
+            "-c",
+            "echo > ready; exec sleep 1000",
+        ]);
+        stage.until_lines("ready", 1);
+        play.send(signal);
+        let ran = play.end();
+        assert_eq!((ran.code(), ran.stderr.as_str()), (code, ""));
+        assert!(stage.run(&["locks", "list"]).stdout.starts_with("no locks"));
+    }
+}
+
+#[test]
+fn whoever_is_interrupted_while_it_waits_leaves_the_line() {
+    let stage = Stage::new();
+    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; sleep 1000");
+    stage.until_lines("held", 1);
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let waiter = stage.shell("-q --name deploy --wait 60s", "touch started");
+        until("it stands in line", || stage.waiting("deploy") == 1);
+        waiter.send(signal);
+        let ran = waiter.end();
+        let said = format!("fencepost: sh was not started: {signal} while waiting for deploy\n");
+        assert_eq!((ran.code(), ran.stderr), (code, said));
+        assert_eq!(stage.waiting("deploy"), 0);
+    }
+    assert!(!stage.path("started").exists());
+}
+
+#[test]
+fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
+    let stage = Stage::new();
+    // Waits without a child of its own: one that is paused between its birth and its program keeps the shell from pausing.
+    let script = "mkfifo go; echo $$ > pid; read x < go; exit 5";
+    let play = stage.shell("--name deploy --ttl 60s", script);
+    stage.until_lines("pid", 1);
+    let command: i32 = stage.read("pid").trim().parse().unwrap();
+    play.send(Signal::SIGTSTP);
+    until("both stand still", || {
+        state(play.pid()) == Some('T') && state(command) == Some('T')
+    });
+    play.send(Signal::SIGCONT);
+    until("both go on", || {
+        state(play.pid()) != Some('T') && state(command) != Some('T')
+    });
+    std::fs::write(stage.path("go"), "on\n").unwrap();
+    let ran = play.end();
+    assert_eq!((ran.code(), ran.stderr.as_str()), (5, ""));
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_beginning_stays_so() {
+    let stage = Stage::new();
+    let mut command = std::process::Command::new("nohup");
+    let exec = stage.fencepost(&["exec", "--name", "deploy", "--"]);
+    command.arg(exec.get_program()).args(exec.get_args());
+    command.args([
+        "sh",
+        "-c",
+        "echo > ready; while [ ! -e go ]; do sleep 0.02; done; exit 4",
+    ]);
+    command.envs(
+        exec.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+        .current_dir(stage.path(""))
+        .stdin(std::process::Stdio::null());
+    let play = stage.start_command(command);
+    stage.until_lines("ready", 1);
+    play.send(Signal::SIGHUP);
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert_eq!(play.end().code(), 4);
+}

@@ -1,0 +1,240 @@
+//! A file of locks in a folder that vanishes, programs that use it, and eyes for the processes they start.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Whatever does not happen within this time never will.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Names the stage in the environment of everybody on it.
+const MARK: &str = "FENCEPOST_TEST_STAGE";
+
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    store: String,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("locks.db").display());
+        Self { folder, store }
+    }
+
+    /// With locks in another store than a file.
+    pub(crate) fn with_store(store: String) -> Self {
+        let mut stage = Self::new();
+        stage.store = store;
+        stage
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.path(file)).unwrap_or_default()
+    }
+
+    /// The program, with this stage's locks and an environment that says nothing else.
+    pub(crate) fn fencepost(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command
+            .args(arguments)
+            .env("LC_ALL", "C.UTF-8")
+            .env("FENCEPOST_STORE", &self.store)
+            .env(MARK, self.folder.path())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        for name in ["NO_COLOR", "CLICOLOR_FORCE", "TERM"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.start(arguments).end()
+    }
+
+    /// `exec` around a shell script.
+    pub(crate) fn shell(&self, flags: &str, script: &str) -> Play {
+        let mut arguments = vec!["exec"];
+        arguments.extend(flags.split_whitespace());
+        arguments.extend(["--", "sh", "-c", script]);
+        self.start(&arguments)
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Play {
+        self.start_command(self.fencepost(arguments))
+    }
+
+    pub(crate) fn start_command(&self, mut command: Command) -> Play {
+        // Whatever it does to its group, this program is not in it.
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        Play(Some(command.spawn().unwrap()))
+    }
+
+    /// Waits until a file has so many lines.
+    pub(crate) fn until_lines(&self, file: &str, count: usize) {
+        until(file, || self.read(file).lines().count() >= count);
+    }
+
+    /// Everybody who runs on this stage: the programs and all they started.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let mark = format!("{MARK}={}", self.folder.path().display());
+        let pids = std::fs::read_dir("/proc").unwrap();
+        let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| {
+            has_variable(*pid, &mark) && state(*pid).is_some_and(|state| state != 'Z')
+        })
+        .collect()
+    }
+
+    pub(crate) fn until_empty(&self) {
+        until("nobody is left", || self.processes().is_empty());
+    }
+
+    /// Who waits for this lock.
+    pub(crate) fn waiting(&self, name: &str) -> usize {
+        let shown = self.run(&["locks", "show", name, "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        document["lock"]["waiting"].as_array().map_or(0, Vec::len)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+fn has_variable(pid: i32, variable: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|own| own == variable.as_bytes())
+}
+
+/// The state letter of a process.
+pub(crate) fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The only child of a process.
+pub(crate) fn only_child(pid: i32) -> i32 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.trim().parse().unwrap()
+}
+
+pub(crate) fn is_running(pid: i32) -> bool {
+    state(pid).is_some_and(|state| state != 'Z')
+}
+
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).unwrap();
+}
+
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < LONG, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// A program that runs; killed when it is dropped.
+pub(crate) struct Play(Option<std::process::Child>);
+
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap()
+    }
+}
+
+impl Play {
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.as_ref().unwrap().id().cast_signed()
+    }
+
+    /// The process that watches over the command.
+    pub(crate) fn warden(&self) -> i32 {
+        only_child(self.pid())
+    }
+
+    pub(crate) fn send(&self, number: Signal) {
+        signal(self.pid(), number);
+    }
+
+    /// Stops it, and returns when it stands still.
+    pub(crate) fn stop(&self) {
+        self.send(Signal::SIGSTOP);
+        until("it stands still", || state(self.pid()) == Some('T'));
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ran {
+        let mut child = self.0.take().unwrap();
+        let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        Ran {
+            status: child.wait().unwrap(),
+            stdout: text,
+            stderr: errors.join().unwrap(),
+        }
+    }
+}
+
+impl Drop for Play {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The text with numbers as `N`, the host as `HOST` and the folder left out.
+pub(crate) fn shape(text: &str, folder: &Path) -> String {
+    let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    let text = text
+        .replace(&folder.display().to_string(), "")
+        .replace(&host, "HOST");
+    let mut shape = String::new();
+    let letters: Vec<char> = text.chars().collect();
+    for (index, letter) in letters.iter().enumerate() {
+        let next_is_digit = letters.get(index + 1).is_some_and(char::is_ascii_digit);
+        let in_number = shape.ends_with('N');
+        match letter {
+            digit if digit.is_ascii_digit() && in_number => {}
+            digit if digit.is_ascii_digit() => shape.push('N'),
+            '.' if in_number && next_is_digit => {}
+            other => shape.push(*other),
+        }
+    }
+    shape
+}

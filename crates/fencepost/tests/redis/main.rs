@@ -1,0 +1,186 @@
+//! The Redis store under attack: by the network, by signals, by other clients, by the server itself.
+//!
+//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
+//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
+//! long form. Figures are printed either way.
+#![allow(clippy::unwrap_used)]
+
+use libtest_mimic::{Arguments, Trial};
+
+mod actor;
+mod cancellation;
+mod clock;
+mod connections;
+mod faults;
+mod interop;
+mod kills;
+mod line;
+mod plain_clients;
+mod pushes;
+mod restarts;
+mod rights;
+mod runtimes;
+mod silence;
+mod storm;
+mod support;
+#[cfg(feature = "redis-tls")]
+mod tls;
+mod ways;
+
+/// The twelve nastiest, in the order in which the protocol's description lists them.
+const NASTY: &[(&str, fn())] = &[
+    (
+        "01_push_delayed_past_its_lease",
+        pushes::delayed_past_its_lease,
+    ),
+    ("02_push_dropped", pushes::dropped),
+    ("02_push_doubled", pushes::doubled),
+    (
+        "03_cancelled_with_the_grant_in_flight",
+        cancellation::with_the_grant_in_flight,
+    ),
+    (
+        "04_stale_acquire_after_leave",
+        connections::a_stale_acquire_comes_to_nothing,
+    ),
+    (
+        "04_old_connection_killed_first",
+        connections::the_old_one_is_killed_first,
+    ),
+    ("05_push_of_a_cancelled_wait", pushes::of_a_cancelled_wait),
+    (
+        "06_release_resent_under_a_successor",
+        connections::a_release_is_resent,
+    ),
+    (
+        "07_waiter_stopped_across_its_grant",
+        kills::a_waiter_stopped_across_its_grant,
+    ),
+    ("08_ten_of_sixteen_killed_at_once", kills::at_once),
+    ("08_ten_of_sixteen_killed_one_by_one", kills::one_by_one),
+    (
+        "08_ten_of_sixteen_killed_under_a_monitor",
+        kills::under_a_monitor,
+    ),
+    (
+        "08_ten_of_sixteen_killed_one_by_one_under_a_monitor",
+        kills::one_by_one_under_a_monitor,
+    ),
+    ("09_no_rights_on_channels", rights::no_channels),
+    (
+        "09_releaser_without_rights_on_channels",
+        rights::a_releaser_without_channels,
+    ),
+    ("09_no_right_to_kill", rights::no_kill),
+    (
+        "10_restart_with_waiters_and_a_holder",
+        restarts::with_waiters_and_a_holder,
+    ),
+    (
+        "10_restart_spares_strangers",
+        restarts::strangers_keep_their_connections,
+    ),
+    ("11_plain_client_deletes", plain_clients::deletes),
+    ("11_plain_lock_expires", plain_clients::expires),
+    ("11_plain_lock_without_expiry", plain_clients::never_expires),
+    ("11_plain_client_barges", plain_clients::barges),
+    ("12_clock_an_hour_forward", clock::an_hour_forward),
+    ("12_clock_an_hour_back", clock::an_hour_back),
+    ("12_clock_centuries_forward", clock::centuries_forward),
+];
+
+const MORE: &[(&str, fn())] = &[
+    ("a_long_road", connections::a_long_road_does_not_lose_a_lock),
+    (
+        "a_black_hole_while_asking_again",
+        connections::a_black_hole_while_asking_again,
+    ),
+    ("push_before_the_answer", pushes::before_the_answer),
+    (
+        "holder_stopped_beyond_its_ttl",
+        kills::a_holder_stopped_beyond_its_ttl,
+    ),
+];
+
+const RUNTIMES: &[(&str, fn())] = &[
+    ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
+    ("ended_while_connecting", runtimes::ended_while_connecting),
+];
+
+const FAULTS: &[(&str, fn())] = &[
+    ("absent", faults::absent),
+    ("silent", faults::silent),
+    ("web_server", faults::a_web_server),
+    ("too_old", faults::too_old),
+    ("wrong_password", faults::wrong_password),
+    ("read_only_replica", faults::a_read_only_replica),
+    ("out_of_memory", faults::out_of_memory),
+    ("handed_on_out_of_memory", faults::handed_on_out_of_memory),
+    ("loading", faults::loading),
+    ("scripts_forgotten", restarts::scripts_forgotten),
+    ("no_scripts", rights::no_scripts),
+    ("cluster_node", faults::a_cluster_node),
+    ("another_type", faults::another_type),
+    ("busy_with_a_script", faults::busy_with_a_script),
+    ("stopped_while_acquiring", silence::while_acquiring),
+    ("stopped_while_holding", silence::while_holding),
+    ("stopped_while_renewing", silence::while_renewing),
+    ("stopped_while_releasing", silence::while_releasing),
+    ("stopped_while_waiting", silence::while_waiting),
+];
+
+const WAYS: &[(&str, fn())] = &[
+    ("unix_socket", ways::unix_socket),
+    ("user_and_password", ways::user_and_password),
+    ("database_number", ways::database_number),
+    #[cfg(feature = "redis-tls")]
+    ("tls", tls::private_authority),
+    #[cfg(feature = "redis-tls")]
+    ("tls_with_client_certificate", tls::client_certificate),
+];
+
+const INTEROP: &[(&str, fn())] = &[("counters_are_exact", interop::counters_are_exact)];
+
+const LINE: &[(&str, fn())] = &[
+    ("two_commands_a_turn", line::two_commands_a_turn),
+    ("in_order", line::in_order),
+    ("ten_killed_at_once", line::ten_killed_at_once),
+    ("ten_killed_one_by_one", line::ten_killed_one_by_one),
+];
+
+const STORM: &[(&str, fn())] = &[("sixteen_processes", storm::storm)];
+
+fn main() {
+    if let Some(part) = actor::Part::of_this_process() {
+        return actor::play(&part);
+    }
+    let mut arguments = Arguments::from_args();
+    if support::is_soak() {
+        // Side by side they would disturb each other's figures.
+        arguments.test_threads = Some(1);
+    }
+    let runs = support::runs();
+    let themes = [
+        ("nasty", NASTY, runs),
+        ("more", MORE, 1),
+        ("runtimes", RUNTIMES, 1),
+        ("faults", FAULTS, 1),
+        ("ways", WAYS, 1),
+        ("interop", INTEROP, 1),
+        ("line", LINE, 1),
+        ("storm", STORM, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
+            .iter()
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
+    Trial::test(format!("{theme}::{name}"), move || {
+        (0..runs).for_each(|_| test());
+        Ok(())
+    })
+}

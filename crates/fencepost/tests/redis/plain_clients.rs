@@ -1,0 +1,147 @@
+//! Clients that know only `SET key value NX PX` and `DEL`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fencepost::{Guard, Locker, LostReason};
+use tokio::task::JoinHandle;
+
+use crate::support::{LONG, NAME, SOON, Server, locker, now, run, soon};
+
+fn wait(locker: &Locker) -> JoinHandle<Guard> {
+    let locker = locker.clone();
+    tokio::spawn(async move { locker.acquire(NAME).await.unwrap() })
+}
+
+/// A plain client gives its lock back, or somebody deletes ours.
+pub(crate) fn deletes() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let ours = locker(&server.store().await, Duration::from_secs(3));
+        assert!(plain.takes(NAME, 60_000));
+        assert!(
+            ours.try_acquire(NAME).await.unwrap().is_none(),
+            "it keeps us out"
+        );
+        let waiting = wait(&ours);
+        server.wait_for_line(NAME, 1).await;
+        plain.does(&["DEL", NAME]);
+        let guard = soon("the lock", waiting).await.unwrap();
+        assert!(!plain.takes(NAME, 1000), "we keep it out");
+
+        let waiting = wait(&ours);
+        server.wait_for_line(NAME, 1).await;
+        let fence = guard.fence();
+        plain.does(&["DEL", NAME]);
+        let next = soon("the next one's turn", waiting).await.unwrap();
+        assert!(next.fence() > fence);
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        assert!(next.release().await.is_released());
+        drop(guard);
+        server.is_clean().await;
+    });
+}
+
+/// Its expiry tells nobody: those who wait know when it comes.
+pub(crate) fn expires() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let ours = locker(&server.store().await, LONG);
+        for ms in [1, 40, 700] {
+            assert!(plain.takes(NAME, ms));
+            let asked = now();
+            let waiting = wait(&ours);
+            let guard = soon("the lock", waiting).await.unwrap();
+            assert!(now().since(asked) < Duration::from_millis(ms) + Duration::from_secs(2));
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+    });
+}
+
+/// A lock without an end is waited for without end, and its owner's `DEL` ends that.
+pub(crate) fn never_expires() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let ours = locker(&server.store().await, LONG);
+        assert!(plain.takes(NAME, 0));
+        let patience = Duration::from_millis(400);
+        let in_vain = soon("an answer", ours.acquire_within(NAME, patience))
+            .await
+            .unwrap();
+        assert!(in_vain.is_none());
+        let waiting = wait(&ours);
+        server.wait_for_line(NAME, 1).await;
+        assert_eq!(plain.number(&["PTTL", NAME]), -1, "it is not ours to end");
+        plain.does(&["DEL", NAME]);
+        let guard = soon("the lock", waiting).await.unwrap();
+        assert!(guard.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// Plain clients that try without a pause: nobody is let in twice, and ours get their turns.
+pub(crate) fn barges() {
+    run(async {
+        let server = Server::start();
+        let stop = Arc::new(AtomicBool::new(false));
+        let inside = Arc::new(AtomicBool::new(false));
+        let barging: Vec<_> = (0..2).map(|_| barge(&server, &stop, &inside)).collect();
+        let ours = locker(&server.store().await, LONG);
+        let mut last = None;
+        for _ in 0..20 {
+            let started = now();
+            let guard = soon("a turn", ours.acquire(NAME)).await.unwrap();
+            assert!(now().since(started) < SOON);
+            assert!(
+                !inside.swap(true, Ordering::SeqCst),
+                "let in beside a plain client"
+            );
+            assert!(last.is_none_or(|last| guard.fence() > last));
+            last = Some(guard.fence());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            inside.store(false, Ordering::SeqCst);
+            assert!(guard.release().await.is_released());
+        }
+        stop.store(true, Ordering::SeqCst);
+        let taken: usize = barging
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum();
+        println!("20 turns against plain clients that took the lock {taken} times");
+        assert!(taken > 0);
+        server.is_clean().await;
+    });
+}
+
+/// Tries without a pause, and holds for a moment. How often it got in.
+fn barge(
+    server: &Server,
+    stop: &Arc<AtomicBool>,
+    inside: &Arc<AtomicBool>,
+) -> std::thread::JoinHandle<usize> {
+    let (stop, inside) = (stop.clone(), inside.clone());
+    let mut plain = server.plain();
+    std::thread::spawn(move || {
+        let mut taken = 0;
+        while !stop.load(Ordering::SeqCst) {
+            if !plain.takes(NAME, 60_000) {
+                continue;
+            }
+            assert!(
+                !inside.swap(true, Ordering::SeqCst),
+                "a plain client let in beside another holder"
+            );
+            std::thread::sleep(Duration::from_micros(500));
+            inside.store(false, Ordering::SeqCst);
+            plain.does(&["DEL", NAME]);
+            taken += 1;
+        }
+        taken
+    })
+}

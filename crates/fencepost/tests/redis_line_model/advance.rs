@@ -1,0 +1,174 @@
+//! ADVANCE, the heart of the protocol: whose turn it is, and how the one in front learns of it.
+
+use crate::invariants::Promise;
+use crate::server::Script;
+use crate::state::{
+    Answer, Channel, Entry, Health, Key, Link, Message, Owner, Phase, Ticks, Token,
+};
+use crate::variants::Flaw;
+
+/// Whom ADVANCE gave the key to.
+pub(crate) enum Next {
+    Nobody,
+    Caller { fence: u8 },
+    Another,
+}
+
+/// What counts for an entry when its turn has come.
+struct Standing {
+    is_alive: bool,
+    stamp_age: Ticks,
+    channel: Channel,
+}
+
+impl Script<'_> {
+    /// ADVANCE: the key is free or being released, and goes to the first in line who is alive. The caller, if it waits
+    /// itself, names the lease it would get.
+    pub(crate) fn advance(&mut self, callers_lease: Option<Ticks>) -> Next {
+        while !self.state.server.line.is_empty() {
+            let last_or_first = match self.setup.has(Flaw::LastComeFirstServed) {
+                true => self.state.server.line.len() - 1,
+                false => 0,
+            };
+            let entry = self.state.server.line.remove(last_or_first);
+            let standing = self.judged(&entry);
+            if !standing.is_alive {
+                self.note_skipped(&entry);
+            }
+            if !is_fresh(&entry) {
+                self.drop_record(entry.token);
+            }
+            if !standing.is_alive {
+                continue;
+            }
+            let fence = self.draw_fence();
+            if let Some(lease) = callers_lease
+                && entry.token == self.token
+            {
+                self.grant(entry.token, fence, lease, false);
+                return Next::Caller { fence };
+            }
+            if self.receivers(entry.token, standing.channel) == 0
+                && !self.setup.has(Flaw::GrantsToNobody)
+            {
+                continue;
+            }
+            let lease = match self.setup.has(Flaw::GrantsTheFullTtl) {
+                true => self.setup.times.ttl,
+                false => self.setup.times.claim,
+            };
+            self.grant(entry.token, fence, lease, true);
+            self.publish(entry.token, &standing, fence, lease);
+            return Next::Another;
+        }
+        Next::Nobody
+    }
+
+    /// What ADVANCE makes of an entry.
+    fn judged(&self, entry: &Entry) -> Standing {
+        let mut standing = match self.setup.has(Flaw::RecordsAreNotRead) {
+            true => self.standing_by_member(entry),
+            false => self.standing(entry),
+        };
+        standing.is_alive |= self.setup.has(Flaw::NoLivenessCheck);
+        standing
+    }
+
+    fn standing(&self, entry: &Entry) -> Standing {
+        match self.state.server.record(entry.token) {
+            Some(record) if !is_fresh(entry) => Standing {
+                is_alive: record.alive_for > 0,
+                stamp_age: record.stamp_age,
+                channel: record.channel,
+            },
+            _ => self.standing_by_member(entry),
+        }
+    }
+
+    fn standing_by_member(&self, entry: &Entry) -> Standing {
+        Standing {
+            is_alive: entry.age < self.setup.times.liveness,
+            stamp_age: entry.stamp_age,
+            channel: entry.channel,
+        }
+    }
+
+    /// What PUBLISH answers. A refusal by the ACL counts as delivered: poll mode.
+    fn receivers(&self, token: Token, channel: Channel) -> u8 {
+        let client = &self.state.clients[usize::from(token.client)];
+        let subscribed = match channel {
+            Channel::Current => client.link == Link::Up,
+            Channel::Previous => client.previous.is_some(),
+            Channel::Dead => false,
+            Channel::Silent => true,
+        };
+        u8::from(subscribed) + u8::from(self.setup.monitor)
+    }
+
+    fn publish(&mut self, token: Token, standing: &Standing, fence: u8, lease: Ticks) {
+        let client = self.state.client(token);
+        if standing.channel == Channel::Current && client.link == Link::Up {
+            client.pushes.push(Message {
+                answer: Answer::Granted { fence, lease },
+                wait: token.wait,
+                stamp_age: standing.stamp_age,
+            });
+        }
+    }
+
+    pub(crate) fn grant(&mut self, token: Token, fence: u8, lease: Ticks, is_claim: bool) {
+        if fence <= self.state.issued {
+            self.state.convict(Promise::FencesGrow);
+        }
+        if let Some(arrival) = self.arrival(token)
+            && self.somebody_stands_before(arrival)
+        {
+            self.state.convict(Promise::FirstComeFirstServed);
+        }
+        self.state.issued = fence;
+        self.state.server.key = Some(Key {
+            owner: Owner::Ours(token),
+            remaining: lease,
+            is_claim,
+        });
+    }
+
+    /// Whether somebody who came before the given arrival stands in the line. The onlooker's question: no script asks.
+    pub(crate) fn somebody_stands_before(&self, arrival: u8) -> bool {
+        let mut line = self.state.server.line.iter();
+        line.any(|entry| self.stands_before(entry, arrival))
+    }
+
+    /// Whether this entry is of somebody who waits, alive and within reach, and came before.
+    fn stands_before(&self, entry: &Entry, arrival: u8) -> bool {
+        let standing = self.standing(entry);
+        self.arrival(entry.token).is_some_and(|it| it < arrival)
+            && self.state.clients[usize::from(entry.token.client)].is_well()
+            && standing.is_alive
+            && self.receivers(entry.token, standing.channel) > 0
+    }
+
+    /// Whoever is taken for dead must be.
+    fn note_skipped(&mut self, entry: &Entry) {
+        if self.stands_before(entry, u8::MAX) {
+            self.state.convict(Promise::FirstComeFirstServed);
+        }
+    }
+
+    /// When the client of this token came, if it still waits. One that has never been in line comes last.
+    fn arrival(&self, token: Token) -> Option<u8> {
+        let client = &self.state.clients[usize::from(token.client)];
+        let waits = client.health != Health::Killed
+            && client.phase == Phase::Want
+            && client.wait == token.wait;
+        waits.then_some(match client.noted.arrival {
+            0 => u8::MAX,
+            ticket => ticket,
+        })
+    }
+}
+
+/// So young that no heartbeat can have come yet: the record is not looked for.
+pub(crate) fn is_fresh(entry: &Entry) -> bool {
+    entry.age == 0
+}

@@ -1,0 +1,354 @@
+//! One form for all states that nobody can tell apart.
+//!
+//! What no later step can observe is dropped, fences and tickets become ranks, and clients are sorted: they are
+//! interchangeable. Then a 64-bit fingerprint stands for the state.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use crate::moves::is_heard;
+use crate::setup::Setup;
+use crate::state::{
+    Answer, Client, Command, Entry, Health, Link, Message, Noted, Owner, Phase, Request, Server,
+    State, Token,
+};
+use crate::variants::Flaw;
+
+/// Brings a state into its canonical form.
+pub(crate) fn canonical(state: State, setup: &Setup) -> State {
+    let mut state = observable(state, setup);
+    rank_fences(&mut state);
+    rank_tickets(&mut state);
+    sort_clients(state)
+}
+
+/// The state without what no later step can observe; clients and numbers keep their names.
+pub(crate) fn observable(mut state: State, setup: &Setup) -> State {
+    for client in &mut state.clients {
+        forget_unobservable(client, setup);
+    }
+    forget_claim(&mut state);
+    if !setup.has(Flaw::RecordsAreNotRead) {
+        forget_overridden(&mut state.server);
+    }
+    state
+}
+
+pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
+    let mut hasher = Mixer(0x9E37_79B9_7F4A_7C15);
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn forget_unobservable(client: &mut Client, setup: &Setup) {
+    if client.is_done() {
+        client.link = Link::Up;
+    }
+    if client.is_done() || client.health == Health::Killed {
+        forget_the_past(client);
+    }
+    if client.phase != Phase::Want {
+        client.ticket = 0;
+        client.noted.arrival = 0;
+    }
+    if !setup.troubles.failover {
+        client.lift_due = false;
+    }
+    forget_unheard(client, setup);
+    let previous = client.previous.iter_mut().flatten();
+    for command in client.commands.iter_mut().chain(previous) {
+        forget_needless(command, setup);
+    }
+}
+
+/// It takes no further step. What it left on a connection that the server still reads stays.
+fn forget_the_past(client: &mut Client) {
+    if client.health == Health::Killed {
+        client.phase = Phase::Want;
+        client.unsettled = 0;
+    }
+    client.belief = 0;
+    client.ticket = 0;
+    client.commands.clear();
+    client.replies.clear();
+    client.pushes.clear();
+    client.lift_due = false;
+    client.noted = Noted {
+        has_held: client.noted.has_held,
+        ..Noted::default()
+    };
+}
+
+/// Messages that the client would read without any effect.
+fn forget_unheard(client: &mut Client, setup: &Setup) {
+    let Client {
+        phase,
+        wait,
+        unsettled,
+        belief,
+        ..
+    } = *client;
+    let is_heard = |it: &Message| it.wait == wait && is_heard(phase, it.answer);
+    let extends = |it: &Message, lease: u8| {
+        phase != Phase::Hold || lease.saturating_sub(it.stamp_age) > belief
+    };
+    client.replies.retain(|it| {
+        let settles = it.wait == unsettled && matches!(it.answer, Answer::Left { .. });
+        settles
+            || is_heard(it)
+                && match it.answer {
+                    Answer::Granted { lease, .. } => extends(it, lease),
+                    Answer::Kept => extends(it, setup.times.ttl),
+                    _ => true,
+                }
+    });
+    if !setup.has(Flaw::PushMatchedByName) && !setup.has(Flaw::ValidityFromReceipt) {
+        client.pushes.retain(|it| {
+            is_heard(it) && matches!(it.answer, Answer::Granted { lease, .. } if extends(it, lease))
+        });
+    }
+    client.pushes.sort_unstable();
+    client.replies.iter_mut().for_each(forget_age);
+}
+
+fn forget_age(message: &mut Message) {
+    if !matches!(message.answer, Answer::Granted { .. } | Answer::Kept) {
+        message.stamp_age = 0;
+    }
+}
+
+fn forget_needless(command: &mut Command, setup: &Setup) {
+    if command.request == Request::Leave {
+        command.stamp_age = 0;
+    }
+    if !setup.troubles.failover {
+        command.lift = false;
+    }
+}
+
+/// Whether the key was given to somebody unheard matters until it has held.
+fn forget_claim(state: &mut State) {
+    if let Some(key) = &mut state.server.key
+        && let Owner::Ours(token) = key.owner
+    {
+        let client = &state.clients[usize::from(token.client)];
+        key.is_claim &= !client.noted.has_held;
+    }
+}
+
+/// Where a record is read, what the member says is not.
+fn forget_overridden(server: &mut Server) {
+    let Server { line, records, .. } = server;
+    for entry in line.iter_mut().filter(|entry| entry.age > 0) {
+        if records.iter().any(|record| record.token == entry.token) {
+            entry.age = 1;
+            entry.stamp_age = 0;
+            entry.channel = crate::state::Channel::Dead;
+        }
+    }
+}
+
+/// Small numbers that occur, to turn them into ranks. Zero keeps its meaning of «none».
+struct Ranks(u64);
+
+impl Ranks {
+    fn note(&mut self, value: u8) {
+        self.0 |= 1 << value;
+    }
+
+    fn of(&self, value: u8) -> u8 {
+        (self.0 & ((1 << value) - 1)).count_ones() as u8
+    }
+}
+
+fn rank_fences(state: &mut State) {
+    let mut ranks = Ranks(1);
+    each_fence(state, &mut |fence| ranks.note(*fence));
+    each_fence(state, &mut |fence| *fence = ranks.of(*fence));
+}
+
+fn rank_tickets(state: &mut State) {
+    let mut ranks = Ranks(1);
+    each_ticket(state, &mut |ticket| ranks.note(*ticket));
+    each_ticket(state, &mut |ticket| *ticket = ranks.of(*ticket));
+}
+
+fn each_fence(state: &mut State, see: &mut impl FnMut(&mut u8)) {
+    see(&mut state.server.fence);
+    see(&mut state.issued);
+    see(&mut state.guarded);
+    if let Some(replica) = &mut state.replica {
+        see(&mut replica.fence);
+    }
+    for client in &mut state.clients {
+        for message in client.replies.iter_mut().chain(&mut client.pushes) {
+            if let Answer::Granted { fence, .. } = &mut message.answer {
+                see(fence);
+            }
+        }
+    }
+}
+
+fn each_ticket(state: &mut State, see: &mut impl FnMut(&mut u8)) {
+    let in_line = |entry: &mut Entry, see: &mut dyn FnMut(&mut u8)| see(&mut entry.ticket);
+    state.server.line.iter_mut().for_each(|it| in_line(it, see));
+    let replicated = state.replica.iter_mut().flat_map(|it| &mut it.line);
+    replicated.for_each(|it| in_line(it, see));
+    for client in &mut state.clients {
+        see(&mut client.ticket);
+        see(&mut client.noted.arrival);
+        let previous = client.previous.iter_mut().flatten();
+        for command in client.commands.iter_mut().chain(previous) {
+            see(&mut command.ticket);
+        }
+        for message in &mut client.replies {
+            if let Answer::Queued { ticket } = &mut message.answer {
+                see(ticket);
+            }
+        }
+    }
+}
+
+impl State {
+    /// Tickets are times: a new one is later than all that anybody remembers.
+    pub(crate) fn latest_ticket(&mut self) -> u8 {
+        let mut latest = 0;
+        each_ticket(self, &mut |ticket| latest = latest.max(*ticket));
+        latest
+    }
+}
+
+/// Sorts clients by everything that concerns them; two that are equal in all of it can change places unnoticed.
+fn sort_clients(mut state: State) -> State {
+    let mut order: Vec<(u64, usize)> = (0..state.clients.len())
+        .map(|index| (fingerprint_of_client(&state, index), index))
+        .collect();
+    if !order.is_sorted() {
+        order.sort_unstable();
+        let mut place = [0; 8];
+        for (new, (_, old)) in order.iter().enumerate() {
+            place[*old] = new as u8;
+        }
+        rename_clients(&mut state, &place);
+    }
+    state.server.records.sort_unstable();
+    if let Some(replica) = &mut state.replica {
+        replica.records.sort_unstable();
+    }
+    state
+}
+
+fn fingerprint_of_client(state: &State, index: usize) -> u64 {
+    let mut hasher = Mixer(1);
+    state.clients[index].hash(&mut hasher);
+    for server in [Some(&state.server), state.replica.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let is_his = |token: Token| usize::from(token.client) == index;
+        if let Some(Owner::Ours(token)) = server.key.map(|key| key.owner)
+            && is_his(token)
+        {
+            hasher.write_u8(token.wait);
+        }
+        for (place, entry) in server.line.iter().enumerate() {
+            if is_his(entry.token) {
+                (place as u8, entry.token.wait).hash(&mut hasher);
+            }
+        }
+        for record in &server.records {
+            if is_his(record.token) {
+                (
+                    record.token.wait,
+                    record.alive_for,
+                    record.stamp_age,
+                    record.channel,
+                )
+                    .hash(&mut hasher);
+            }
+        }
+        hasher.write_u8(255);
+    }
+    hasher.finish()
+}
+
+fn rename_clients(state: &mut State, place: &[u8; 8]) {
+    let rename = |token: &mut Token| token.client = place[usize::from(token.client)];
+    for server in [Some(&mut state.server), state.replica.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        if let Some(key) = &mut server.key
+            && let Owner::Ours(token) = &mut key.owner
+        {
+            rename(token);
+        }
+        server.line.iter_mut().for_each(|it| rename(&mut it.token));
+        server
+            .records
+            .iter_mut()
+            .for_each(|it| rename(&mut it.token));
+    }
+    let mut clients: Vec<(u8, Client)> = (place.iter().copied())
+        .zip(std::mem::take(&mut state.clients))
+        .collect();
+    clients.sort_by_key(|(place, _)| *place);
+    state.clients = clients.into_iter().map(|(_, client)| client).collect();
+}
+
+/// A map by fingerprint: mixed well already, so not hashed again.
+pub(crate) type ByPrint<V> = HashMap<u64, V, BuildHasherDefault<Mixed>>;
+
+#[derive(Default)]
+pub(crate) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are fingerprints");
+    }
+
+    fn write_u64(&mut self, print: u64) {
+        self.0 = print;
+    }
+}
+
+/// A small multiplicative hash, fast without optimisation too.
+struct Mixer(u64);
+
+impl Mixer {
+    fn mix(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        let mixed = self.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        mixed ^ (mixed >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.mix(u64::from(*byte)));
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.mix(u64::from(value) + 1);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.mix(value);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.mix(value as u64 + 1);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.mix(value as u64 + 1);
+    }
+}

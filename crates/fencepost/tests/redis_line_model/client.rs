@@ -1,0 +1,187 @@
+//! The client's state machine: Idle → Want → Hold → Leaving → Idle.
+
+use crate::invariants::Promise;
+use crate::setup::Setup;
+use crate::state::{Answer, Client, Command, Link, Message, Noted, Phase, Request, State, Ticks};
+use crate::variants::Flaw;
+
+/// How a grant arrived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Reply,
+    Push,
+}
+
+impl Client {
+    /// Puts a command on the wire. On a link that is cut it gets lost, and the client does not know yet.
+    pub(crate) fn send(&mut self, request: Request) {
+        self.send_for(self.wait, request);
+    }
+
+    fn send_for(&mut self, wait: u8, request: Request) {
+        let command = Command {
+            request,
+            wait,
+            stamp_age: 0,
+            ticket: if request == Request::Acquire {
+                self.ticket
+            } else {
+                0
+            },
+            lift: std::mem::take(&mut self.lift_due),
+        };
+        if self.link == Link::Up {
+            self.commands.push(command);
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.phase = Phase::Want;
+        self.ask();
+    }
+
+    /// ACQUIRE with the token, member and ticket of this wait, whether it is the first time or not.
+    pub(crate) fn ask(&mut self) {
+        self.send(if self.only_tries {
+            Request::Try
+        } else {
+            Request::Acquire
+        });
+    }
+
+    /// A timer may send another command.
+    pub(crate) fn may_beat(&self, setup: &Setup) -> bool {
+        self.link == Link::Up && self.unanswered() < setup.pipeline
+    }
+
+    /// A guard dropped, a wait cancelled, a lease that ran out.
+    pub(crate) fn leave(&mut self) {
+        self.phase = Phase::Leaving;
+        if self.link != Link::Down {
+            self.send(Request::Leave);
+        }
+    }
+
+    /// After a reconnect: LEAVE again until it is answered, ask again with the same token. A holder renews by timer.
+    pub(crate) fn resume(&mut self, setup: &Setup) {
+        if self.unsettled > 0 {
+            match setup.has(Flaw::NextWaitForgetsTheLeave) {
+                true => self.unsettled = 0,
+                false => self.send_for(self.unsettled, Request::Leave),
+            }
+        }
+        match self.phase {
+            Phase::Want => self.ask(),
+            Phase::Leaving if setup.has(Flaw::LeaveIsSentOnce) => self.finish(setup),
+            Phase::Leaving => self.send(Request::Leave),
+            Phase::Idle | Phase::Hold | Phase::Done => {}
+        }
+    }
+
+    /// The next wait, before the LEAVE of this one is answered. Both go by one connection, in order.
+    pub(crate) fn start_next(&mut self, setup: &Setup) {
+        let leaving = self.wait;
+        self.finish(setup);
+        self.unsettled = leaving;
+        self.start();
+    }
+
+    fn finish(&mut self, setup: &Setup) {
+        self.belief = 0;
+        self.ticket = 0;
+        self.noted = Noted::default();
+        if self.wait < setup.waits {
+            self.wait += 1;
+            self.phase = Phase::Idle;
+        } else {
+            self.phase = Phase::Done;
+        }
+    }
+
+    /// A grant whose time was over when it arrived: ask again, unless a request is on the way already.
+    fn ask_after_stale_grant(&mut self, setup: &Setup) {
+        if self.may_beat(setup) {
+            self.ask();
+        }
+    }
+}
+
+/// The client reads its next reply.
+pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
+    let message = state.clients[index].replies.remove(0);
+    let client = &mut state.clients[index];
+    if message.wait == client.unsettled && matches!(message.answer, Answer::Left { .. }) {
+        client.unsettled = 0;
+    }
+    if message.wait != client.wait {
+        return;
+    }
+    match (client.phase, message.answer) {
+        (Phase::Want | Phase::Hold, Answer::Granted { .. }) => {
+            take_grant(state, setup, index, message, By::Reply);
+        }
+        (Phase::Want, Answer::Queued { ticket }) => client.ticket = ticket,
+        (Phase::Want, Answer::Gone) if client.link == Link::Up => client.ask(),
+        (Phase::Want, Answer::Busy) => client.finish(setup),
+        (Phase::Hold, Answer::Kept) => {
+            let left = setup.times.ttl.saturating_sub(message.stamp_age);
+            client.belief = client.belief.max(left);
+        }
+        (Phase::Hold, Answer::Lost) => client.finish(setup),
+        (Phase::Leaving, Answer::Left { released }) => {
+            let claims = released || client.belief > 0 || setup.has(Flaw::ZeroMeansReleased);
+            let noted = client.noted;
+            client.finish(setup);
+            if noted.has_held && claims && !noted.let_go && !noted.lease_forgotten {
+                state.convict(Promise::ReleaseIsHonest);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The client reads one of the pushes that have arrived.
+pub(crate) fn receive_push(state: &mut State, setup: &Setup, index: usize, push: usize) {
+    let message = state.clients[index].pushes.remove(push);
+    let client = &state.clients[index];
+    let matches = message.wait == client.wait || setup.has(Flaw::PushMatchedByName);
+    if matches && matches!(client.phase, Phase::Want | Phase::Hold) {
+        take_grant(state, setup, index, message, By::Push);
+    }
+}
+
+fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, by: By) {
+    let Answer::Granted { fence, lease } = message.answer else {
+        return;
+    };
+    let left = validity(setup, lease, message.stamp_age, by);
+    let client = &mut state.clients[index];
+    // What arrived before the server went away speaks of a lease that it may have forgotten.
+    client.noted.lease_forgotten |= client.link == Link::Cut;
+    if client.phase == Phase::Hold {
+        client.belief = client.belief.max(left);
+    } else if left == 0 {
+        client.ask_after_stale_grant(setup);
+    } else {
+        client.phase = Phase::Hold;
+        client.belief = left;
+        client.noted.has_held = true;
+        let is_late = client.noted.lease_forgotten;
+        if fence <= state.guarded && !is_late {
+            state.convict(Promise::FencesGrow);
+        }
+        state.guarded = state.guarded.max(fence);
+    }
+}
+
+/// How long the lease is still good for, counted from the moment the stamped request was sent.
+fn validity(setup: &Setup, lease: Ticks, stamp_age: Ticks, by: By) -> Ticks {
+    if by == By::Push && setup.has(Flaw::ValidityFromReceipt) {
+        return lease;
+    }
+    let left = lease.saturating_sub(stamp_age);
+    if setup.has(Flaw::StaleGrantTaken) {
+        return left.max(1);
+    }
+    left
+}

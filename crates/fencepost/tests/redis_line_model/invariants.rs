@@ -1,0 +1,81 @@
+//! The promises of the protocol. Those about one state are checked here; those about a step are noted by the step
+//! (`server.rs`, `client.rs`); those about what comes next are checked in `progress.rs`.
+
+use std::fmt;
+
+use crate::state::{Client, Health, Owner, Phase, State};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) enum Promise {
+    /// While a client believes that it holds the lock, the server's lease of its token lasts at least as long. So
+    /// there are never two who believe. What a server forgot is exempt: there the fences order.
+    BeliefEndsBeforeLease,
+    /// Each grant has a larger fence than every grant before it, and each guard than every guard before.
+    FencesGrow,
+    /// The key never belongs to a token whose client has finished with it.
+    NoOrphanLock,
+    /// Waiters that die cost the others one claim lease, frozen ones less than two, and never a TTL.
+    DeadWaiterCostsAClaim,
+    /// When faults stop, every live client comes to its end.
+    NobodyIsStuck,
+    /// When everybody is done, no entry and no record is left of them.
+    NothingIsLeftBehind,
+    /// Whoever stands in the line alive is served before those who came later.
+    FirstComeFirstServed,
+    /// A client says «released» only when it was the one who ended its lease.
+    ReleaseIsHonest,
+    /// A try is refused only while the lock is held or somebody alive waits for it.
+    TryFindsAFreeLock,
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeliefEndsBeforeLease => "a belief ends before the lease",
+            Self::FencesGrow => "fences grow",
+            Self::NoOrphanLock => "no orphan lock",
+            Self::DeadWaiterCostsAClaim => "a dead waiter costs a claim, never a TTL",
+            Self::NobodyIsStuck => "nobody is stuck",
+            Self::NothingIsLeftBehind => "nothing is left behind",
+            Self::FirstComeFirstServed => "first come, first served",
+            Self::ReleaseIsHonest => "a release is honest",
+            Self::TryFindsAFreeLock => "a try finds a free lock",
+        })
+    }
+}
+
+/// The promise that the state breaks, if any.
+pub(crate) fn broken(state: &State) -> Option<Promise> {
+    if (0..state.clients.len()).any(|client| believes_too_long(state, client)) {
+        return Some(Promise::BeliefEndsBeforeLease);
+    }
+    if is_orphaned(state) {
+        return Some(Promise::NoOrphanLock);
+    }
+    state.broken
+}
+
+fn believes_too_long(state: &State, index: usize) -> bool {
+    let client = &state.clients[index];
+    if client.phase != Phase::Hold || client.belief == 0 || client.noted.lease_forgotten {
+        return false;
+    }
+    let lease = match state.server.key {
+        Some(key) if key.owner == Owner::Ours(state.token(index)) => key.remaining,
+        _ => 0,
+    };
+    client.belief > lease
+}
+
+fn is_orphaned(state: &State) -> bool {
+    let Some(Owner::Ours(token)) = state.server.key.map(|key| key.owner) else {
+        return false;
+    };
+    let client = &state.clients[usize::from(token.client)];
+    !state.has_failed_over && client.health != Health::Killed && has_finished(client, token.wait)
+}
+
+/// Whether the client is through with this wait: it gave up and had its answer, or was told that it had lost.
+pub(crate) fn has_finished(client: &Client, wait: u8) -> bool {
+    client.unsettled != wait && (client.wait != wait || client.phase == Phase::Done)
+}

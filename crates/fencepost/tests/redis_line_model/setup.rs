@@ -1,0 +1,95 @@
+//! What a search is about: how many clients, which faults, and which flaw, if any, the protocol has.
+
+use crate::state::Times;
+use crate::variants::Flaw;
+
+/// The kinds of trouble that may come; each occurrence costs one of `Setup::faults`.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Troubles {
+    pub(crate) cancel: bool,
+    pub(crate) disconnect: bool,
+    pub(crate) freeze: bool,
+    pub(crate) kill: bool,
+    pub(crate) drop_push: bool,
+    pub(crate) duplicate_push: bool,
+    /// The server comes back without any key.
+    pub(crate) restart_empty: bool,
+    /// A replica that has missed the latest writes takes over.
+    pub(crate) failover: bool,
+}
+
+impl Troubles {
+    pub(crate) const NONE: Self = Self {
+        cancel: false,
+        disconnect: false,
+        freeze: false,
+        kill: false,
+        drop_push: false,
+        duplicate_push: false,
+        restart_empty: false,
+        failover: false,
+    };
+
+    /// Everything that can happen to clients and wires while the server stays itself.
+    pub(crate) const CLIENTS: Self = Self {
+        cancel: true,
+        disconnect: true,
+        freeze: true,
+        kill: true,
+        drop_push: true,
+        duplicate_push: true,
+        ..Self::NONE
+    };
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) times: Times,
+    pub(crate) clients: usize,
+    /// How many of the clients only try.
+    pub(crate) triers: usize,
+    /// How often each client wants the lock.
+    pub(crate) waits: u8,
+    pub(crate) faults: u8,
+    pub(crate) troubles: Troubles,
+    /// How many ticks may pass while a command or a message is on its way; `None`: any number.
+    pub(crate) late_ticks: Option<u8>,
+    /// How often a plain client takes the key when it finds it free.
+    pub(crate) plain_turns: u8,
+    /// How many commands of one wait may be on the way before a timer may send another one.
+    pub(crate) pipeline: usize,
+    /// The next wait may begin before the LEAVE of the one before is answered.
+    pub(crate) eager: bool,
+    /// No client may subscribe.
+    pub(crate) poll_mode: bool,
+    /// Somebody has subscribed to every channel there is.
+    pub(crate) monitor: bool,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+impl Setup {
+    /// Two clients, one wait each, nothing goes wrong.
+    pub(crate) const CALM: Self = Self {
+        times: Times {
+            ttl: 3,
+            claim: 2,
+            liveness: 2,
+        },
+        clients: 2,
+        triers: 0,
+        waits: 1,
+        faults: 0,
+        troubles: Troubles::NONE,
+        late_ticks: Some(3),
+        plain_turns: 0,
+        pipeline: 1,
+        eager: false,
+        poll_mode: false,
+        monitor: false,
+        flaw: None,
+    };
+
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+}

@@ -1,0 +1,149 @@
+//! The protocol with one mistake in it. The search must convict each, or it could not be trusted with the correct one.
+
+use crate::invariants::Promise;
+use crate::setup::{Setup, Troubles};
+
+/// A mistake that looks harmless.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flaw {
+    /// ADVANCE does not ask whether the first in line still beats.
+    NoLivenessCheck,
+    /// A waiter is given the full TTL before it has answered.
+    GrantsTheFullTtl,
+    /// PUBLISH answers 0 receivers, and the grant stands all the same.
+    GrantsToNobody,
+    /// Waiters rely on pushes alone.
+    PublishWithoutPoll,
+    /// A heartbeat refreshes the entry but does not take a free key.
+    BeatDoesNotAdvance,
+    /// A heartbeat without an entry makes one.
+    BeatEntersTheLine,
+    /// A heartbeat sets the lease to a claim even when it is longer.
+    BeatShortensTheLease,
+    /// A push counts for whatever the client waits for now.
+    PushMatchedByName,
+    /// LEAVE does not release a key that was granted meanwhile.
+    CancelOnlyLeavesTheLine,
+    /// LEAVE releases the key but does not take back the entry.
+    LeaveKeepsTheEntry,
+    /// LEAVE takes back the entry and forgets the record.
+    LeaveKeepsTheRecord,
+    /// LEAVE is not sent again after a disconnect.
+    LeaveIsSentOnce,
+    /// Nor when the next wait has begun meanwhile.
+    NextWaitForgetsTheLeave,
+    /// RELEASE does not look whose key it is.
+    ReleaseDoesNotCompare,
+    /// A LEAVE answered 0 counts as released even after the deadline.
+    ZeroMeansReleased,
+    /// The deadline is counted from the receipt of the push.
+    ValidityFromReceipt,
+    /// A grant whose time is over is taken all the same.
+    StaleGrantTaken,
+    /// A reconnect does not kill the connection before.
+    OldConnectionLives,
+    /// A counter that is new starts at 1.
+    PlainIncrement,
+    /// Nobody asks for a lift on a new connection.
+    NeverLifts,
+    /// A lift is asked for, but happens only if that very command draws a fence.
+    LiftWaitsForAGrant,
+    /// A try takes a free key although somebody waits.
+    TryOvertakes,
+    /// A try is refused by a line of the dead.
+    TryTrustsTheLine,
+    /// After «gone» a waiter starts again at the end.
+    ReentryDrawsANewTicket,
+    /// ACQUIRE of somebody who stands in line tells the time now as the ticket.
+    QueuedTellsTheTimeNow,
+    /// ADVANCE does not read what heartbeats have written.
+    RecordsAreNotRead,
+    /// A re-entry writes a record at once, before ADVANCE would look for it.
+    RecordForAFreshEntry,
+    /// ADVANCE pops the latest ticket.
+    LastComeFirstServed,
+}
+
+/// A flaw, where it shows, and the promise it breaks there.
+pub(crate) struct Variant {
+    pub(crate) flaw: Flaw,
+    pub(crate) setup: Setup,
+    pub(crate) breaks: Promise,
+}
+
+const CANCEL: Troubles = Troubles {
+    cancel: true,
+    ..Troubles::NONE
+};
+const DISCONNECT: Troubles = Troubles {
+    disconnect: true,
+    ..Troubles::NONE
+};
+const FREEZE: Troubles = Troubles {
+    freeze: true,
+    ..Troubles::NONE
+};
+const KILL: Troubles = Troubles {
+    kill: true,
+    ..Troubles::NONE
+};
+const RESTART: Troubles = Troubles {
+    restart_empty: true,
+    ..Troubles::NONE
+};
+const FAILOVER: Troubles = Troubles {
+    failover: true,
+    ..Troubles::NONE
+};
+
+const fn with(faults: u8, troubles: Troubles) -> Setup {
+    Setup {
+        faults,
+        troubles,
+        ..Setup::CALM
+    }
+}
+
+/// Every flaw there is, each in the smallest world that brings it to light.
+#[rustfmt::skip]
+pub(crate) fn variants() -> Vec<Variant> {
+    use Flaw as F;
+    use Promise as P;
+    let calm = Setup::CALM;
+    let plain = Setup { plain_turns: 1, ..calm };
+    let variant = |flaw, setup, breaks| Variant {
+        flaw,
+        setup: Setup { flaw: Some(flaw), ..setup },
+        breaks,
+    };
+    vec![
+        variant(F::NoLivenessCheck, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, FREEZE) }, P::DeadWaiterCostsAClaim),
+        variant(F::GrantsTheFullTtl, with(1, FREEZE), P::DeadWaiterCostsAClaim),
+        variant(F::GrantsToNobody, Setup { clients: 3, plain_turns: 1, late_ticks: Some(0), ..with(2, KILL) }, P::DeadWaiterCostsAClaim),
+        variant(F::PublishWithoutPoll, plain, P::NobodyIsStuck),
+        variant(F::BeatDoesNotAdvance, plain, P::NobodyIsStuck),
+        variant(F::BeatEntersTheLine, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
+        variant(F::BeatShortensTheLease, Setup { pipeline: 2, ..calm }, P::BeliefEndsBeforeLease),
+        variant(F::PushMatchedByName, Setup { waits: 2, ..with(1, CANCEL) }, P::BeliefEndsBeforeLease),
+        variant(F::CancelOnlyLeavesTheLine, with(1, CANCEL), P::NoOrphanLock),
+        variant(F::LeaveKeepsTheEntry, with(1, CANCEL), P::NoOrphanLock),
+        variant(F::LeaveKeepsTheRecord, with(1, CANCEL), P::NothingIsLeftBehind),
+        variant(F::LeaveIsSentOnce, with(1, DISCONNECT), P::NoOrphanLock),
+        variant(F::NextWaitForgetsTheLeave, Setup { eager: true, waits: 2, ..with(1, DISCONNECT) }, P::NoOrphanLock),
+        variant(F::ReleaseDoesNotCompare, calm, P::BeliefEndsBeforeLease),
+        variant(F::ZeroMeansReleased, calm, P::ReleaseIsHonest),
+        variant(F::ValidityFromReceipt, calm, P::BeliefEndsBeforeLease),
+        variant(F::StaleGrantTaken, calm, P::BeliefEndsBeforeLease),
+        variant(F::OldConnectionLives, with(2, Troubles { cancel: true, ..DISCONNECT }), P::NoOrphanLock),
+        variant(F::PlainIncrement, with(1, RESTART), P::FencesGrow),
+        variant(F::NeverLifts, with(1, FAILOVER), P::FencesGrow),
+        variant(F::LiftWaitsForAGrant, with(1, FAILOVER), P::FencesGrow),
+        variant(F::TryOvertakes, Setup { triers: 1, plain_turns: 1, ..calm }, P::FirstComeFirstServed),
+        variant(F::TryTrustsTheLine, Setup { triers: 1, plain_turns: 1, ..with(1, KILL) }, P::TryFindsAFreeLock),
+        variant(F::ReentryDrawsANewTicket, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
+        variant(F::QueuedTellsTheTimeNow, Setup { clients: 3, late_ticks: Some(0), ..with(1, DISCONNECT) }, P::FirstComeFirstServed),
+        variant(F::RecordsAreNotRead, calm, P::FirstComeFirstServed),
+        variant(F::RecordForAFreshEntry, with(1, DISCONNECT), P::NothingIsLeftBehind),
+        variant(F::LastComeFirstServed, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
+    ]
+}
