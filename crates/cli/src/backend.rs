@@ -1,4 +1,4 @@
-//! The store in which `exec` and `locks` work: a file that stays, or a server that somebody runs.
+//! The store of `exec`, `locks` and `doctor`: a file that stays, or a server that somebody runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,7 +112,8 @@ impl LockStore {
         Ok(Arc::new(sqlite))
     }
 
-    fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
+    /// The file of this path, or else this user's own.
+    pub(crate) fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
         let path = given.map(Path::to_owned).or_else(own_file);
         path.ok_or_else(|| NotOpened {
             place: self.place(),

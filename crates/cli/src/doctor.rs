@@ -5,23 +5,22 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::arguments::Look;
+use crate::backend::LockStore;
 use crate::fault::Fault;
 
 mod finding;
 mod redis;
 mod show;
 mod sqlite;
-mod target;
 
 use finding::Finding;
-use target::Target;
 
 /// What the command takes.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Doctor {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = Target::parse)]
-    store: Target,
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
+    store: LockStore,
     #[command(flatten)]
     look: Look,
 }
@@ -39,8 +38,11 @@ struct Examination {
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        Target::Redis(address) => redis::examine(address)?,
-        Target::Sqlite(path) => sqlite::examine(path)?,
+        LockStore::Address(address) => redis::examine(address)?,
+        LockStore::Sqlite(path) => {
+            let place = arguments.store.path(path.as_deref());
+            sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
+        }
     };
     examination.findings.sort_by_key(|finding| finding.severity);
     let mut screen = arguments.look.screen();

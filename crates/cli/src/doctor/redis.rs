@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use ::redis::IntoConnectionInfo;
 use fencepost_trial::report::numbers::count;
 
 use super::Examination;
@@ -49,6 +50,12 @@ impl Known {
 
 pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
     let place = without_password(address);
+    if address.into_connection_info().is_err() {
+        let what = format!("'{place}' is not the address of a server");
+        let advice =
+            "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
+        return Err(Fault::new(exit::USAGE, what).at("--store").try_this(advice));
+    }
     let gone = |gone: Gone| gone.fault(&place);
     server::reach(address, PATIENCE).map_err(gone)?;
     look(address)

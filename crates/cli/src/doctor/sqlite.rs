@@ -24,7 +24,8 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Where the header says how the file is written: 2 is the write-ahead log.
 const JOURNAL: usize = 18;
 
-pub(super) fn examine(path: &Path) -> Result<Examination, Fault> {
+/// `is_own`: its folder is made at the first use, too.
+pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
     let place = format!("sqlite:{}", path.display());
     let unreachable = |words: String| {
         Fault::new(exit::STORE, "cannot reach the store")
@@ -33,6 +34,7 @@ pub(super) fn examine(path: &Path) -> Result<Examination, Fault> {
     };
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) if is_own => existing(folder),
         Some(folder) => folder,
         None => return Err(unreachable("not a file".into())),
     };
@@ -61,6 +63,12 @@ pub(super) fn examine(path: &Path) -> Result<Examination, Fault> {
         patient: patient.to_owned(),
         findings,
     })
+}
+
+/// The folder, or the nearest one above it that is there.
+fn existing(folder: &Path) -> &Path {
+    let there = folder.ancestors().find(|folder| folder.is_dir());
+    there.unwrap_or(folder)
 }
 
 /// The file and its first bytes; `None` when there is none.

@@ -2,9 +2,10 @@
 
 pub(super) const DOCTOR: &str = "\
 What endangers locks in a store: settings, replicas, rights, clock, latency. It only looks.
-Usage: fencepost doctor --store STORE [OPTIONS]
+Usage: fencepost doctor [OPTIONS]
 
-  --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · unix:/PATH · sqlite:PATH
+  --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · rediss://… · unix:/PATH
+                      sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       FENCEPOST_STORE says the same for every command
   --json   -q, --quiet (without what is fine)   --color auto|always|never   --ascii
 Exit codes

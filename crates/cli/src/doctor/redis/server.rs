@@ -8,6 +8,7 @@ use redis::{
 };
 
 use super::PATIENCE;
+use crate::fault::system_words;
 
 /// Before somebody who is not there is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -132,10 +133,9 @@ fn gone(error: &RedisError) -> Gone {
         _ if error.code().is_some() => Gone::Refuses(words_of(error)),
         _ if error.is_timeout() => Gone::Silent("no answer".to_owned()),
         _ if error.is_io_error() => {
-            let text = error.to_string();
-            let text = text.split(" (os error").next().unwrap_or_default();
-            Gone::Silent(text.to_lowercase())
+            Gone::Silent(system_words(&std::io::Error::other(error.to_string())))
         }
+        redis::ErrorKind::InvalidClientConfig => Gone::Refuses(error.to_string()),
         _ => Gone::NotRedis,
     }
 }
