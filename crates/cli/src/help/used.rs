@@ -11,7 +11,8 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
   --grace TIME        between SIGTERM and SIGKILL when the lock is lost; less than half the TTL
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE says the same for every command
+                      redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
+                      FENCEPOST_STORE says the same for every command, and keeps passwords out of ps
   -q, --quiet         does not say whom it waits for
 The command finds FENCEPOST_NAME and FENCEPOST_FENCE in its environment, and gets the signals that
 exec gets. A resource that remembers the highest fence can refuse a command that comes too late.
@@ -25,7 +26,7 @@ pub(super) const EXEC_EXAMPLES: &str = "\
 Examples
   fencepost exec --name deploy -- ./deploy.sh --production
   fencepost exec --name nightly --wait 30m -- sh -c 'pg_dump shop > shop.sql'
-  fencepost exec --name deploy --store sqlite:/var/lib/shop/locks.db -- ./deploy.sh
+  fencepost exec --name deploy --store redis://cache -- ./deploy.sh
 ";
 
 pub(super) const LOCKS: &str = "\
@@ -37,7 +38,8 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   release NAME        asks first. The holder is told at its next renewal, and may still be working
   --yes               releases without asking
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE says the same for every command
+                      redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
+                      FENCEPOST_STORE says the same for every command, and keeps passwords out of ps
   --json   -q, --quiet   --color auto|always|never   --ascii
 Exit codes
   0 done   1 nobody holds it, or not released   64 usage   69 store unreachable
