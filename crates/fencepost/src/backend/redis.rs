@@ -23,7 +23,7 @@
 //! | `NAME` | `owner epoch ttl since label` | the lease ends |
 //! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
 //! | `fp:{TAG}:wait:NAME` | signs of life | the same |
-//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after the last grant |
+//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after its last use |
 //! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
 //!
 //! `TAG` is the name's own `{hash tag}`, or else the name: all keys of a lock are in one slot.
