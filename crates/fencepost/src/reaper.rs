@@ -37,7 +37,7 @@ pub(crate) struct Errand {
 
 /// How many errands are not done yet.
 #[derive(Debug, Default)]
-struct Open {
+pub(crate) struct Open {
     count: Mutex<usize>,
     none: Notify,
 }
@@ -92,13 +92,24 @@ impl Reaper {
         *lock(&self.open.count) > 0
     }
 
+    /// What is left to release, for one who outlives the locker.
+    pub(crate) fn errands(&self) -> Errands {
+        Errands(self.open.clone())
+    }
+}
+
+/// The errands that are not done yet.
+#[derive(Debug)]
+pub(crate) struct Errands(Arc<Open>);
+
+impl Errands {
     /// Completes when nothing is left to release.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn done(&self) {
         loop {
-            let none = self.open.none.notified();
+            let none = self.0.none.notified();
             tokio::pin!(none);
             none.as_mut().enable();
-            if *lock(&self.open.count) == 0 {
+            if *lock(&self.0.count) == 0 {
                 return;
             }
             none.await;
