@@ -10,8 +10,8 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
                                                                       [default: 10s]
   --grace TIME        between SIGTERM and SIGKILL when the lock is lost; less than half the TTL
                                                                       [default: 2s, at most TTL / 5]
-  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE says the same for every command
+  --store STORE       sqlite: a file of this user · sqlite:PATH · redis://HOST
+                      FENCEPOST_STORE says the same for every command [default: sqlite]
   -q, --quiet         does not say whom it waits for
 The command finds FENCEPOST_NAME and FENCEPOST_FENCE in its environment, and gets the signals that
 exec gets. A resource that remembers the highest fence can refuse a command that comes too late.
@@ -36,8 +36,8 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   show NAME           one lock: holder, lease, who waits. Exit 1: nobody holds it
   release NAME        asks first. The holder is told at its next renewal, and may still be working
   --yes               releases without asking
-  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE says the same for every command
+  --store STORE       sqlite: a file of this user · sqlite:PATH · redis://HOST
+                      FENCEPOST_STORE says the same for every command [default: sqlite]
   --json   -q, --quiet   --color auto|always|never   --ascii
 Exit codes
   0 done   1 nobody holds it, or not released   64 usage   69 store unreachable
