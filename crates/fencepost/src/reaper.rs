@@ -18,8 +18,6 @@ use crate::lease::lock;
 
 /// Releases under way at once.
 const AT_ONCE: usize = 64;
-/// No claim is followed for longer than this, or its TTL if that is shorter.
-const LONGEST_PURSUIT: Duration = Duration::from_secs(60);
 
 /// Where errands are left.
 #[derive(Debug, Default)]
@@ -140,7 +138,7 @@ pub(crate) async fn reap(
 /// Releases one claim, again and again until the store answers or the lease is over anyway.
 async fn run(errand: Errand, backend: &dyn Backend, clock: &dyn Clock, store_timeout: Duration) {
     let claim = &errand.claim;
-    let over_at = clock.now() + claim.ttl.min(LONGEST_PURSUIT) + store_timeout;
+    let over_at = clock.now() + claim.ttl + store_timeout;
     let mut pause = Duration::from_millis(50);
     loop {
         let until: Moment = clock.now() + store_timeout;
