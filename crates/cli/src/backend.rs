@@ -11,7 +11,7 @@ use fencepost::{Backend, Error, ErrorKind};
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
 use crate::fault::Fault;
-use crate::wording::seconds;
+use crate::wording::{seconds, shell_word};
 
 /// What `--store` asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,21 @@ impl LockStore {
             },
             Self::Address(address) => without_password(address),
         }
+    }
+
+    /// What makes another command look here, to be put behind it: nothing where it would anyway.
+    pub(crate) fn flag(&self) -> String {
+        let usual = std::env::var("FENCEPOST_STORE").ok();
+        let usual = usual.and_then(|text| Self::parse(&text).ok());
+        if *self == usual.unwrap_or(Self::Sqlite(None)) {
+            return String::new();
+        }
+        let typed = match self {
+            Self::Sqlite(None) => "sqlite".to_owned(),
+            Self::Sqlite(Some(path)) => format!("sqlite:{}", path.display()),
+            Self::Address(address) => without_password(address),
+        };
+        format!(" --store {}", shell_word(&typed))
     }
 
     /// Opens the store; a file is made where none is.

@@ -188,6 +188,11 @@ impl Plan {
         program.replace(char::is_control, "?")
     }
 
+    /// The lock, as another command finds it.
+    fn named_here(&self) -> String {
+        shell_word(self.name.as_str()) + &self.store.flag()
+    }
+
     /// How often the validity is looked at, and the warden told.
     fn look_every(&self) -> Duration {
         (self.ttl / 30).min(Duration::from_secs(1))
@@ -233,7 +238,7 @@ impl Plan {
             Outcome::Lost => {
                 say(format!(
                     "what it did before stays done (fence {fence}). Next: fencepost locks show {}",
-                    shell_word(self.name.as_str())
+                    self.named_here()
                 ));
                 // If the store answers again, the next one need not wait for the lease to end.
                 let _ = tokio::time::timeout(FAREWELL, guard.release()).await;
@@ -258,7 +263,7 @@ impl Plan {
                     "LOST {} before {} ended: another may have run meanwhile. Next: fencepost locks show {}",
                     self.name,
                     self.program(),
-                    shell_word(self.name.as_str())
+                    self.named_here()
                 ));
                 return exit::LOST;
             }

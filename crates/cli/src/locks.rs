@@ -12,7 +12,7 @@ use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::screen::{Colour, Screen};
-use crate::wording::harmless_record;
+use crate::wording::{harmless_record, shell_word};
 
 mod document;
 mod list;
@@ -130,6 +130,11 @@ impl Desk {
     async fn answer<A: Future>(&self, patience: Duration, asked: A) -> Result<A::Output, Fault> {
         let answer = tokio::time::timeout(patience, asked).await;
         answer.map_err(|_| NotOpened::silent(&self.store, patience).fault())
+    }
+
+    /// A lock, as another command finds it.
+    fn named_here(&self, name: &LockName) -> String {
+        shell_word(name.as_str()) + &self.store.flag()
     }
 
     /// The moment on the clock of the store's records.

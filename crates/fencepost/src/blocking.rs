@@ -29,6 +29,7 @@ use crate::fence::Fence;
 use crate::guard::ReleaseOutcome;
 use crate::lease::Lost;
 use crate::locker::LockerBuilder;
+use crate::reaper::Errands;
 use crate::resource::Pass;
 
 /// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
@@ -54,20 +55,22 @@ pub struct Guard {
 #[derive(Debug)]
 struct Worker {
     runtime: Option<Runtime>,
+    errands: Errands,
     /// How long the end may take.
     patience: Duration,
 }
 
 impl Worker {
-    fn start(patience: Duration) -> Result<Self> {
+    fn start(errands: Errands, patience: Duration) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("fencepost")
-            .enable_time()
+            .enable_all()
             .build();
         match runtime {
             Ok(runtime) => Ok(Self {
                 runtime: Some(runtime),
+                errands,
                 patience,
             }),
             Err(error) => {
@@ -97,22 +100,14 @@ impl Drop for Worker {
         };
         // Waiting inside an async runtime would stall it; the leases then end by their TTL.
         if Handle::try_current().is_err() {
-            runtime.block_on(tasks_done(&runtime, self.patience));
+            runtime.block_on(async {
+                let done = tokio::time::timeout(self.patience, self.errands.done());
+                if done.await.is_err() {
+                    tracing::warn!("ended before the store had confirmed every release");
+                }
+            });
         }
         runtime.shutdown_background();
-    }
-}
-
-/// Completes when the housekeeping task has given back what was left to it, which it does by itself when the last handle
-/// is gone; or after `patience`.
-async fn tasks_done(runtime: &Runtime, patience: Duration) {
-    let tasks_ended = async {
-        while runtime.metrics().num_alive_tasks() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    if tokio::time::timeout(patience, tasks_ended).await.is_err() {
-        tracing::warn!("ended before the store had confirmed every release");
     }
 }
 
@@ -132,7 +127,7 @@ impl Locker {
     /// What [`LockerBuilder::build`] says, or that the thread cannot be started.
     pub fn new(settings: LockerBuilder) -> Result<Self> {
         let inner = settings.build()?;
-        let worker = Arc::new(Worker::start(inner.store_timeout())?);
+        let worker = Arc::new(Worker::start(inner.errands(), inner.store_timeout())?);
         Ok(Self { inner, worker })
     }
 

@@ -94,6 +94,11 @@ impl Locker {
         self.engine.settings.store_timeout
     }
 
+    #[cfg(feature = "blocking")]
+    pub(crate) fn errands(&self) -> crate::reaper::Errands {
+        self.engine.reaper.errands()
+    }
+
     /// Tries once. `None`: somebody else holds the lock, or waits for it.
     ///
     /// # Errors
@@ -162,7 +167,7 @@ impl Locker {
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
-        if within(clock, until, self.engine.reaper.idle())
+        if within(clock, until, self.engine.reaper.errands().done())
             .await
             .is_none()
         {

@@ -18,8 +18,6 @@ use crate::lease::lock;
 
 /// Releases under way at once.
 const AT_ONCE: usize = 64;
-/// No claim is followed for longer than this, or its TTL if that is shorter.
-const LONGEST_PURSUIT: Duration = Duration::from_secs(60);
 
 /// Where errands are left.
 #[derive(Debug, Default)]
@@ -37,7 +35,7 @@ pub(crate) struct Errand {
 
 /// How many errands are not done yet.
 #[derive(Debug, Default)]
-struct Open {
+pub(crate) struct Open {
     count: Mutex<usize>,
     none: Notify,
 }
@@ -92,13 +90,24 @@ impl Reaper {
         *lock(&self.open.count) > 0
     }
 
+    /// What is left to release, for one who outlives the locker.
+    pub(crate) fn errands(&self) -> Errands {
+        Errands(self.open.clone())
+    }
+}
+
+/// The errands that are not done yet.
+#[derive(Debug)]
+pub(crate) struct Errands(Arc<Open>);
+
+impl Errands {
     /// Completes when nothing is left to release.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn done(&self) {
         loop {
-            let none = self.open.none.notified();
+            let none = self.0.none.notified();
             tokio::pin!(none);
             none.as_mut().enable();
-            if *lock(&self.open.count) == 0 {
+            if *lock(&self.0.count) == 0 {
                 return;
             }
             none.await;
@@ -129,7 +138,7 @@ pub(crate) async fn reap(
 /// Releases one claim, again and again until the store answers or the lease is over anyway.
 async fn run(errand: Errand, backend: &dyn Backend, clock: &dyn Clock, store_timeout: Duration) {
     let claim = &errand.claim;
-    let over_at = clock.now() + claim.ttl.min(LONGEST_PURSUIT) + store_timeout;
+    let over_at = clock.now() + claim.ttl + store_timeout;
     let mut pause = Duration::from_millis(50);
     loop {
         let until: Moment = clock.now() + store_timeout;

@@ -10,7 +10,7 @@ use super::words::{self, Spoken};
 use super::{Plan, terminal};
 use crate::backend::NotOpened;
 use crate::exit;
-use crate::wording::{harmless_record, seconds, shell_word};
+use crate::wording::{harmless_record, seconds};
 
 /// The command is not started.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) async fn for_the_lock(
                 format!(
                     "{} was not started. To queue: --wait 5m. To look: fencepost locks show {}",
                     plan.program(),
-                    shell_word(plan.name.as_str())
+                    plan.named_here()
                 ),
             ],
         }),

@@ -11,7 +11,7 @@ use super::{Desk, NOT_HELD, PATIENCE, document};
 use crate::backend::NotOpened;
 use crate::exit;
 use crate::fault::Fault;
-use crate::wording::{held_by, host, seconds, shell_word, who};
+use crate::wording::{held_by, host, seconds, who};
 
 pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, Fault> {
     let record = desk.record(name).await?;
@@ -56,8 +56,14 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
     let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
         Ok(Ok(released)) => released,
         Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.fault(&error)),
-        Ok(Err(error)) => return Err(unsure(NotOpened::new(&desk.store, &error), name)),
-        Err(_) => return Err(unsure(NotOpened::silent(&desk.store, PATIENCE), name)),
+        Ok(Err(error)) => return Err(unsure(&desk, NotOpened::new(&desk.store, &error), name)),
+        Err(_) => {
+            return Err(unsure(
+                &desk,
+                NotOpened::silent(&desk.store, PATIENCE),
+                name,
+            ));
+        }
     };
     let (done, text) = match released {
         Release::Freed => (true, released_text(name, holder, record)),
@@ -73,10 +79,10 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
 }
 
 /// The request was sent, and the answer did not come.
-fn unsure(reason: NotOpened, name: &LockName) -> Fault {
+fn unsure(desk: &Desk, reason: NotOpened, name: &LockName) -> Fault {
     reason.fault_with(
         "maybe: the lock may have been released",
-        &format!("fencepost locks show {}", shell_word(name.as_str())),
+        &format!("fencepost locks show {}", desk.named_here(name)),
     )
 }
 
@@ -124,7 +130,7 @@ fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Fault
             .effect("none: the lock is held as before")
             .try_this(format_args!(
                 "fencepost locks release {} --yes",
-                shell_word(name.as_str())
+                desk.named_here(name)
             )));
     }
     let question = format!(

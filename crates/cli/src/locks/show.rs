@@ -8,7 +8,7 @@ use fencepost_trial::report::ink::{Ink, Role};
 
 use super::{Desk, NOT_HELD, document};
 use crate::fault::Fault;
-use crate::wording::{fence, held_by, host, seconds, shell_word, time_of_day};
+use crate::wording::{fence, held_by, host, seconds, time_of_day};
 
 /// A lease whose age differs by less than this from the time of the hold is the first.
 const FIRST: Duration = Duration::from_millis(50);
@@ -24,13 +24,14 @@ pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fau
         let document = document::show(&desk.store.place(), name.as_str(), record.as_ref(), now);
         desk.screen.print_json(&document);
     } else {
-        let text = text(name, record.as_ref(), now, desk.screen.ink);
+        let text = text(&desk, name, record.as_ref(), now);
         desk.screen.print(&text);
     }
     Ok(desk.screen.end(code))
 }
 
-fn text(name: &LockName, record: Option<&Record>, now: Moment, ink: Ink) -> String {
+fn text(desk: &Desk, name: &LockName, record: Option<&Record>, now: Moment) -> String {
+    let ink = desk.screen.ink;
     let Some(record) = record else {
         return format!("{name}   free: nobody holds it, nobody waits\n");
     };
@@ -40,7 +41,7 @@ fn text(name: &LockName, record: Option<&Record>, now: Moment, ink: Ink) -> Stri
     };
     text.push_str(&waiting(record, ink));
     if let Some(holder) = &record.holder {
-        text.push_str(&release(name, holder, record, ink));
+        text.push_str(&release(&desk.named_here(name), holder, record, ink));
     }
     text
 }
@@ -97,14 +98,14 @@ fn waiting(record: &Record, ink: Ink) -> String {
     text
 }
 
-fn release(name: &LockName, holder: &Holder, record: &Record, ink: Ink) -> String {
+fn release(named_here: &str, holder: &Holder, record: &Record, ink: Ink) -> String {
     if holder.owner.is_none() {
         return ink.labelled(
             "note",
             "another program holds it: not to be released from here",
         );
     }
-    let command = format!("fencepost locks release {}", shell_word(name.as_str()));
+    let command = format!("fencepost locks release {named_here}");
     let next = record.waiting.first().map(|waiter| &*waiter.label);
     // On one host, only the process tells them apart.
     let is_clear = next.is_none_or(|next| host(next) != host(&holder.label));

@@ -161,6 +161,23 @@ fn a_released_lock_goes_to_the_next_in_line() {
 }
 
 #[test]
+fn what_is_to_be_pasted_leads_to_the_same_store() {
+    let stage = Stage::new();
+    let _holder = stage.shell(
+        "--name deploy --store sqlite:other.db",
+        "echo > held; sleep 1000",
+    );
+    stage.until_lines("held", 1);
+    let busy = ["exec", "--name", "deploy", "--store", "sqlite:other.db"];
+    let said = stage.run(&[&busy[..], &["--", "true"]].concat()).stderr;
+    let command = "fencepost locks show deploy --store sqlite:other.db\n";
+    assert!(said.ends_with(command), "{said}");
+    let said = stage.run(&["locks", "show", "deploy", "--store", "sqlite:other.db"]);
+    let command = "fencepost locks release deploy --store sqlite:other.db\n";
+    assert!(said.stdout.contains(command), "{}", said.stdout);
+}
+
+#[test]
 fn what_cannot_be_done_is_said_as_everywhere() {
     let stage = Stage::new();
     let cases: [(&[&str], i32, &str); 5] = [

@@ -23,7 +23,7 @@
 //! | `NAME` | `owner epoch ttl since label` | the lease ends |
 //! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
 //! | `fp:{TAG}:wait:NAME` | signs of life | the same |
-//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after the last grant |
+//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after its last use |
 //! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
 //!
 //! `TAG` is the name's own `{hash tag}`, or else the name: all keys of a lock are in one slot.
@@ -168,6 +168,26 @@ impl RedisBuilder {
         })
     }
 
+    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
+    /// connects anew in its own runtime.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(self) -> Result<Redis> {
+        let wrong = |message| Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message);
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(wrong(
+                "a blocking call inside an async runtime would stall it; use open there",
+            ));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
+        runtime.block_on(self.open())
+    }
+
     #[cfg(feature = "redis-tls")]
     fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
@@ -228,6 +248,15 @@ impl Redis {
     /// As [`RedisBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
+    }
+
+    /// [`open`](Self::open), blocking the calling thread.
+    ///
+    /// # Errors
+    /// As [`RedisBuilder::open_blocking`].
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(address: &str) -> Result<Self> {
+        Self::builder(address).open_blocking()
     }
 
     /// The settings for connecting to `address`.

@@ -298,6 +298,20 @@ async fn a_dropped_guard_is_released_when_the_store_is_back() {
 }
 
 #[tokio::test]
+async fn a_long_lease_is_released_after_a_long_outage() {
+    let mut stage = Stage::new();
+    let locker = Locker::builder(stage.store.clone()).ttl(Duration::from_secs(3600));
+    stage.locker = locker.build().expect("valid settings");
+    stage.store.fail_every(Operation::Release, Fault::Refuse);
+    drop(stage.take("a").await);
+    stage.pass(Duration::from_secs(300)).await;
+    assert!(!stage.is_free("a").await);
+    stage.store.heal();
+    stage.pass(Duration::from_secs(2)).await;
+    assert!(stage.is_free("a").await, "long before the end of its TTL");
+}
+
+#[tokio::test]
 async fn an_owner_is_never_left_alone_by_a_reply_that_comes_late() {
     // The store grants, the answer takes longer than the lease: asked again, the store extends the same lease.
     let clock = FakeClock::new();

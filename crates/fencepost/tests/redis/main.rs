@@ -117,6 +117,8 @@ const FENCES: &[(&str, fn())] = &[
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
+    #[cfg(feature = "blocking")]
+    ("none_at_all", runtimes::none_at_all),
 ];
 
 const FAULTS: &[(&str, fn())] = &[

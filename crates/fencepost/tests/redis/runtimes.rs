@@ -89,3 +89,33 @@ pub(crate) fn ended_while_connecting() {
     works(&second, &ours, NAME);
     second.block_on(server.is_clean());
 }
+
+/// For programs that have none. The store may outlive the locker, which does not wait for it to end.
+#[cfg(feature = "blocking")]
+pub(crate) fn none_at_all() {
+    let server = Server::start();
+    let store = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());
+    let locker =
+        fencepost::blocking::Locker::new(Locker::builder(store.clone()).ttl(2 * LONG)).unwrap();
+    let guard = locker.acquire_within(NAME, SOON).unwrap().unwrap();
+    let waiting = std::thread::spawn({
+        let other = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());
+        let locker =
+            fencepost::blocking::Locker::new(Locker::builder(other).ttl(2 * LONG)).unwrap();
+        move || locker.acquire_within(NAME, LONG).unwrap().unwrap().fence()
+    });
+    wait_for("a waiter", || server.in_line(NAME) == 1);
+    server.plain().does(&["CLIENT", "KILL", "TYPE", "normal"]);
+    server.plain().does(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let fence = guard.fence();
+    // It may find the connection breaking under its hands; then it goes on in the background.
+    let _outcome = guard.release();
+    assert!(waiting.join().unwrap() > fence);
+    let dropped = locker.acquire_within(NAME, SOON).unwrap().unwrap();
+    let started = Instant::now();
+    drop((locker, dropped));
+    let took = started.elapsed();
+    assert!(took < fencepost::DEFAULT_STORE_TIMEOUT, "{took:?}");
+    assert_eq!(server.plain().number(&["EXISTS", NAME]), 0);
+    drop(store);
+}

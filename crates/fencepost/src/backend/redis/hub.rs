@@ -156,6 +156,7 @@ impl Hub {
         let link = Arc::new(link);
         *lock(&self.link) = Some(link.clone());
         // There may be another server behind it, whose epochs only a request lifts, and no sign of life.
+        self.forget_deserted(BootClock.now());
         for seat in self.seats() {
             seat.link_was_replaced();
         }
@@ -227,6 +228,11 @@ impl Hub {
 
     pub(super) fn forget(&self, owner: OwnerId) {
         lock(&self.seats).remove(&owner);
+    }
+
+    /// Releases that an outage outlived leave their seats behind.
+    pub(super) fn forget_deserted(&self, now: Moment) {
+        lock(&self.seats).retain(|_, seat| !seat.is_deserted(now));
     }
 
     /// The gap as the scripts want it: every how many milliseconds, for how many; 0 for never.

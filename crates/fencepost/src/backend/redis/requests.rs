@@ -228,7 +228,7 @@ struct Attended<'a>(&'a Seat);
 
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.0.abandon(BootClock.now());
     }
 }
 
@@ -304,6 +304,7 @@ mod tests {
     use crate::backend::redis::Redis;
     use crate::backend::{Backend, Wait};
     use crate::claim::{Claim, OwnerId};
+    use crate::clock::{BootClock, Clock};
     use crate::random::SystemRandom;
 
     #[tokio::test]
@@ -323,5 +324,36 @@ mod tests {
         }
         // The first may have found the connection breaking under its hands.
         assert!(store.hub.seats().len() <= 1);
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_released_is_not_remembered_for_ever() {
+        let server = fencepost_rig::Redis::start().unwrap();
+        let store = Redis::open(&server.url()).await.unwrap();
+        let claim = || Claim {
+            name: "stock".try_into().unwrap(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: std::time::Duration::from_secs(5),
+            label: "test".into(),
+        };
+        assert!(store.try_acquire(&claim()).await.unwrap().is_some());
+        let (left, waiting) = (claim(), claim());
+        let (wait, wait_on) = (Wait::default(), Wait::default());
+        let mut wait_on = store.acquire(&waiting, &wait_on);
+        tokio::select! {
+            biased;
+            _ = &mut wait_on => unreachable!("the lock is held"),
+            _ = store.acquire(&left, &wait) => unreachable!("the lock is held"),
+            () = async { while !wait.was_heard() { tokio::task::yield_now().await } } => {}
+        }
+        let now = BootClock.now();
+        store.hub.forget_deserted(now);
+        assert_eq!(store.hub.seats().len(), 2, "a release may still come");
+        store
+            .hub
+            .forget_deserted(now + std::time::Duration::from_secs(11));
+        let seats = store.hub.seats();
+        assert_eq!(seats.len(), 1);
+        assert_eq!(seats[0].claim.owner, waiting.owner);
     }
 }

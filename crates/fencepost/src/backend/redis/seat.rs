@@ -18,6 +18,9 @@ const CLAIM_ROUND_TRIPS: u32 = 8;
 /// How often a waiter asks where its grants cannot be sent to it, or a plain client's release cannot be seen.
 pub(super) const POLL: Duration = Duration::from_millis(25);
 
+/// How long a line lives at the server that nobody keeps alive.
+const LINE_LIFE: Duration = Duration::from_secs(10);
+
 /// The times of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
@@ -54,6 +57,8 @@ pub(super) struct Seat {
 struct State {
     /// A future waits here. Without one nothing is done for this seat: its owner asks again, or releases.
     attended: bool,
+    /// When the last one was dropped.
+    left_at: Option<Moment>,
     entry: Option<Entry>,
     /// Our place, once the server has told it.
     ticket: Option<u64>,
@@ -122,8 +127,17 @@ impl Seat {
         state.beat_at = None;
     }
 
-    pub(super) fn abandon(&self) {
-        lock(&self.state).attended = false;
+    pub(super) fn abandon(&self, now: Moment) {
+        let mut state = lock(&self.state);
+        state.attended = false;
+        state.left_at = Some(now);
+    }
+
+    /// Nobody has waited here for so long that no server has a living entry of it, whatever became of its release.
+    pub(super) fn is_deserted(&self, now: Moment) -> bool {
+        let state = lock(&self.state);
+        let left_at = state.left_at.filter(|_| !state.attended);
+        left_at.is_some_and(|at| now.since(at) > LINE_LIFE)
     }
 
     pub(super) fn queued(&self, ticket: u64, beat_at: Moment) {
