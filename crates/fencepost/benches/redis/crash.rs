@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use fencepost::Locker;
 use fencepost::backend::redis::Redis;
 
-use crate::measure::Table;
+use crate::measure::Spread;
+use crate::report::{Against, Row};
 use crate::{Bench, runtime};
 
 const NAME: &str = "bench:crash";
@@ -16,16 +17,13 @@ const TTL: Duration = Duration::from_secs(2);
 /// Tells a child the server's address.
 const CHILD: &str = "FENCEPOST_BENCH_CRASH";
 
-pub(crate) fn killed_holder(bench: &Bench, table: &mut Table) {
-    let mut extra: Vec<f64> = (0..bench.effort.pick(9, 1))
-        .map(|_| kill_one(bench))
-        .collect();
-    extra.sort_by(f64::total_cmp);
-    let (least, middle, most) = (extra[0], extra[extra.len() / 2], extra[extra.len() - 1]);
-    table.figure(
-        "W5 the holder is killed, TTL 2 s: the next has it after the rest of the lease and",
-        format!("{middle:.1} ms ({least:.1} … {most:.1})"),
-    );
+pub(crate) fn killed_holder(bench: &Bench) -> Vec<Row> {
+    let rounds = bench.effort.pick(9, 1);
+    let Spread { median, min, max } = Spread::of((0..rounds).map(|_| kill_one(bench)));
+    let here =
+        format!("{median:.1} ms ({min:.1} … {max:.1}) after the end of the dead one's lease");
+    let what = "the holder is killed, TTL 2 s: the next has the lock";
+    vec![Row::new("W5", what, Against::NOTHING, here)]
 }
 
 /// Milliseconds from the end of the dead holder's lease to the next grant.
