@@ -2,11 +2,12 @@
 
 use super::figures::{Figures, Row, short};
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 820.0;
 const MARGIN: f64 = 20.0;
-/// Where the bars begin and how long the longest may be; names stand before, figures behind.
+/// Where the bars begin and how long the longest may be; names stand before, figures in a column behind.
 const BARS_FROM: f64 = 170.0;
 const BARS_LONG: f64 = 480.0;
+const FIGURES_AT: f64 = BARS_FROM + BARS_LONG + 12.0;
 const ROW: f64 = 22.0;
 const BAR: f64 = 14.0;
 const HEADING: f64 = 44.0;
@@ -37,7 +38,7 @@ pub(super) fn draw(figures: &Figures) -> String {
         figures.machine.versions.join(", "),
         figures.machine.cores
     );
-    for line in lines_of(&versions, 118) {
+    for line in lines_of(&versions, 128) {
         body += &text(MARGIN, top + 4.0, "quiet", &line);
         top += 16.0;
     }
@@ -108,14 +109,13 @@ fn draw_bar(row: &Row, top: f64, scale: f64) -> String {
     );
     let at = |value: f64| BARS_FROM + (value * scale).min(BARS_LONG);
     body += &line("spread", at(ratio.min), middle, at(ratio.max), middle);
-    let behind = at(ratio.max).max(at(row.goal.map_or(0.0, |goal| goal.value()))) + 8.0;
-    body += &text(behind, top + 11.0, "", &short(ratio.median));
+    body += &text(FIGURES_AT, top + 11.0, "", &short(ratio.median));
     if let (Some(goal), Some(met)) = (row.goal, row.met) {
         let x = at(goal.value());
         body += &line("goal", x, top - 3.0, x, top + BAR + 3.0);
         let verdict = if met { "met" } else { "missed" };
         body += &text(
-            behind + 36.0,
+            FIGURES_AT + 44.0,
             top + 11.0,
             "goal-text",
             &format!("{goal} {verdict}"),

@@ -32,6 +32,7 @@ pub(super) struct Row {
     pub(super) met: Option<bool>,
     pub(super) here: String,
     pub(super) commands: Option<f64>,
+    pub(super) server_us: Option<[f64; 2]>,
     pub(super) order: Option<f64>,
 }
 
@@ -135,12 +136,16 @@ impl Row {
             _ => String::new(),
         };
         let commands = self.commands.map(|count| format!(", {count:.2} commands"));
+        let server = self
+            .server_us
+            .map(|[own, limit]| format!(", server {own:.1} / {limit:.1} µs"));
         let order = self.order.map(|order| format!(", order {order:.2}"));
         format!(
-            "| {} | {ratio} | {ends} | {goal} | {}{}{} |",
+            "| {} | {ratio} | {ends} | {goal} | {}{}{}{} |",
             self.contender,
             self.here,
             commands.unwrap_or_default(),
+            server.unwrap_or_default(),
             order.unwrap_or_default(),
         )
     }
@@ -163,7 +168,7 @@ pub(super) const SAMPLE: &str = r#"{
     { "workload": "W1", "what": "a <pair>", "contender": "fencepost",
       "against": { "one_is": "the wire", "more_is_better": true },
       "ratio": { "median": 0.5, "min": 0.4, "max": 0.75 }, "goal": { "at_least": 0.85 }, "met": false,
-      "here": "80 µs / 40 µs per pair", "commands": null, "order": null },
+      "here": "80 µs / 40 µs per pair", "commands": null, "server_us": [5.0, 4.0], "order": null },
     { "workload": "W1", "what": "a <pair>", "contender": "rslock",
       "against": { "one_is": "the wire", "more_is_better": true },
       "ratio": { "median": 0.25, "min": 0.2, "max": 0.3 }, "goal": null, "met": null,
@@ -191,7 +196,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "| **W1** a <pair>; 1 is the wire | fencepost | 0.50 | 0.40 … 0.75 | ≥ 0.85, **missed** | 80 µs / 40 µs per pair |",
+                "| **W1** a <pair>; 1 is the wire | fencepost | 0.50 | 0.40 … 0.75 | ≥ 0.85, **missed** | 80 µs / 40 µs per pair, server 5.0 / 4.0 µs |",
                 "|  | rslock | 0.25 | 0.20 … 0.30 |  | 160 µs / 40 µs per pair |",
                 "| **W4** a line; 1 is a mutex | fencepost | 1.00 | 0.90 … 1.10 | ≤ 1.05, met | 2 ms / 2 ms per hold, 2.00 commands, order 1.00 |",
                 "| **W5** a crash | fencepost | – | – |  | 2 ms |",

@@ -34,17 +34,18 @@ pub(crate) fn rounds<const N: usize>(
     count: usize,
     contenders: [&mut dyn FnMut() -> Duration; N],
 ) -> [Samples; N] {
-    let boxed = |contender| Box::new(contender) as Box<dyn FnMut() -> Duration>;
-    let samples = rounds_of(count, contenders.into_iter().map(boxed).collect());
+    let boxed = |contender| Box::new(contender) as Contender<'_>;
+    let mut contenders: Vec<_> = contenders.into_iter().map(boxed).collect();
+    let samples = rounds_of(count, &mut contenders);
     let samples: Result<[Samples; N], _> = samples.try_into();
     samples.unwrap_or_else(|_| unreachable!("one for each contender"))
 }
 
+/// One that can have its turn again and again; returns its time per operation.
+pub(crate) type Contender<'a> = Box<dyn FnMut() -> Duration + 'a>;
+
 /// The same for as many as there are.
-pub(crate) fn rounds_of<'a>(
-    count: usize,
-    mut contenders: Vec<Box<dyn FnMut() -> Duration + 'a>>,
-) -> Vec<Samples> {
+pub(crate) fn rounds_of(count: usize, contenders: &mut [Contender<'_>]) -> Vec<Samples> {
     let mut samples: Vec<_> = contenders.iter().map(|_| Samples(Vec::new())).collect();
     for round in 0..=count {
         for (contender, samples) in contenders.iter_mut().zip(&mut samples) {

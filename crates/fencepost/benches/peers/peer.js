@@ -10,7 +10,7 @@ const redlock = new Redlock([client], { retryCount: -1 });
 
 const now = () => process.hrtime.bigint();
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-const acquire = (number) => redlock.acquire([`redlock:${number}`], 10000);
+const acquire = (number) => redlock.acquire([`redlock:${number}`], 2000);
 const allAtOnce = (count, work) => Promise.all(Array.from({ length: count }, (_, seat) => work(seat)));
 
 async function pairs(count, name = 1000) {
@@ -57,7 +57,15 @@ async function queue(waiters) {
   return `${now() - started} ${served.join(" ")}`;
 }
 
-const requests = { pairs, many, turns, queue };
+async function hold(number) {
+  const parent = process.ppid;
+  const lock = await acquire(2000 + number);
+  console.log("held");
+  while (process.ppid === parent) await sleep(100);
+  await lock.release();
+}
+
+const requests = { pairs, many, turns, queue, hold };
 
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {

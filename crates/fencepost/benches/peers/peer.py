@@ -3,6 +3,7 @@
 Reads one request per line and answers each with one line; player.rs of the benchmark says what they mean.
 """
 
+import os
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ client = redis.Redis.from_url(sys.argv[1])
 
 
 def lock(number):
-    return client.lock(f"redis-py:{number}", timeout=10)
+    return client.lock(f"redis-py:{number}", timeout=2)
 
 
 def all_at_once(count, work):
@@ -69,7 +70,15 @@ def queue(waiters):
     return f"{time.monotonic_ns() - started} {' '.join(served)}"
 
 
-REQUESTS = {"pairs": pairs, "many": many, "turns": turns, "queue": queue}
+def hold(number):
+    parent = os.getppid()
+    with lock(2000 + number):
+        print("held", flush=True)
+        while os.getppid() == parent:
+            time.sleep(0.1)
+
+
+REQUESTS = {"pairs": pairs, "many": many, "turns": turns, "queue": queue, "hold": hold}
 
 for line in sys.stdin:
     request, *numbers = line.split()

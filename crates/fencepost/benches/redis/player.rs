@@ -9,6 +9,7 @@
 //! | `many T N` | the same in T tasks at once, each with a lock of its own | the time |
 //! | `turns T MS` | T tasks take turns with the shared lock, so many milliseconds long | instant and task of each turn |
 //! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and who was served, in order |
+//! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, when it has it |
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -56,12 +57,23 @@ impl Player {
         nanoseconds(self.ask(request).trim())
     }
 
-    fn request(&mut self, request: &str) -> io::Result<()> {
+    /// At once, and for good.
+    pub(crate) fn kill(&mut self) {
+        // Gone already will do as well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// # Errors
+    /// When it has ended.
+    pub(crate) fn request(&mut self, request: &str) -> io::Result<()> {
         let requests = self.requests.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(requests, "{request}")
     }
 
-    fn answer(&mut self) -> io::Result<String> {
+    /// # Errors
+    /// When it has ended.
+    pub(crate) fn answer(&mut self) -> io::Result<String> {
         let mut line = String::new();
         match self.answers.read_line(&mut line)? {
             0 => Err(io::Error::other("it ended before it answered")),
@@ -80,8 +92,7 @@ impl Drop for Player {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 

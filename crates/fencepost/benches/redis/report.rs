@@ -36,6 +36,8 @@ pub(crate) struct Row {
     pub(crate) here: String,
     /// Commands that clients sent, per turn; what scripts call in the server is not counted.
     pub(crate) commands: Option<f64>,
+    /// Processor time of the Redis server for one, in microseconds, and for what is 1.
+    pub(crate) server_us: Option<[f64; 2]>,
     /// Spearman's coefficient of the order of asking and that of service: 1 is first come, first served.
     pub(crate) order: Option<f64>,
 }
@@ -167,8 +169,18 @@ impl Row {
             met: None,
             here,
             commands: None,
+            server_us: None,
             order: None,
         }
+    }
+}
+
+/// Writes the server's work into the rows of a contest; that of the limit comes first.
+pub(crate) fn add_work(bench: &Bench, rows: &mut [Row], work: &[f64]) {
+    let on_redis = bench.peers.list.iter().map(|peer| peer.on_redis);
+    let on_redis = std::iter::once(true).chain(on_redis);
+    for ((row, own), on_redis) in rows.iter_mut().zip(&work[1..]).zip(on_redis) {
+        row.server_us = on_redis.then_some([*own, work[0]]);
     }
 }
 
@@ -218,8 +230,11 @@ impl fmt::Display for Row {
             _ => String::new(),
         };
         let commands = self.commands.map(|count| format!("{count:.2} commands"));
+        let server = self
+            .server_us
+            .map(|[own, limit]| format!("server {own:.1} / {limit:.1} µs"));
         let order = self.order.map(|order| format!("order {order:.2}"));
-        let more: Vec<String> = [commands, order].into_iter().flatten().collect();
+        let more: Vec<String> = [commands, server, order].into_iter().flatten().collect();
         let Self {
             contender, here, ..
         } = self;

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use fencepost::Locker;
 use fencepost::backend::redis::Redis;
 
-use crate::measure::rounds_of;
+use crate::measure::{Contender, rounds_of};
 use crate::player::{Player, monotonic_ns, take_turns};
 use crate::raw::Raw;
-use crate::report::{Against, Contest, Goal, Row, Shown};
+use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
 use crate::{Bench, runtime};
 
 const PLAYERS: usize = 16;
@@ -49,7 +49,7 @@ pub(crate) fn in_one_process(bench: &Bench) -> Vec<Row> {
     let time = Duration::from_millis(bench.effort.pick(250, 70) as u64);
     let mut token = [bench.player("token")];
     let mut wire = bench.wire();
-    let mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>> = vec![
+    let mut contenders: Vec<Contender<'_>> = vec![
         Box::new(|| {
             lay_token(&mut wire);
             take_turns(&mut token, PLAYERS, time)
@@ -60,7 +60,7 @@ pub(crate) fn in_one_process(bench: &Bench) -> Vec<Row> {
         // They need longer than this for a single turn.
         contenders.push(Box::new(move || peer.take_turns(PLAYERS, 2 * time)));
     }
-    let samples = rounds_of(bench.effort.pick(15, 1), contenders);
+    let samples = rounds_of(bench.effort.pick(15, 1), &mut contenders);
     ONE_PROCESS.rows(bench, &samples[0], &samples[1..])
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
     let mut wire = bench.wire();
     let mut token: Vec<Player> = (0..PLAYERS).map(|_| bench.player("token")).collect();
     let mut ours: Vec<Player> = (0..PLAYERS).map(|_| bench.player("ours")).collect();
-    let mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>> = vec![
+    let mut contenders: Vec<Contender<'_>> = vec![
         Box::new(|| {
             lay_token(&mut wire);
             take_turns(&mut token, 1, time)
@@ -81,8 +81,9 @@ pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
         let mut players = peer.players(PLAYERS);
         contenders.push(Box::new(move || take_turns(&mut players, 1, time)));
     }
-    let samples = rounds_of(bench.effort.pick(9, 1), contenders);
+    let samples = rounds_of(bench.effort.pick(9, 1), &mut contenders);
     let mut rows = PROCESSES.rows(bench, &samples[0], &samples[1..]);
+    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
     let others = bench.peers.list.iter().zip(&samples[2..]);
     let postgres = others.filter(|(peer, _)| !peer.on_redis);
     rows.extend(postgres.map(|(_, postgres)| AHEAD_OF_POSTGRES.ours(&samples[1], postgres)));
@@ -112,7 +113,9 @@ fn tasks(bench: &Bench, locker: &Locker, turns: usize) -> Duration {
         for task in tasks {
             task.await.expect("no panic");
         }
-        started.elapsed()
+        let elapsed = started.elapsed();
+        settle(locker).await;
+        elapsed
     });
     elapsed / changes.load(Ordering::Relaxed).max(1) as u32
 }
@@ -176,7 +179,15 @@ async fn with_lock(locker: &Locker, end: Instant) -> String {
         turns.push(monotonic_ns());
         drop(guard);
     }
+    settle(locker).await;
     in_words(0, &turns)
+}
+
+/// Sees the last release through: a dropped guard's is under way in the background, and nothing happens there while this process
+/// waits for its next request. The others would wait for the end of a lease.
+async fn settle(locker: &Locker) {
+    let guard = locker.acquire(NAME).await.expect("a turn");
+    assert!(guard.release().await.is_released());
 }
 
 /// A thread and a connection for each.

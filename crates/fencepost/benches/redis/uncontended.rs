@@ -6,9 +6,9 @@ use fencepost::{LockName, Locker};
 use tokio::runtime::Runtime;
 
 use crate::Bench;
-use crate::measure::rounds_of;
+use crate::measure::{Contender, rounds_of};
 use crate::raw::Raw;
-use crate::report::{Against, Contest, Goal, Row, Shown};
+use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
 
 const TWO_ROUND_TRIPS: Against = Against::speed_of("two round trips on a blocking socket");
 const ONE_WRITE: Against = Against::speed_of("the commands of all in one write");
@@ -38,7 +38,7 @@ const MANY: Contest = Contest {
 pub(crate) fn one_task(bench: &Bench) -> Vec<Row> {
     let (locker, mut wire) = (bench.locker(), bench.wire());
     let pairs = bench.effort.pick(200, 5);
-    let mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>> = vec![
+    let mut contenders: Vec<Contender<'_>> = vec![
         Box::new(|| dropped(&bench.runtime, &locker, pairs)),
         Box::new(|| raw(&mut wire, pairs)),
         Box::new(|| ours(&bench.runtime, &locker, pairs)),
@@ -47,19 +47,23 @@ pub(crate) fn one_task(bench: &Bench) -> Vec<Row> {
         let request = format!("pairs {pairs}");
         contenders.push(Box::new(move || peer.time(&request) / pairs as u32));
     }
-    let samples = rounds_of(bench.effort.pick(101, 1), contenders);
+    let samples = rounds_of(bench.effort.pick(101, 1), &mut contenders);
     let [dropped, limit, others @ ..] = samples.as_slice() else {
         unreachable!("one for each contender");
     };
     let mut rows = RELEASED.rows(bench, limit, others);
-    rows.push(DROPPED.ours(dropped, limit));
+    let mut last = DROPPED.ours(dropped, limit);
+    let work = bench.server_work(&mut contenders);
+    last.server_us = Some([work[0], work[1]]);
+    add_work(bench, &mut rows, &work[1..]);
+    rows.push(last);
     rows
 }
 
 pub(crate) fn many_names(bench: &Bench) -> Vec<Row> {
     let (locker, mut wire) = (bench.locker(), bench.wire());
     let (tasks, pairs) = (64, bench.effort.pick(10, 1));
-    let mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>> = vec![
+    let mut contenders: Vec<Contender<'_>> = vec![
         Box::new(|| many_raw(&mut wire, tasks, pairs)),
         Box::new(|| many_ours(&bench.runtime, &locker, tasks, pairs)),
     ];
@@ -68,8 +72,10 @@ pub(crate) fn many_names(bench: &Bench) -> Vec<Row> {
         let count = (tasks * pairs) as u32;
         contenders.push(Box::new(move || peer.time(&request) / count));
     }
-    let samples = rounds_of(bench.effort.pick(51, 1), contenders);
-    MANY.rows(bench, &samples[0], &samples[1..])
+    let samples = rounds_of(bench.effort.pick(51, 1), &mut contenders);
+    let mut rows = MANY.rows(bench, &samples[0], &samples[1..]);
+    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
+    rows
 }
 
 fn name(number: usize) -> LockName {
@@ -105,7 +111,11 @@ fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
         for _ in 0..pairs {
             drop(locker.acquire(&name).await.expect("a free lock"));
         }
-        started.elapsed() / pairs as u32
+        let elapsed = started.elapsed();
+        // The last release is to be over before somebody else has a turn.
+        let last = locker.acquire(&name).await.expect("a free lock");
+        assert!(last.release().await.is_released());
+        elapsed / pairs as u32
     })
 }
 

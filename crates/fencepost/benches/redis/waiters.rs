@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::{Fence, Locker};
 
-use crate::measure::rounds_of;
+use crate::measure::{Contender, rounds_of};
 use crate::player::nanoseconds;
 use crate::report::{Against, Contest, Goal, Row, Shown};
 use crate::{Bench, OURS};
@@ -26,48 +26,48 @@ pub(crate) fn all(bench: &Bench) -> Vec<Row> {
     let handing_over = bench.locker();
     let alone = Locker::builder(bench.store()).without_hand_over().build();
     let alone = alone.expect("valid settings");
-    let mut contenders: Vec<Contender> = vec![
-        Contender::new(OURS, || queue(bench, &handing_over, waiters)),
-        Contender::new("each at the server", || queue(bench, &alone, waiters)),
+    let mut lines: Vec<Line> = vec![
+        Line::new(OURS, || queue(bench, &handing_over, waiters)),
+        Line::new("each at the server", || queue(bench, &alone, waiters)),
     ];
     for peer in &bench.peers.list {
         let request = format!("queue {waiters}");
         let turn = move || Served::read(&peer.ask(&request));
-        let contender = Contender::new(peer.name, turn);
-        contenders.push(Contender {
+        let line = Line::new(peer.name, turn);
+        lines.push(Line {
             on_redis: peer.on_redis,
-            ..contender
+            ..line
         });
     }
     let samples = {
-        let floor: Box<dyn FnMut() -> Duration + '_> = Box::new(|| mutex(bench, waiters));
-        let turns = contenders.iter_mut().map(|one| {
+        let floor: Contender<'_> = Box::new(|| mutex(bench, waiters));
+        let turns = lines.iter_mut().map(|one| {
             let turn = || (one.turn)().time_per_hold();
-            Box::new(turn) as Box<dyn FnMut() -> Duration + '_>
+            Box::new(turn) as Contender<'_>
         });
-        let all = std::iter::once(floor).chain(turns).collect();
-        rounds_of(bench.effort.pick(7, 1), all)
+        let mut all: Vec<_> = std::iter::once(floor).chain(turns).collect();
+        rounds_of(bench.effort.pick(7, 1), &mut all)
     };
     let mut rows = Vec::new();
-    for (contender, own) in contenders.iter_mut().zip(&samples[1..]) {
-        let mut row = match contender.name {
+    for (line, own) in lines.iter_mut().zip(&samples[1..]) {
+        let mut row = match line.name {
             OURS | "each at the server" => WAITERS.ours(own, &samples[0]),
             name => WAITERS.row(name, own, &samples[0]),
         };
-        row.contender = contender.name.to_owned();
-        (row.commands, row.order) = contender.watched(bench);
+        row.contender = line.name.to_owned();
+        (row.commands, row.order) = line.watched(bench);
         rows.push(row);
     }
     rows
 }
 
-struct Contender<'a> {
+struct Line<'a> {
     name: &'static str,
     on_redis: bool,
     turn: Box<dyn FnMut() -> Served + 'a>,
 }
 
-impl<'a> Contender<'a> {
+impl<'a> Line<'a> {
     fn new(name: &'static str, turn: impl FnMut() -> Served + 'a) -> Self {
         Self {
             name,

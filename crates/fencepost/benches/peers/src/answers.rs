@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use std::os::unix::process::parent_id;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,15 @@ use crate::Peer;
 
 /// Locks that nobody shares have numbers from here.
 const OWN_LOCKS: i64 = 1000;
+/// And those of holders that are killed, from here.
+const HELD_LOCKS: i64 = 2000;
 /// Time for everybody to ask once before the first release.
 const TIME_TO_ASK: Duration = Duration::from_millis(100);
 
 pub(crate) async fn to<P: Peer>(mut peer: P, words: &[&str]) -> (P, String) {
     let number = |at: usize| words[at].parse::<usize>().expect("a number");
     let seats = match words[0] {
-        "pairs" => 1,
+        "pairs" | "hold" => 1,
         "queue" => number(1) + 1,
         _ => number(1),
     };
@@ -32,6 +35,7 @@ pub(crate) async fn to<P: Peer>(mut peer: P, words: &[&str]) -> (P, String) {
             turns(&peer, number(1), time).await
         }
         "queue" => queue(&peer, number(1)).await,
+        "hold" => hold(&*peer, HELD_LOCKS + number(1) as i64).await,
         other => panic!("no such request: {other}"),
     };
     let peer = Rc::into_inner(peer).expect("every task has ended");
@@ -102,6 +106,9 @@ async fn queue<P: Peer>(peer: &Rc<P>, waiters: usize) -> String {
                 })
                 .await;
             }));
+            if let Some(time) = P::APART {
+                tokio::time::sleep(time).await;
+            }
         }
         tokio::time::sleep(TIME_TO_ASK).await;
         started = Instant::now();
@@ -111,6 +118,19 @@ async fn queue<P: Peer>(peer: &Rc<P>, waiters: usize) -> String {
         task.await.expect("no panic");
     }
     format!("{}{}", started.elapsed().as_nanos(), served.take())
+}
+
+/// Says when it has the lock, and keeps it until this process is killed or left alone.
+async fn hold(peer: &impl Peer, lock: i64) -> String {
+    let parent = parent_id();
+    peer.under(0, lock, async {
+        println!("held");
+        while parent_id() == parent {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    String::new()
 }
 
 /// The clock that all processes of this machine share.

@@ -9,9 +9,13 @@ mod rslock;
 
 use std::future::Future;
 use std::io::{BufRead, Write};
+use std::time::Duration;
 
 /// Something that excludes others, as its users use it.
 pub(crate) trait Peer: 'static {
+    /// Time to leave between two who ask, so that the order of asking is that of arriving.
+    const APART: Option<Duration>;
+
     /// Makes sure that so many can ask at once: what connects does it here, and not while time is taken.
     fn seats(&mut self, count: usize) -> impl Future<Output = ()>;
 

@@ -1,6 +1,7 @@
 //! Advisory locks of Postgres: the server keeps the line. They belong to a session, so each seat has a connection.
 
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::task::spawn_local;
 use tokio_postgres::{Client, NoTls, Statement};
@@ -42,6 +43,9 @@ impl Session {
 }
 
 impl Peer for Advisory {
+    /// Each session has a process of its own in the server: those woken together get there in any order.
+    const APART: Option<Duration> = Some(Duration::from_millis(1));
+
     async fn seats(&mut self, count: usize) {
         while self.sessions.len() < count {
             let session = Session::open(&self.address).await;

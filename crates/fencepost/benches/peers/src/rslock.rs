@@ -7,7 +7,7 @@ use rslock::LockManager;
 
 use crate::Peer;
 
-const TTL: Duration = Duration::from_secs(10);
+const TTL: Duration = Duration::from_secs(2);
 
 pub(crate) struct Rslock(LockManager);
 
@@ -18,6 +18,9 @@ impl Rslock {
 }
 
 impl Peer for Rslock {
+    /// All go through one connection, and the order of service is chance anyway.
+    const APART: Option<Duration> = None;
+
     /// Its connection is made by the first who asks, and shared.
     async fn seats(&mut self, _count: usize) {}
 
