@@ -1,9 +1,14 @@
 //! `cargo xtask bench`: the benchmarks. They print ratios within one run; absolute times of a shared machine mean little.
 
+mod chart;
+mod figures;
+mod redis;
+
 use anyhow::Result;
 use clap::Args;
 
 use crate::jobs::{self, Job};
+use crate::terminal::say;
 
 macro_rules! library_bench {
     ($name:literal, $shows:literal) => {
@@ -32,17 +37,25 @@ const BENCHES: &[Job] = &[
 #[derive(Args)]
 pub(crate) struct Options {
     /// Only those whose name contains this
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "redis")]
     filter: Option<String>,
     /// Print the names and what each shows, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "redis")]
     list: bool,
+    #[command(flatten)]
+    redis: redis::RedisOptions,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    if options.redis.redis {
+        return redis::run(&options.redis);
+    }
     let chosen = jobs::chosen(BENCHES, options.filter.as_deref())?;
     if options.list {
         jobs::list(&chosen);
+        say(
+            "and with --redis: locks in Redis against the bare store and, with --peers, against other locks",
+        );
         return Ok(true);
     }
     jobs::run(&chosen, |_| {})

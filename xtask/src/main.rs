@@ -27,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   cargo xtask soak --list              the long loops and what each shows
   cargo xtask soak --filter kill       one of them
   cargo xtask bench                    the benchmarks, as ratios
+  cargo xtask bench --redis --peers    locks in Redis against the bare store and other locks, with a chart
   cargo xtask tidy                     the checks on the tree alone, within a second";
 
 /// Fencepost's chores.

@@ -32,21 +32,37 @@ pub(crate) struct Samples(Vec<f64>);
 /// Lets the contenders take turns, once to warm up and then for `count` rounds. Each returns its time per operation.
 pub(crate) fn rounds<const N: usize>(
     count: usize,
-    mut contenders: [&mut dyn FnMut() -> Duration; N],
+    contenders: [&mut dyn FnMut() -> Duration; N],
 ) -> [Samples; N] {
-    let mut samples = [const { Vec::new() }; N];
+    let boxed = |contender| Box::new(contender) as Contender<'_>;
+    let mut contenders: Vec<_> = contenders.into_iter().map(boxed).collect();
+    let samples = rounds_of(count, &mut contenders);
+    let samples: Result<[Samples; N], _> = samples.try_into();
+    samples.unwrap_or_else(|_| unreachable!("one for each contender"))
+}
+
+/// One that can have its turn again and again; returns its time per operation.
+pub(crate) type Contender<'a> = Box<dyn FnMut() -> Duration + 'a>;
+
+/// The same for as many as there are.
+pub(crate) fn rounds_of(count: usize, contenders: &mut [Contender<'_>]) -> Vec<Samples> {
+    let mut samples: Vec<_> = contenders.iter().map(|_| Samples(Vec::new())).collect();
     for round in 0..=count {
         for (contender, samples) in contenders.iter_mut().zip(&mut samples) {
             let time = contender();
             if round > 0 {
-                samples.push(time.as_nanos() as f64);
+                samples.push(time);
             }
         }
     }
-    samples.map(Samples)
+    samples
 }
 
 impl Samples {
+    fn push(&mut self, time: Duration) {
+        self.0.push(time.as_nanos() as f64);
+    }
+
     /// How fast this one is, with `other` as 1: the ratio of each round.
     pub(crate) fn speed_against(&self, other: &Self) -> Spread {
         Spread::of(other.0.iter().zip(&self.0).map(|(other, own)| other / own))
@@ -86,12 +102,12 @@ impl Samples {
 /// The middle and the ends of several values.
 pub(crate) struct Spread {
     pub(crate) median: f64,
-    min: f64,
-    max: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);

@@ -8,24 +8,65 @@ use std::time::{Duration, Instant};
 use fencepost::Locker;
 use fencepost::backend::redis::Redis;
 
-use crate::measure::Table;
-use crate::{Bench, runtime};
+use crate::measure::Spread;
+use crate::peers::Peer;
+use crate::report::{Against, Row};
+use crate::{Bench, OURS, runtime};
 
 const NAME: &str = "bench:crash";
 const TTL: Duration = Duration::from_secs(2);
 /// Tells a child the server's address.
 const CHILD: &str = "FENCEPOST_BENCH_CRASH";
 
-pub(crate) fn killed_holder(bench: &Bench, table: &mut Table) {
-    let mut extra: Vec<f64> = (0..bench.effort.pick(9, 1))
-        .map(|_| kill_one(bench))
-        .collect();
-    extra.sort_by(f64::total_cmp);
-    let (least, middle, most) = (extra[0], extra[extra.len() / 2], extra[extra.len() - 1]);
-    table.figure(
-        "W5 the holder is killed, TTL 2 s: the next has it after the rest of the lease and",
-        format!("{middle:.1} ms ({least:.1} … {most:.1})"),
-    );
+pub(crate) fn killed_holder(bench: &Bench) -> Vec<Row> {
+    let rounds = bench.effort.pick(9, 1);
+    let row = |contender: &str, extra: Vec<f64>, after: &str| {
+        let Spread { median, min, max } = Spread::of(extra.into_iter());
+        let here = format!("{median:.1} ms ({min:.1} … {max:.1}) after {after}");
+        let what = "the holder is killed, TTL 2 s: the next has the lock";
+        let mut row = Row::new("W5", what, Against::NOTHING, here);
+        row.contender = contender.to_owned();
+        row
+    };
+    let ours = (0..rounds).map(|_| kill_one(bench)).collect();
+    let mut rows = vec![row(OURS, ours, "the end of its lease")];
+    for peer in &bench.peers.list {
+        let rounds = bench.effort.pick(5, 1);
+        let extra = (0..rounds).map(|number| kill_peer(peer, number)).collect();
+        let after = if peer.on_redis {
+            "the end of its lease"
+        } else {
+            "its death"
+        };
+        rows.push(row(peer.name, extra, after));
+    }
+    rows
+}
+
+/// The same where nobody renews: the lease ends a TTL after it was granted. In Postgres it ends with the session.
+fn kill_peer(peer: &Peer, number: usize) -> f64 {
+    let mut players = peer.players(2);
+    let [holder, next] = players.as_mut_slice() else {
+        unreachable!("two were asked for");
+    };
+    // Connected, both of them.
+    holder.time("pairs 1");
+    next.time("pairs 1");
+    let request = format!("hold {number}");
+    holder.ask(&request);
+    let held = Instant::now();
+    next.request(&request).expect("a player that listens");
+    // Time to ask, and to be refused.
+    std::thread::sleep(TTL / 4);
+    holder.kill();
+    let killed = Instant::now();
+    next.answer().expect("a player that answers");
+    let now = Instant::now();
+    next.kill();
+    match peer.on_redis {
+        true => ((now - held).as_secs_f64() - TTL.as_secs_f64()) * 1e3,
+        false => (now - killed).as_secs_f64() * 1e3,
+    }
 }
 
 /// Milliseconds from the end of the dead holder's lease to the next grant.

@@ -1,4 +1,4 @@
-//! Locks in Redis against the bare store, in the same run.
+//! Locks in Redis against the bare store, in the same run; and, where they are asked for, against other people's locks.
 //!
 //! | | workload | 1 is |
 //! |---|---|---|
@@ -11,25 +11,48 @@
 //! | W5 | the holder is killed | what was left of its lease |
 //! | W6 | so many leases are kept alive | – |
 //!
-//! Without `--bench` it is a quick test that everything runs.
+//! Without `--bench` it is a quick test that everything runs. `FENCEPOST_BENCH=W1,W4` picks. `cargo xtask bench --redis`
+//! sets `FENCEPOST_BENCH_JSON` (a file for the figures) and `FENCEPOST_BENCH_PEERS` (the program with the peers).
 
 mod crash;
 mod many;
 #[path = "../measure/mod.rs"]
 mod measure;
+mod peers;
+mod player;
+mod postgres;
 mod raw;
+mod report;
 mod turns;
 mod uncontended;
 mod waiters;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fencepost::Locker;
 use fencepost::backend::redis::Redis;
 use tokio::runtime::{Builder, Runtime};
 
-use measure::{Effort, Samples, Table, rounds};
+use measure::{Contender, Effort};
+use peers::Peers;
 use raw::Raw;
+use report::{Machine, Report, Row};
+
+/// How we are called among the contenders.
+const OURS: &str = "fencepost";
+
+type Workload = fn(&Bench) -> Vec<Row>;
+
+const WORKLOADS: &[(&str, Workload)] = &[
+    ("W1", uncontended::one_task),
+    ("W2", uncontended::many_names),
+    ("W3", turns::in_one_process),
+    ("W3p", turns::across_processes),
+    ("W4", waiters::all),
+    ("W5", crash::killed_holder),
+    ("W6", many::kept_alive),
+];
 
 fn main() {
     if turns::is_child() || crash::is_child() {
@@ -39,45 +62,39 @@ fn main() {
     let only = std::env::var("FENCEPOST_BENCH").unwrap_or_default();
     let wanted = |name: &str| only.is_empty() || only.split(',').any(|one| one == name);
     let server = fencepost_rig::Redis::start().expect("a private redis-server");
+    let peers = Peers::find(&server.url());
     let bench = Bench {
         runtime: runtime(),
+        peers,
         server,
         effort,
     };
-    let version = bench.server.version();
-    let mut table = Table::new("locks in Redis against the bare store");
-    if wanted("W1") {
-        bench.uncontended(&mut table);
+    let chosen = WORKLOADS.iter().filter(|(name, _)| wanted(name));
+    let mut rows = Vec::new();
+    for (name, workload) in chosen {
+        eprintln!("measuring {name}");
+        rows.extend(workload(&bench));
     }
-    if wanted("W2") {
-        bench.many_names(&mut table);
-    }
-    if wanted("W3") {
-        turns::in_one_process(&bench, &mut table);
-    }
-    if wanted("W3p") {
-        turns::across_processes(&bench, &mut table);
-    }
-    if wanted("W4") {
-        waiters::all(&bench, &mut table);
-    }
-    if wanted("W5") {
-        crash::killed_holder(&bench, &mut table);
-    }
-    if wanted("W6") {
-        many::kept_alive(&bench, &mut table);
-    }
-    print!("{table}");
-    println!("  redis-server {version}, {} cores", cores());
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    let mut versions = vec![format!("redis-server {}", bench.server.version())];
+    let peers = bench.peers.list.iter();
+    versions.extend(peers.map(|peer| format!("{} {}", peer.name, peer.version)));
+    let report = Report {
+        machine: Machine {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            versions,
+        },
+        rows,
+        skipped: bench.peers.skipped.clone(),
+    };
+    print!("{report}");
+    report.write_json();
 }
 
 /// What the workloads share.
 struct Bench {
     runtime: Runtime,
+    // Before the server: it ends after those who talk to it.
+    peers: Peers,
     server: fencepost_rig::Redis,
     effort: Effort,
 }
@@ -96,37 +113,20 @@ impl Bench {
         Raw::connect(self.server.address())
     }
 
-    fn uncontended(&self, table: &mut Table) {
-        let (locker, mut wire) = (self.locker(), self.wire());
-        let pairs = self.effort.pick(200, 5);
-        let [ours, dropped, raw] = rounds(
-            self.effort.pick(101, 1),
-            [
-                &mut || uncontended::ours(&self.runtime, &locker, pairs),
-                &mut || uncontended::dropped(&self.runtime, &locker, pairs),
-                &mut || uncontended::raw(&mut wire, pairs),
-            ],
-        );
-        let here = |one: &Samples| format!("{} / {} per pair", one.time(), raw.time());
-        let what = "W1 one task acquires and releases / two round trips";
-        table.ratio(ours.speed_against(&raw), Some(0.85), what, here(&ours));
-        let what = "W1d one task acquires and drops / two round trips";
-        table.ratio(dropped.speed_against(&raw), Some(1.5), what, here(&dropped));
-    }
-
-    fn many_names(&self, table: &mut Table) {
-        let (locker, mut wire) = (self.locker(), self.wire());
-        let pairs = self.effort.pick(10, 1);
-        let [ours, raw] = rounds(
-            self.effort.pick(101, 1),
-            [
-                &mut || uncontended::many_ours(&self.runtime, &locker, 64, pairs),
-                &mut || uncontended::many_raw(&mut wire, 64, pairs),
-            ],
-        );
-        let here = format!("{} / {} per pair", ours.time(), raw.time());
-        let what = "W2 64 tasks, a name each / 64 in one write";
-        table.ratio(ours.speed_against(&raw), Some(0.8), what, here);
+    /// Processor time of the Redis server per operation of each contender, in microseconds: in some more rounds.
+    fn server_work(&self, contenders: &mut [Contender<'_>]) -> Vec<f64> {
+        let mut wire = self.wire();
+        let mut work = |contender: &mut Contender<'_>| {
+            let (mut operations, mut seconds) = (0.0, 0.0);
+            for _ in 0..self.effort.pick(3, 1) {
+                let (before, started) = (wire.server_cpu(), Instant::now());
+                let time = contender();
+                operations += started.elapsed().as_secs_f64() / time.as_secs_f64();
+                seconds += wire.server_cpu() - before;
+            }
+            seconds * 1e6 / operations
+        };
+        contenders.iter_mut().map(&mut work).collect()
     }
 }
 

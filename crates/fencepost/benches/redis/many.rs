@@ -7,21 +7,21 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::Bench;
-use crate::measure::Table;
+use crate::report::{Against, Row};
 
 const TTL: Duration = Duration::from_secs(10);
 
-pub(crate) fn kept_alive(bench: &Bench, table: &mut Table) {
+pub(crate) fn kept_alive(bench: &Bench) -> Vec<Row> {
     let sizes: &[(usize, u64)] = match bench.effort.pick(1, 0) {
         0 => &[(100, 1)],
         _ => &[(1_000, 20), (10_000, 20), (100_000, 60)],
     };
-    for &(leases, seconds) in sizes {
-        table.figure(
-            &format!("W6 {leases} leases, TTL 10 s, kept for {seconds} s"),
-            keep(bench, leases, Duration::from_secs(seconds)),
-        );
-    }
+    let row = |&(leases, seconds): &(usize, u64)| {
+        let what = format!("{leases} leases, TTL 10 s, kept for {seconds} s");
+        let here = keep(bench, leases, Duration::from_secs(seconds));
+        Row::new("W6", what, Against::NOTHING, here)
+    };
+    sizes.iter().map(row).collect()
 }
 
 fn keep(bench: &Bench, leases: usize, time: Duration) -> String {

@@ -93,6 +93,25 @@ impl Raw {
             .sum()
     }
 
+    /// How many commands clients send while `work` is done. What scripts call inside the server does not count, which is
+    /// why its own statistics are of no use here. Being watched slows the server down: do not take the time meanwhile.
+    pub(crate) fn commands_during(&mut self, address: SocketAddr, work: impl FnOnce()) -> u64 {
+        const LAST: &str = "bench:last";
+        let mut watching = Self::connect(address);
+        watching.ask(&["MONITOR"]);
+        work();
+        self.ask(&["ECHO", LAST]);
+        let mut count = 0;
+        loop {
+            // `1700000000.123456 [0 127.0.0.1:40000] "SET" …`, or `[0 lua]`.
+            let line = watching.answer();
+            if line.contains(LAST) {
+                return count;
+            }
+            count += u64::from(!line.contains("[0 lua]"));
+        }
+    }
+
     /// Processor time of the server, in seconds.
     pub(crate) fn server_cpu(&mut self) -> f64 {
         let stats = self.ask(&["INFO", "cpu"]);

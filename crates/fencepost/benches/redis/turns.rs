@@ -1,49 +1,111 @@
-//! W3 and W3p: sixteen take turns with one lock, against sixteen that pass a token.
+//! W3 and W3p: sixteen take turns with one lock, against sixteen that pass a token. What counts is a change of holder.
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fencepost::Locker;
 use fencepost::backend::redis::Redis;
 
-use crate::measure::{Table, rounds};
+use crate::measure::{Contender, rounds_of};
+use crate::player::{Player, monotonic_ns, take_turns};
 use crate::raw::Raw;
+use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
 use crate::{Bench, runtime};
 
 const PLAYERS: usize = 16;
 const NAME: &str = "bench:turns";
 const TOKEN: &str = "bench:token";
-/// Says what a child is to do: `ours` or `token`, the server's address, and for how many milliseconds.
+/// Says what a child plays with, `ours` or `token`, and the server's address.
 const CHILD: &str = "FENCEPOST_BENCH_TURNS";
 
+const ONE_PROCESS: Contest = Contest {
+    workload: "W3",
+    what: "16 tasks of one process take turns",
+    against: Against::speed_of("a token passed by RPUSH and BLPOP"),
+    goal: Goal::AtLeast(50.0),
+    shown: Shown::Rate,
+};
+const PROCESSES: Contest = Contest {
+    workload: "W3p",
+    what: "16 processes take turns",
+    goal: Goal::AtLeast(0.6),
+    ..ONE_PROCESS
+};
+/// The best lock with a line of its own that there was before.
+const AHEAD_OF_POSTGRES: Contest = Contest {
+    against: Against::speed_of("Postgres advisory locks"),
+    goal: Goal::AtLeast(1.0),
+    ..PROCESSES
+};
+
 /// Sixteen tasks hand the lock to each other inside the process.
-pub(crate) fn in_one_process(bench: &Bench, table: &mut Table) {
+pub(crate) fn in_one_process(bench: &Bench) -> Vec<Row> {
     let locker = bench.locker();
     let turns = bench.effort.pick(500, 2);
-    let address = bench.server.address();
-    let [ours, token] = rounds(
-        bench.effort.pick(21, 1),
-        [&mut || tasks(bench, &locker, turns), &mut || {
-            let time = Duration::from_millis(bench.effort.pick(200, 20) as u64);
-            threads_pass_token(address, time)
-        }],
-    );
-    let here = format!("{} / {}", ours.rate(), token.rate());
-    let what = "W3 16 tasks of one process take turns / a token on the wire";
-    table.ratio(ours.speed_against(&token), Some(50.0), what, here);
+    let time = Duration::from_millis(bench.effort.pick(250, 70) as u64);
+    let mut token = [bench.player("token")];
+    let mut wire = bench.wire();
+    let mut contenders: Vec<Contender<'_>> = vec![
+        Box::new(|| {
+            lay_token(&mut wire);
+            take_turns(&mut token, PLAYERS, time)
+        }),
+        Box::new(|| tasks(bench, &locker, turns)),
+    ];
+    for peer in &bench.peers.list {
+        // They need longer than this for a single turn.
+        contenders.push(Box::new(move || peer.take_turns(PLAYERS, 2 * time)));
+    }
+    let samples = rounds_of(bench.effort.pick(15, 1), &mut contenders);
+    ONE_PROCESS.rows(bench, &samples[0], &samples[1..])
 }
 
+/// Sixteen processes, a connection each.
+pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
+    let time = Duration::from_millis(bench.effort.pick(1500, 200) as u64);
+    let mut wire = bench.wire();
+    let mut token: Vec<Player> = (0..PLAYERS).map(|_| bench.player("token")).collect();
+    let mut ours: Vec<Player> = (0..PLAYERS).map(|_| bench.player("ours")).collect();
+    let mut contenders: Vec<Contender<'_>> = vec![
+        Box::new(|| {
+            lay_token(&mut wire);
+            take_turns(&mut token, 1, time)
+        }),
+        Box::new(|| take_turns(&mut ours, 1, time)),
+    ];
+    for peer in &bench.peers.list {
+        let mut players = peer.players(PLAYERS);
+        contenders.push(Box::new(move || take_turns(&mut players, 1, time)));
+    }
+    let samples = rounds_of(bench.effort.pick(9, 1), &mut contenders);
+    let mut rows = PROCESSES.rows(bench, &samples[0], &samples[1..]);
+    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
+    let others = bench.peers.list.iter().zip(&samples[2..]);
+    let postgres = others.filter(|(peer, _)| !peer.on_redis);
+    rows.extend(postgres.map(|(_, postgres)| AHEAD_OF_POSTGRES.ours(&samples[1], postgres)));
+    rows
+}
+
+/// The time per change of holder.
 fn tasks(bench: &Bench, locker: &Locker, turns: usize) -> Duration {
-    bench.runtime.block_on(async {
+    let last = Arc::new(AtomicUsize::new(PLAYERS));
+    let changes = Arc::new(AtomicUsize::new(0));
+    let elapsed = bench.runtime.block_on(async {
         let started = Instant::now();
         let tasks: Vec<_> = (0..PLAYERS)
-            .map(|_| {
-                let locker = locker.clone();
+            .map(|own| {
+                let (locker, last, changes) = (locker.clone(), last.clone(), changes.clone());
                 tokio::spawn(async move {
                     for _ in 0..turns {
-                        drop(locker.acquire(NAME).await.expect("a turn"));
+                        let guard = locker.acquire(NAME).await.expect("a turn");
+                        if last.swap(own, Ordering::Relaxed) != own {
+                            changes.fetch_add(1, Ordering::Relaxed);
+                        }
+                        drop(guard);
                     }
                 })
             })
@@ -51,136 +113,106 @@ fn tasks(bench: &Bench, locker: &Locker, turns: usize) -> Duration {
         for task in tasks {
             task.await.expect("no panic");
         }
-        started.elapsed() / (PLAYERS * turns) as u32
-    })
-}
-
-fn threads_pass_token(address: std::net::SocketAddr, time: Duration) -> Duration {
-    let mut wire = Raw::connect(address);
-    wire.ask(&["DEL", TOKEN]);
-    let (over, count) = (AtomicBool::new(false), AtomicU64::new(0));
-    let elapsed = std::thread::scope(|scope| {
-        for _ in 0..PLAYERS {
-            scope.spawn(|| {
-                pass_token(
-                    &mut Raw::connect(address),
-                    || over.load(Ordering::Relaxed),
-                    &count,
-                )
-            });
-        }
-        std::thread::sleep(time / 10);
-        let (before, started) = (count.load(Ordering::Relaxed), Instant::now());
-        wire.ask(&["RPUSH", TOKEN, "1"]);
-        std::thread::sleep(time);
-        let (turns, elapsed) = (count.load(Ordering::Relaxed) - before, started.elapsed());
-        over.store(true, Ordering::Relaxed);
-        elapsed / turns.max(1) as u32
+        let elapsed = started.elapsed();
+        settle(locker).await;
+        elapsed
     });
-    wire.ask(&["DEL", TOKEN]);
-    elapsed
+    elapsed / changes.load(Ordering::Relaxed).max(1) as u32
 }
 
-fn pass_token(wire: &mut Raw, over: impl Fn() -> bool, count: &AtomicU64) {
-    while !over() {
-        if !wire.ask(&["BLPOP", TOKEN, "0.2"]).is_empty() {
-            count.fetch_add(1, Ordering::Relaxed);
-            wire.ask(&["RPUSH", TOKEN, "1"]);
-        }
+fn lay_token(wire: &mut Raw) {
+    wire.ask(&["DEL", TOKEN]);
+    wire.ask(&["RPUSH", TOKEN, "1"]);
+}
+
+impl Bench {
+    /// A process that takes turns with the token or with our lock.
+    fn player(&self, with: &str) -> Player {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = Command::new(program);
+        command.env(CHILD, format!("{with} {}", self.server.url()));
+        Player::start(&mut command).expect("a child")
     }
 }
 
-/// Sixteen processes, a connection each.
-pub(crate) fn across_processes(bench: &Bench, table: &mut Table) {
-    let mut wire = bench.wire();
-    let time = Duration::from_millis(bench.effort.pick(1500, 200) as u64);
-    let [ours, token] = rounds(
-        bench.effort.pick(9, 1),
-        [&mut || processes(bench, "ours", time), &mut || {
-            wire.ask(&["DEL", TOKEN]);
-            wire.ask(&["RPUSH", TOKEN, "1"]);
-            processes(bench, "token", time)
-        }],
-    );
-    let here = format!("{} / {}", ours.rate(), token.rate());
-    let what = "W3p 16 processes take turns / a token on the wire";
-    table.ratio(ours.speed_against(&token), Some(0.6), what, here);
-}
-
-/// The time per turn, over all.
-fn processes(bench: &Bench, what: &str, time: Duration) -> Duration {
-    let program = std::env::current_exe().expect("this program");
-    let task = format!("{what} {} {}", bench.server.url(), time.as_millis());
-    let children: Vec<_> = (0..PLAYERS)
-        .map(|_| {
-            let mut command = Command::new(&program);
-            command.env(CHILD, &task).stdout(Stdio::piped());
-            command.spawn().expect("a child")
-        })
-        .collect();
-    let turns: u64 = children
-        .into_iter()
-        .map(|child| {
-            let output = child.wait_with_output().expect("its words");
-            let said = String::from_utf8_lossy(&output.stdout);
-            said.trim().parse::<u64>().expect("a count")
-        })
-        .sum();
-    time / turns.max(1) as u32
-}
-
-/// Takes turns for a while and says how many it got, if this process was started for that.
+/// Answers requests for turns until its input ends, if this process was started for that.
 pub(crate) fn is_child() -> bool {
     let Ok(task) = std::env::var(CHILD) else {
         return false;
     };
-    let mut words = task.split(' ');
-    let mut word = || words.next().expect("a word");
-    let (what, url) = (word(), word());
-    let time = Duration::from_millis(word().parse().expect("a number"));
-    // Time for the others to start; what is counted lies between.
-    let start = Instant::now() + Duration::from_millis(500);
-    let counted = move || start <= Instant::now() && Instant::now() < start + time;
-    let over = move || Instant::now() >= start + time + Duration::from_millis(100);
-    let count = Arc::new(AtomicU64::new(0));
-    match what {
-        "ours" => runtime().block_on(take_turns(url, counted, over, &count)),
-        _ => {
-            let address = url.trim_start_matches("redis://").trim_end_matches('/');
-            let address = address.parse().expect("an address");
-            let all = AtomicU64::new(0);
-            let mut wire = Raw::connect(address);
-            while !over() {
-                let before = all.load(Ordering::Relaxed);
-                pass_token(
-                    &mut wire,
-                    || all.load(Ordering::Relaxed) > before || over(),
-                    &all,
-                );
-                if counted() {
-                    count.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
+    let (what, url) = task.split_once(' ').expect("two words");
+    let address: SocketAddr = url
+        .trim_start_matches("redis://")
+        .parse()
+        .expect("an address");
+    let runtime = runtime();
+    let locker = (what == "ours").then(|| {
+        let store = runtime.block_on(Redis::open(url)).expect("a connection");
+        Locker::new(Arc::new(store))
+    });
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("a request");
+        let words: Vec<&str> = line.split(' ').collect();
+        let &["turns", tasks, time] = words.as_slice() else {
+            panic!("no such request: {line}");
+        };
+        let tasks: usize = tasks.parse().expect("a number");
+        let end = Instant::now() + Duration::from_millis(time.parse().expect("a number"));
+        let turns = match &locker {
+            Some(locker) => runtime.block_on(with_lock(locker, end)),
+            None => with_token(address, tasks, end),
+        };
+        println!("{turns}");
+        std::io::stdout().flush().expect("a reader");
     }
-    println!("{}", count.load(Ordering::Relaxed));
+    if let Some(locker) = locker {
+        runtime.block_on(locker.shutdown());
+    }
     true
 }
 
-async fn take_turns(
-    url: &str,
-    counted: impl Fn() -> bool,
-    over: impl Fn() -> bool,
-    count: &AtomicU64,
-) {
-    let store = Redis::open(url).await.expect("a connection");
-    let locker = Locker::new(Arc::new(store));
-    while !over() {
+/// One task, turn after turn: each instant.
+async fn with_lock(locker: &Locker, end: Instant) -> String {
+    let mut turns = Vec::new();
+    while Instant::now() < end {
         let guard = locker.acquire(NAME).await.expect("a turn");
-        if counted() {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+        turns.push(monotonic_ns());
         drop(guard);
     }
-    locker.shutdown().await;
+    settle(locker).await;
+    in_words(0, &turns)
+}
+
+/// Sees the last release through: a dropped guard's is under way in the background, and nothing happens there while this process
+/// waits for its next request. The others would wait for the end of a lease.
+async fn settle(locker: &Locker) {
+    let guard = locker.acquire(NAME).await.expect("a turn");
+    assert!(guard.release().await.is_released());
+}
+
+/// A thread and a connection for each.
+fn with_token(address: SocketAddr, threads: usize, end: Instant) -> String {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|own| scope.spawn(move || in_words(own, &pass_token(address, end))))
+            .collect();
+        let words = threads.into_iter().map(|one| one.join().expect("no panic"));
+        words.collect()
+    })
+}
+
+fn pass_token(address: SocketAddr, end: Instant) -> Vec<u64> {
+    let mut wire = Raw::connect(address);
+    let mut turns = Vec::new();
+    while Instant::now() < end {
+        if !wire.ask(&["BLPOP", TOKEN, "0.1"]).is_empty() {
+            turns.push(monotonic_ns());
+            wire.ask(&["RPUSH", TOKEN, "1"]);
+        }
+    }
+    turns
+}
+
+fn in_words(own: usize, turns: &[u64]) -> String {
+    turns.iter().map(|at| format!("{at} {own} ")).collect()
 }

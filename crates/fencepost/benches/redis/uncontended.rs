@@ -5,7 +5,78 @@ use std::time::{Duration, Instant};
 use fencepost::{LockName, Locker};
 use tokio::runtime::Runtime;
 
+use crate::Bench;
+use crate::measure::{Contender, rounds_of};
 use crate::raw::Raw;
+use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
+
+const TWO_ROUND_TRIPS: Against = Against::speed_of("two round trips on a blocking socket");
+const ONE_WRITE: Against = Against::speed_of("the commands of all in one write");
+
+const RELEASED: Contest = Contest {
+    workload: "W1",
+    what: "one task acquires and releases",
+    against: TWO_ROUND_TRIPS,
+    goal: Goal::AtLeast(0.85),
+    shown: Shown::Time("per pair"),
+};
+const DROPPED: Contest = Contest {
+    workload: "W1d",
+    what: "one task acquires and drops",
+    goal: Goal::AtLeast(1.5),
+    ..RELEASED
+};
+const MANY: Contest = Contest {
+    workload: "W2",
+    what: "64 tasks, a name each",
+    against: ONE_WRITE,
+    goal: Goal::AtLeast(0.8),
+    ..RELEASED
+};
+
+/// W1, and W1d in the same rounds.
+pub(crate) fn one_task(bench: &Bench) -> Vec<Row> {
+    let (locker, mut wire) = (bench.locker(), bench.wire());
+    let pairs = bench.effort.pick(200, 5);
+    let mut contenders: Vec<Contender<'_>> = vec![
+        Box::new(|| dropped(&bench.runtime, &locker, pairs)),
+        Box::new(|| raw(&mut wire, pairs)),
+        Box::new(|| ours(&bench.runtime, &locker, pairs)),
+    ];
+    for peer in &bench.peers.list {
+        let request = format!("pairs {pairs}");
+        contenders.push(Box::new(move || peer.time(&request) / pairs as u32));
+    }
+    let samples = rounds_of(bench.effort.pick(101, 1), &mut contenders);
+    let [dropped, limit, others @ ..] = samples.as_slice() else {
+        unreachable!("one for each contender");
+    };
+    let mut rows = RELEASED.rows(bench, limit, others);
+    let mut last = DROPPED.ours(dropped, limit);
+    let work = bench.server_work(&mut contenders);
+    last.server_us = Some([work[0], work[1]]);
+    add_work(bench, &mut rows, &work[1..]);
+    rows.push(last);
+    rows
+}
+
+pub(crate) fn many_names(bench: &Bench) -> Vec<Row> {
+    let (locker, mut wire) = (bench.locker(), bench.wire());
+    let (tasks, pairs) = (64, bench.effort.pick(10, 1));
+    let mut contenders: Vec<Contender<'_>> = vec![
+        Box::new(|| many_raw(&mut wire, tasks, pairs)),
+        Box::new(|| many_ours(&bench.runtime, &locker, tasks, pairs)),
+    ];
+    for peer in &bench.peers.list {
+        let request = format!("many {tasks} {pairs}");
+        let count = (tasks * pairs) as u32;
+        contenders.push(Box::new(move || peer.time(&request) / count));
+    }
+    let samples = rounds_of(bench.effort.pick(51, 1), &mut contenders);
+    let mut rows = MANY.rows(bench, &samples[0], &samples[1..]);
+    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
+    rows
+}
 
 fn name(number: usize) -> LockName {
     LockName::new(&format!("bench:{number}")).expect("a good name")
@@ -18,7 +89,7 @@ fn in_a_task(runtime: &Runtime, work: impl Future<Output = Duration> + Send + 's
 }
 
 /// One task: acquire, release, and again.
-pub(crate) fn ours(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
+fn ours(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
     let name = name(0);
     let locker = locker.clone();
     in_a_task(runtime, async move {
@@ -32,7 +103,7 @@ pub(crate) fn ours(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration
 }
 
 /// One task: acquire, drop, and again; the release is under way while the next is asked for.
-pub(crate) fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
+fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
     let name = name(0);
     let locker = locker.clone();
     in_a_task(runtime, async move {
@@ -40,12 +111,16 @@ pub(crate) fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Durat
         for _ in 0..pairs {
             drop(locker.acquire(&name).await.expect("a free lock"));
         }
-        started.elapsed() / pairs as u32
+        let elapsed = started.elapsed();
+        // The last release is to be over before somebody else has a turn.
+        let last = locker.acquire(&name).await.expect("a free lock");
+        assert!(last.release().await.is_released());
+        elapsed / pairs as u32
     })
 }
 
 /// The same on the wire: two round trips.
-pub(crate) fn raw(raw: &mut Raw, pairs: usize) -> Duration {
+fn raw(raw: &mut Raw, pairs: usize) -> Duration {
     let (set, delete) = (raw.set("bench:raw"), raw.delete("bench:raw"));
     let started = Instant::now();
     for _ in 0..pairs {
@@ -58,12 +133,7 @@ pub(crate) fn raw(raw: &mut Raw, pairs: usize) -> Duration {
 }
 
 /// So many tasks, each with a name of its own.
-pub(crate) fn many_ours(
-    runtime: &Runtime,
-    locker: &Locker,
-    tasks: usize,
-    pairs: usize,
-) -> Duration {
+fn many_ours(runtime: &Runtime, locker: &Locker, tasks: usize, pairs: usize) -> Duration {
     runtime.block_on(async {
         let started = Instant::now();
         let tasks: Vec<_> = (0..tasks)
@@ -86,7 +156,7 @@ pub(crate) fn many_ours(
 }
 
 /// The same on the wire: all of them in one write, twice.
-pub(crate) fn many_raw(raw: &mut Raw, names: usize, pairs: usize) -> Duration {
+fn many_raw(raw: &mut Raw, names: usize, pairs: usize) -> Duration {
     let of_each = |make: &dyn Fn(&Raw, &str) -> Vec<u8>, raw: &Raw| {
         (0..names)
             .flat_map(|number| make(raw, &format!("bench:raw:{number}")))

@@ -5,62 +5,122 @@ use std::time::{Duration, Instant};
 
 use fencepost::{Fence, Locker};
 
-use crate::Bench;
-use crate::measure::{Table, rounds};
+use crate::measure::{Contender, rounds_of};
+use crate::player::nanoseconds;
+use crate::report::{Against, Contest, Goal, Row, Shown};
+use crate::{Bench, OURS};
 
 const NAME: &str = "bench:waiters";
 
-pub(crate) fn all(bench: &Bench, table: &mut Table) {
+const WAITERS: Contest = Contest {
+    workload: "W4",
+    what: "200 wait, each holds for 1 ms",
+    against: Against::time_of("tokio's mutex"),
+    goal: Goal::AtMost(1.05),
+    shown: Shown::Time("per hold"),
+};
+
+/// Those who wait, in one process: as our users have it, each on its own at the server, and as others do it.
+pub(crate) fn all(bench: &Bench) -> Vec<Row> {
     let waiters = bench.effort.pick(200, 10);
     let handing_over = bench.locker();
     let alone = Locker::builder(bench.store()).without_hand_over().build();
     let alone = alone.expect("valid settings");
-    let mut wire = bench.wire();
-    let (mut calls_handing, mut calls_alone) = (Vec::new(), Vec::new());
-    let [ours, apart, floor] = {
-        let wire = std::cell::RefCell::new(&mut wire);
-        let counted = |locker: &Locker, calls: &mut Vec<f64>| {
-            let before = wire.borrow_mut().script_calls();
-            let time = queue(bench, locker, waiters);
-            let after = wire.borrow_mut().script_calls();
-            calls.push((after - before) as f64 / waiters as f64);
-            time
+    let mut lines: Vec<Line> = vec![
+        Line::new(OURS, || queue(bench, &handing_over, waiters)),
+        Line::new("each at the server", || queue(bench, &alone, waiters)),
+    ];
+    for peer in &bench.peers.list {
+        let request = format!("queue {waiters}");
+        let turn = move || Served::read(&peer.ask(&request));
+        let line = Line::new(peer.name, turn);
+        lines.push(Line {
+            on_redis: peer.on_redis,
+            ..line
+        });
+    }
+    let samples = {
+        let floor: Contender<'_> = Box::new(|| mutex(bench, waiters));
+        let turns = lines.iter_mut().map(|one| {
+            let turn = || (one.turn)().time_per_hold();
+            Box::new(turn) as Contender<'_>
+        });
+        let mut all: Vec<_> = std::iter::once(floor).chain(turns).collect();
+        rounds_of(bench.effort.pick(7, 1), &mut all)
+    };
+    let mut rows = Vec::new();
+    for (line, own) in lines.iter_mut().zip(&samples[1..]) {
+        let mut row = match line.name {
+            OURS | "each at the server" => WAITERS.ours(own, &samples[0]),
+            name => WAITERS.row(name, own, &samples[0]),
         };
-        rounds(
-            bench.effort.pick(9, 1),
-            [
-                &mut || counted(&handing_over, &mut calls_handing),
-                &mut || counted(&alone, &mut calls_alone),
-                &mut || mutex(bench, waiters),
-            ],
-        )
-    };
-    let commands = |calls: &[f64]| calls.iter().sum::<f64>() / calls.len().max(1) as f64;
-    let here = |time: String, calls: &[f64]| {
-        let floor = floor.time();
-        format!(
-            "{time} / {floor} per hold, {:.2} commands each, in order",
-            commands(calls)
-        )
-    };
-    let what = "W4 200 wait, hand-over on: total time / tokio's mutex (at most 1.05)";
-    table.ratio(
-        ours.time_against(&floor),
-        None,
-        what,
-        here(ours.time(), &calls_handing),
-    );
-    let what = "W4 200 wait at the server: total time / tokio's mutex (at most 1.05)";
-    table.ratio(
-        apart.time_against(&floor),
-        None,
-        what,
-        here(apart.time(), &calls_alone),
-    );
+        row.contender = line.name.to_owned();
+        (row.commands, row.order) = line.watched(bench);
+        rows.push(row);
+    }
+    rows
 }
 
-/// The time per hold. Everybody stands in line before the first gets its turn; served in that order.
-fn queue(bench: &Bench, locker: &Locker, waiters: usize) -> Duration {
+struct Line<'a> {
+    name: &'static str,
+    on_redis: bool,
+    turn: Box<dyn FnMut() -> Served + 'a>,
+}
+
+impl<'a> Line<'a> {
+    fn new(name: &'static str, turn: impl FnMut() -> Served + 'a) -> Self {
+        Self {
+            name,
+            on_redis: true,
+            turn: Box::new(turn),
+        }
+    }
+
+    /// Commands per hold, and the order of service: in one more round, while the server is watched.
+    fn watched(&mut self, bench: &Bench) -> (Option<f64>, Option<f64>) {
+        let mut served = None;
+        let turn = || served = Some((self.turn)());
+        let commands = bench.wire().commands_during(bench.server.address(), turn);
+        let order = served.map(|served| (served.order.len(), served.rank_correlation()));
+        let Some((holds, rank_correlation)) = order else {
+            unreachable!("it had its turn");
+        };
+        let commands = commands as f64 / holds.max(1) as f64;
+        (self.on_redis.then_some(commands), Some(rank_correlation))
+    }
+}
+
+/// How two hundred were served.
+struct Served {
+    time: Duration,
+    /// Numbers in the order of asking, as they were served.
+    order: Vec<usize>,
+}
+
+impl Served {
+    /// A player's answer.
+    fn read(answer: &str) -> Self {
+        let mut words = answer.split_whitespace();
+        let time = nanoseconds(words.next().expect("a time"));
+        let order = words.map(|word| word.parse().expect("a number")).collect();
+        Self { time, order }
+    }
+
+    fn time_per_hold(&self) -> Duration {
+        self.time / self.order.len().max(1) as u32
+    }
+
+    /// Spearman's coefficient: 1 is first come, first served, and 0 is chance.
+    fn rank_correlation(&self) -> f64 {
+        let count = self.order.len() as f64;
+        let square = |(at, &number): (usize, &usize)| (at as f64 - number as f64).powi(2);
+        let distance: f64 = self.order.iter().enumerate().map(square).sum();
+        1.0 - 6.0 * distance / (count * (count * count - 1.0))
+    }
+}
+
+/// Everybody stands in line before the first gets its turn; served in that order.
+fn queue(bench: &Bench, locker: &Locker, waiters: usize) -> Served {
     bench.runtime.block_on(async {
         let first = locker.acquire(NAME).await.expect("a free lock");
         let served: Arc<Mutex<Vec<(usize, Fence)>>> = Arc::default();
@@ -81,13 +141,14 @@ fn queue(bench: &Bench, locker: &Locker, waiters: usize) -> Duration {
         for task in tasks {
             task.await.expect("no panic");
         }
-        let elapsed = started.elapsed();
+        let time = started.elapsed();
         let served = served.lock().expect("no panic");
         assert!(
             served.is_sorted(),
             "not first come, first served: {served:?}"
         );
-        elapsed / waiters as u32
+        let order = served.iter().map(|(number, _)| *number).collect();
+        Served { time, order }
     })
 }
 
