@@ -15,8 +15,9 @@ use crate::terminal::{headline, say};
 use crate::tree;
 
 const PEERS_MANIFEST: &str = "crates/fencepost/benches/peers/Cargo.toml";
-/// First in, first out, above everything that has no real-time priority at all.
-const REAL_TIME: [&str; 3] = ["chrt", "-f", "10"];
+/// In turns among themselves, above everything that has no real-time priority. Not first in, first out: a thread that spins until
+/// another has done its part would never let that one run, and the machine would be lost.
+const REAL_TIME: [&str; 3] = ["chrt", "--rr", "10"];
 
 #[derive(Args)]
 pub(crate) struct RedisOptions {

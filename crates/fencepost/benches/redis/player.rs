@@ -12,11 +12,15 @@
 //! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, when it has it |
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::time::{ClockId, clock_gettime};
 
+/// Whoever needs longer has lost its way.
+const LONGEST_MS: u16 = 60_000;
 /// Left out at the beginning of a time of turns: not everybody has heard of it yet.
 const SETTLING_MS: u64 = 50;
 
@@ -74,6 +78,14 @@ impl Player {
     /// # Errors
     /// When it has ended.
     pub(crate) fn answer(&mut self) -> io::Result<String> {
+        let mut answers = [PollFd::new(
+            self.answers.get_ref().as_fd(),
+            PollFlags::POLLIN,
+        )];
+        if self.answers.buffer().is_empty() && poll(&mut answers, LONGEST_MS)? == 0 {
+            self.kill();
+            return Err(io::Error::other("it did not answer, and was killed"));
+        }
         let mut line = String::new();
         match self.answers.read_line(&mut line)? {
             0 => Err(io::Error::other("it ended before it answered")),
