@@ -11,6 +11,7 @@ use fencepost::{
     Operation, ReleaseOutcome,
 };
 
+mod contexts;
 mod odd_stores;
 mod races;
 use odd_stores::{LateOnce, Worn};
@@ -466,49 +467,4 @@ async fn the_bound_of_hand_over_in_time_is_kept() {
     // Handed over after 20 and 40 ms, back to the store after 60.
     let under_one_lease = epochs.chunk_by(|a, b| a == b).map(<[u64]>::len);
     assert_eq!(under_one_lease.collect::<Vec<_>>(), [3, 3, 3, 1]);
-}
-
-#[test]
-fn outside_a_runtime_there_is_an_error_not_a_panic() {
-    let locker = Locker::new(Arc::new(Memory::new()));
-    let answer = futures_util::FutureExt::now_or_never(locker.try_acquire("a"));
-    let error = answer.expect("at once").expect_err("no runtime");
-    assert_eq!(error.kind(), ErrorKind::WrongContext);
-}
-
-#[test]
-fn a_new_runtime_takes_over_from_one_that_ended() {
-    let runtime = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        runtime.expect("a runtime")
-    };
-    let stage = Stage::new();
-    let first = runtime();
-    let kept = first.block_on(stage.take("kept"));
-    let left = first.block_on(stage.take("left"));
-    first.shutdown_timeout(Duration::from_secs(5));
-    // Nobody is there to release it now: neither a panic nor a wait, and the TTL ends it.
-    drop(left);
-    runtime().block_on(async {
-        let mut again = Box::pin(stage.locker.acquire("left"));
-        assert!(futures_util::poll!(&mut again).is_pending());
-        // The new housekeeper renews what the old one left.
-        let mut waited = Duration::ZERO;
-        let again = loop {
-            if let std::task::Poll::Ready(guard) = futures_util::poll!(&mut again) {
-                break guard.expect("an answer");
-            }
-            stage.pass(Duration::from_millis(500)).await;
-            waited += Duration::from_millis(500);
-            assert!(waited <= TTL * 2, "left for ever");
-        };
-        assert!(
-            waited >= TTL - Duration::from_millis(500),
-            "nobody released it earlier"
-        );
-        stage.pass(TTL * 3).await;
-        assert!(!kept.is_lost() && !again.is_lost());
-    });
 }

@@ -16,6 +16,7 @@ mod fences;
 mod interop;
 mod kills;
 mod line;
+mod memory;
 mod plain_clients;
 mod pushes;
 mod restarts;
@@ -128,14 +129,15 @@ const FAULTS: &[(&str, fn())] = &[
     ("too_old", faults::too_old),
     ("wrong_password", faults::wrong_password),
     ("read_only_replica", faults::a_read_only_replica),
-    ("out_of_memory", faults::out_of_memory),
-    ("handed_on_out_of_memory", faults::handed_on_out_of_memory),
-    ("given_back_out_of_memory", faults::given_back_out_of_memory),
+    ("out_of_memory", memory::out_of_memory),
+    ("handed_on_out_of_memory", memory::handed_on_out_of_memory),
+    ("given_back_out_of_memory", memory::given_back_out_of_memory),
     ("loading", faults::loading),
     ("scripts_forgotten", restarts::scripts_forgotten),
     ("no_scripts", rights::no_scripts),
     ("cluster_node", faults::a_cluster_node),
     ("another_type", faults::another_type),
+    ("a_name_of_ours", faults::a_name_of_ours),
     ("busy_with_a_script", faults::busy_with_a_script),
     ("stopped_while_acquiring", silence::while_acquiring),
     ("stopped_while_holding", silence::while_holding),

@@ -53,6 +53,12 @@ fn refuses_tls(_: &RedisError) -> bool {
     false
 }
 
+/// The name is one of our own keys.
+pub(super) fn reserved() -> Error {
+    let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
+}
+
 /// Nobody answered while connecting.
 pub(super) fn unreachable(operation: Operation) -> Error {
     let message = "the server does not answer";

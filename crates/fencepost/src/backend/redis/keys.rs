@@ -44,6 +44,11 @@ fn slot(key: &str) -> u16 {
     crc % 16_384
 }
 
+/// Keys of ours begin so; a lock of such a name could be taken for one of them.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name.starts_with("fp:{")
+}
+
 /// Where the highest fence is kept that reached the value under `key`.
 pub(crate) fn gate_of(key: &str) -> String {
     beside(key, "gate")

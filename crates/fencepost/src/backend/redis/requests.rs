@@ -9,7 +9,7 @@ use redis::Value;
 use super::attendant::{Told, look_by};
 use super::failure;
 use super::hub::{Hub, stamp};
-use super::keys::{fence_of, line_of};
+use super::keys::{fence_of, is_reserved, line_of};
 use super::link::{Link, SILENCE};
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
@@ -66,6 +66,9 @@ async fn request(
         ttl,
         label,
     } = claim;
+    if is_reserved(name.as_str()) {
+        return Err(failure::reserved());
+    }
     let [every, length] = hub.gap();
     let lift = link.must_lift(name, asked_at);
     let ttl = millis(*ttl);

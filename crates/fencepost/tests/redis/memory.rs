@@ -1,0 +1,95 @@
+//! A server that is out of memory for new keys.
+
+use std::time::Duration;
+
+use fencepost::backend::redis::Redis;
+use fencepost::{Backend, Effect, ErrorKind};
+
+use crate::faults::{impatient, is};
+use crate::support::{LONG, NAME, Server, claim, locker, releases, run, soon};
+
+/// Out of memory: nothing new is taken; what is held is kept and given back; who waits is told.
+pub(crate) fn out_of_memory() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let ttl = Duration::from_secs(2);
+        let locker = impatient(&server.store().await, ttl);
+        let held = locker.acquire(NAME).await.unwrap();
+        let free = locker.acquire("free").await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await }
+        });
+        server.wait_for_signs(NAME, 1).await;
+        plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
+        for name in ["other", NAME] {
+            let error = soon("an error", locker.acquire(name)).await.unwrap_err();
+            is(&error, ErrorKind::Unusable, Effect::None, "out of memory");
+        }
+        let error = soon("an error", locker.try_acquire("other"))
+            .await
+            .unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::None, "out of memory");
+        let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory");
+        tokio::time::sleep(ttl * 3 / 2).await;
+        assert!(!held.is_lost(), "a renewal needs no memory");
+        assert!(held.release().await.is_released());
+        assert!(free.release().await.is_released());
+        plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
+        server.is_clean().await;
+    });
+}
+
+/// A release under which the next in line gets the lock needs memory. It must not end half-way.
+pub(crate) fn handed_on_out_of_memory() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let (one, other) = (
+            locker(&server.store().await, LONG),
+            locker(&server.store().await, LONG),
+        );
+        let held = one.acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn(async move { other.acquire(NAME).await });
+        server.wait_for_line(NAME, 1).await;
+        plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
+        assert!(held.release().await.is_released());
+        // Granted, unless its own sign of life was refused before.
+        let outcome = soon("the waiter", waiting).await.unwrap();
+        plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
+        match outcome {
+            Ok(guard) => assert!(guard.release().await.is_released()),
+            Err(error) => is(&error, ErrorKind::Unusable, Effect::Maybe, "out of memory"),
+        }
+        server.is_clean().await;
+    });
+}
+
+/// The same where the lock is to lie free for a while, and where the connection is new.
+pub(crate) fn given_back_out_of_memory() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let gapped = || async {
+            let every = Duration::from_secs(5);
+            let builder = Redis::builder(&server.0.url()).leave_gap(every, every / 50);
+            std::sync::Arc::new(builder.open().await.unwrap())
+        };
+        let (one, other) = (gapped().await, gapped().await);
+        let claim = claim(LONG);
+        assert!(one.try_acquire(&claim).await.unwrap().is_some());
+        let waiting = tokio::spawn(async move { locker(&other, LONG).acquire(NAME).await });
+        server.wait_for_line(NAME, 1).await;
+        plain.does(&["CONFIG", "SET", "maxmemory", "1"]);
+        assert_eq!(
+            releases(&*gapped().await, &claim).await,
+            fencepost::Release::Freed
+        );
+        plain.does(&["CONFIG", "SET", "maxmemory", "0"]);
+        if let Ok(guard) = soon("the waiter", waiting).await.unwrap() {
+            assert!(guard.release().await.is_released());
+        }
+    });
+}
