@@ -146,7 +146,7 @@ impl Seat {
         state.beat_at = Some(beat_at);
     }
 
-    /// Before `moment` there is nothing to ask, or: ask by then.
+    /// The next beat, if one is to come, comes by `moment`.
     pub(super) fn beat_by(&self, moment: Moment) {
         let mut state = lock(&self.state);
         state.beat_at = state.beat_at.map(|at| at.min(moment));
