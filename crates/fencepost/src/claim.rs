@@ -133,7 +133,7 @@ pub struct OwnerId(u128);
 impl OwnerId {
     /// A new owner, different from every other.
     pub fn random(random: &dyn Random) -> Self {
-        Self(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()))
+        Self(random.next_u128())
     }
 }
 

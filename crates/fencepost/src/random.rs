@@ -10,6 +10,11 @@ pub trait Random: fmt::Debug + Send + Sync + 'static {
     /// and must not repeat itself in a forked process.
     fn next_u64(&self) -> u64;
 
+    /// 128 of them, for a new owner.
+    fn next_u128(&self) -> u128 {
+        u128::from(self.next_u64()) << 64 | u128::from(self.next_u64())
+    }
+
     /// A duration chosen uniformly from zero up to and including `most`.
     fn up_to(&self, most: Duration) -> Duration {
         let most_ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX - 1);
@@ -27,6 +32,12 @@ impl Random for SystemRandom {
     fn next_u64(&self) -> u64 {
         // Only a system without any source of randomness fails here, and nothing safe can be done there.
         getrandom::u64().expect("the operating system gives random numbers")
+    }
+
+    fn next_u128(&self) -> u128 {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+        u128::from_ne_bytes(bytes)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::measure::{Contender, rounds_of};
 use crate::player::{Player, monotonic_ns, take_turns};
 use crate::raw::Raw;
 use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
+use crate::uncontended::in_a_task;
 use crate::{Bench, runtime};
 
 const PLAYERS: usize = 16;
@@ -159,7 +160,7 @@ pub(crate) fn is_child() -> bool {
         let tasks: usize = tasks.parse().expect("a number");
         let end = Instant::now() + Duration::from_millis(time.parse().expect("a number"));
         let turns = match &locker {
-            Some(locker) => runtime.block_on(with_lock(locker, end)),
+            Some(locker) => in_a_task(&runtime, with_lock(locker.clone(), end)),
             None => with_token(address, tasks, end),
         };
         println!("{turns}");
@@ -172,14 +173,14 @@ pub(crate) fn is_child() -> bool {
 }
 
 /// One task, turn after turn: each instant.
-async fn with_lock(locker: &Locker, end: Instant) -> String {
+async fn with_lock(locker: Locker, end: Instant) -> String {
     let mut turns = Vec::new();
     while Instant::now() < end {
         let guard = locker.acquire(NAME).await.expect("a turn");
         turns.push(monotonic_ns());
         drop(guard);
     }
-    settle(locker).await;
+    settle(&locker).await;
     in_words(0, &turns)
 }
 

@@ -83,7 +83,10 @@ fn name(number: usize) -> LockName {
 }
 
 /// In a task of its own, as a server would; the outermost future of a runtime is woken in a roundabout way.
-fn in_a_task(runtime: &Runtime, work: impl Future<Output = Duration> + Send + 'static) -> Duration {
+pub(crate) fn in_a_task<T: Send + 'static>(
+    runtime: &Runtime,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
     let work = runtime.spawn(work);
     runtime.block_on(work).expect("no panic")
 }

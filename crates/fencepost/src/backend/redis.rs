@@ -10,6 +10,9 @@
 //! cost two commands, however many wait. Who waits for longer sends signs of life, all of a process in one command. A killed waiter
 //! is passed over at once (its connection is gone) or costs 0.6 s at most, one that is stopped 1.2 s; never a TTL.
 //!
+//! **A lock that nobody else wants** is taken with plain commands (`SET NX PX`, `INCR`, `EXISTS` in one go), which cost the server half of what a
+//! script does. Where an answer is not the expected one, the script looks again, and the lock is not ours before it says so.
+//!
 //! **Validity** is counted from before the request was sent that the grant answers: the server sends the moment of that request back with
 //! the grant. A message that was on its way for too long is worth nothing, and is not taken for a lock.
 //!
@@ -57,6 +60,7 @@ pub(crate) mod failure;
 pub(crate) mod hub;
 pub(crate) mod keys;
 mod link;
+mod names;
 mod requests;
 pub(crate) mod script;
 mod seat;
@@ -281,7 +285,8 @@ impl Redis {
         &self.address
     }
 
-    /// How many commands were sent to the server: one for each attempt, place in line, sign of life, renewal, release or access to
+    /// How many commands were sent to the server: one for each attempt (three when nobody else seems to want the lock), place in line,
+    /// sign of life, renewal, release or access to
     /// a resource. What connecting takes is not counted.
     pub fn commands_sent(&self) -> u64 {
         self.hub.sent.load(Ordering::Relaxed)

@@ -19,6 +19,7 @@ mod line;
 mod memory;
 mod plain_clients;
 mod pushes;
+mod quiet;
 mod restarts;
 mod rights;
 mod runtimes;
@@ -115,6 +116,34 @@ const FENCES: &[(&str, fn())] = &[
     ),
 ];
 
+const QUIET: &[(&str, fn())] = &[
+    ("is_asked_for_plainly", quiet::is_asked_for_plainly),
+    ("a_waiter_is_noticed", quiet::a_waiter_is_noticed),
+    (
+        "nobody_in_line_is_overtaken",
+        quiet::nobody_in_line_is_overtaken,
+    ),
+    ("cut_off_in_between", quiet::cut_off_in_between),
+    (
+        "a_guess_is_not_taken_for_an_epoch",
+        quiet::a_guess_is_not_taken_for_an_epoch,
+    ),
+    (
+        "somebody_else_had_the_epoch",
+        quiet::somebody_else_had_the_epoch,
+    ),
+    ("the_fence_was_forgotten", quiet::the_fence_was_forgotten),
+    (
+        "the_fence_was_forgotten_and_the_first_is_gone",
+        quiet::the_fence_was_forgotten_and_the_first_is_gone,
+    ),
+    ("a_refusal_is_reported", quiet::a_refusal_is_reported),
+    (
+        "a_plain_value_is_left_alone",
+        quiet::a_plain_value_is_left_alone,
+    ),
+];
+
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
@@ -181,6 +210,7 @@ fn main() {
         ("nasty", NASTY, runs),
         ("more", MORE, 1),
         ("fences", FENCES, 1),
+        ("quiet", QUIET, runs),
         ("runtimes", RUNTIMES, 1),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),

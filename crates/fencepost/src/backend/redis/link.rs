@@ -4,9 +4,8 @@
 //! takes effect after the acquisition it follows. Across connections that holds because the new one first makes the server
 //! end the old one, which might still have commands of ours to read.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -14,11 +13,10 @@ use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisError, Value};
 use tokio::sync::Notify;
 
 use super::failure;
+use super::names::Names;
 use super::script::Script;
-use crate::claim::LockName;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
 
 /// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
 /// (a fork, a slow command of somebody else), shorter than the patience of most callers.
@@ -26,11 +24,6 @@ pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests that may wait for the socket at once; more wait outside, in order.
 const BUFFER: usize = 1024;
-
-/// How often the epoch of a name in use is lifted to the server's time, and its retention renewed.
-const LIFT_EVERY: Duration = Duration::from_secs(60);
-/// Names to remember for that; beyond it all are forgotten, and lifted once more.
-const LIFTED_MAX: usize = 200_000;
 
 /// Where the server is told to send grants, when it cannot: the waiter has to ask.
 const NO_CHANNEL: &str = "-";
@@ -53,8 +46,8 @@ pub(crate) struct Link {
     pub(super) next_look: AtomicU64,
     /// The server tells when a watched key changes; found out at the first attempt.
     pub(super) can_watch: AtomicBool,
-    /// When the epoch of a name was last lifted over this connection. A failover always means a new connection.
-    lifted: Mutex<HashMap<LockName, Moment>>,
+    /// A failover always means a new connection: nothing of this outlives one.
+    pub(super) names: Names,
 }
 
 /// How a server tells one of its connections from the others. The address counts, too: a server that was restarted numbers
@@ -133,7 +126,7 @@ pub(super) async fn connect(
         bell: Notify::new(),
         next_look: AtomicU64::new(0),
         can_watch: AtomicBool::new(true),
-        lifted: Mutex::default(),
+        names: Names::default(),
     })
 }
 
@@ -167,23 +160,6 @@ impl Link {
         self.bell.notify_one();
     }
 
-    /// Whether the next request for `name` has to lift its epoch: the first, and once in a while to keep the fence alive.
-    pub(super) fn must_lift(&self, name: &LockName, now: Moment) -> bool {
-        let lifted = lock(&self.lifted);
-        lifted
-            .get(name)
-            .is_none_or(|&at| now.since(at) >= LIFT_EVERY)
-    }
-
-    /// A request that was sent at `now` has lifted the epoch of `name`.
-    pub(super) fn has_lifted(&self, name: &LockName, now: Moment) {
-        let mut lifted = lock(&self.lifted);
-        if lifted.len() >= LIFTED_MAX {
-            lifted.clear();
-        }
-        lifted.insert(name.clone(), now);
-    }
-
     /// Calls a script.
     pub(crate) async fn call(
         self: &Arc<Self>,
@@ -202,15 +178,35 @@ impl Link {
 
     /// Sends one command and waits for its answer, however long that takes.
     pub(super) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
+        let mut connection = self.connection.clone();
+        let answer = self.ask(1, connection.send_packed_command(command)).await;
+        answer.and_then(Value::extract_error)
+    }
+
+    /// Sends several commands in one go and waits for all their answers, refusals among them. Commands of other clients may come
+    /// in between.
+    pub(super) async fn send_all(
+        &self,
+        commands: &redis::Pipeline,
+    ) -> std::result::Result<Vec<Value>, RedisError> {
+        let mut connection = self.connection.clone();
+        let answers = connection.send_packed_commands(commands, 0, commands.len());
+        self.ask(commands.len(), answers).await
+    }
+
+    async fn ask<T>(
+        &self,
+        commands: usize,
+        answer: impl Future<Output = std::result::Result<T, RedisError>>,
+    ) -> std::result::Result<T, RedisError> {
         let mut asked = Asked {
             link: self,
             at: BootClock.now(),
             answered: false,
         };
-        self.sent.fetch_add(1, Ordering::Relaxed);
-        let answer = self.connection.clone().send_packed_command(command).await;
+        self.sent.fetch_add(commands as u64, Ordering::Relaxed);
+        let answer = answer.await;
         asked.answered = true;
-        let answer = answer.and_then(Value::extract_error);
         match &answer {
             Err(cause) if failure::ends_connection(cause) => self.give_up(),
             _ => self.unanswered_since.store(0, Ordering::Relaxed),

@@ -11,6 +11,7 @@ use super::failure;
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
 use super::link::{Link, SILENCE};
+use super::names::Ask;
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
@@ -70,7 +71,21 @@ async fn request(
         return Err(failure::reserved());
     }
     let [every, length] = hub.gap();
-    let lift = link.must_lift(name, asked_at);
+    let mut lift = false;
+    match link.names.ask(name, asked_at) {
+        Ask::Lift => lift = true,
+        Ask::Expect(epoch) if every == 0 => match plainly(link, claim, epoch).await? {
+            Plainly::Granted => {
+                link.names.granted(name, epoch);
+                return Ok(Value::Int(epoch.cast_signed()));
+            }
+            Plainly::Otherwise { lost_count } => {
+                link.names.is_wanted(name);
+                lift = lost_count;
+            }
+        },
+        Ask::Usual | Ask::Expect(_) => {}
+    }
     let ttl = millis(*ttl);
     let mut call = ACQUIRE.call(3);
     call.arg(name.as_str())
@@ -89,9 +104,47 @@ async fn request(
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
     if lift {
-        link.has_lifted(name, asked_at);
+        link.names.lifted(name, asked_at);
+    }
+    match answer {
+        Value::Int(epoch) => link.names.granted(name, epoch.cast_unsigned()),
+        _ => link.names.is_wanted(name),
     }
     Ok(answer)
+}
+
+enum Plainly {
+    Granted,
+    /// It may be ours, without an epoch: the script is to look.
+    Otherwise {
+        lost_count: bool,
+    },
+}
+
+/// Takes a lock that nobody seems to want with plain commands, which cost the server half of what the script does. Each can fail, and
+/// anything can happen between them; what is not exactly as expected is left to the script.
+async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Result<Plainly> {
+    let name = claim.name.as_str();
+    let ttl = millis(claim.ttl);
+    let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
+    let mut commands = redis::Pipeline::with_capacity(3);
+    let set = commands.cmd("SET").arg(name);
+    set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
+    set.arg("NX").arg("PX").arg(ttl);
+    commands.cmd("INCR").arg(fence_of(name));
+    commands.cmd("EXISTS").arg(line_of(name));
+    let answers = link.send_all(&commands).await;
+    let answers = answers.map_err(|cause| failure::of_command(Operation::Acquire, cause))?;
+    let [set, counted, waiting] = answers.as_slice() else {
+        return Err(failure::unexpected(Operation::Acquire, "too few answers"));
+    };
+    let is_expected = counted.integer() == Some(epoch.cast_signed());
+    Ok(match (set, waiting.integer()) {
+        (Value::Okay, Some(0)) if is_expected => Plainly::Granted,
+        _ => Plainly::Otherwise {
+            lost_count: !is_expected,
+        },
+    })
 }
 
 /// Since when a lock is held, for people; decides nothing.
@@ -280,7 +333,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
-    let lift = link.must_lift(name, now);
+    let lift = link.names.ask(name, now) == Ask::Lift;
     let [every, length] = hub.gap();
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())

@@ -59,11 +59,13 @@ fn waiter(value: &Value) -> Option<Waiter> {
     })
 }
 
-/// «owner epoch ttl since label»; since when, by the clock of the server or of the holder's machine.
+/// «owner epoch ttl since label», with the marks that the scripts know; since when, by the clock of the server or of the holder's
+/// machine.
 fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
-    let mut parts = value.splitn(5, ' ');
-    let owner: OwnerId = parts.next()?.parse().ok()?;
-    let epoch: u64 = parts.next()?.parse().ok()?;
+    let (owner, rest) = value.split_once([' ', '+'])?;
+    let owner: OwnerId = owner.parse().ok()?;
+    let mut parts = rest.splitn(4, ' ');
+    let epoch: u64 = parts.next()?.trim_start_matches('~').parse().ok()?;
     let ttl: u64 = parts.next()?.parse().ok()?;
     let since: u64 = parts.next()?.parse().ok()?;
     let held = Duration::from_millis(server_now.saturating_sub(since));

@@ -5,11 +5,15 @@ local every, length, live, stamp, channel = string.match(ARGV[7], '^(%d+) (%d+) 
 if must_lift then lift() end
 local function take()
   local epoch = next_epoch()
-  put(owner, epoch, ttl, ttl, label)
+  put(owner, ' ', epoch, ttl, ttl, label)
   return epoch
 end
 
 local value = call('GET', lock)
+if is_guessed(owner, value) then
+  value = nil
+  present = present - 1
+end
 local rest = value and 0 or resting(every, length)
 if present == 0 and rest == 0 then return take() end
 
@@ -37,6 +41,7 @@ if call('ZADD', line, 'NX', ticket, member) == 0 then
   again = true
   ticket = integer(call('ZSCORE', line, member))
 end
+if epoch_of(value) then call('SETRANGE', lock, 32, '+') end
 -- For a young entry nobody would look at the record, and it would stay behind.
 if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live

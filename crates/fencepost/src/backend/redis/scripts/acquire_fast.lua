@@ -8,8 +8,8 @@ local must_lift = ARGV[4] ~= '0'
 if not must_lift then
   if present == 0 then
     local epoch = call('INCR', KEYS[3])
-    -- There was no fence: a new name, or one that the server has forgotten.
-    must_lift = epoch == 1
+    -- Lower than any that was lifted: a new name, or one that the server has forgotten.
+    must_lift = epoch < 68719476736
     if not must_lift then
       call('SET', KEYS[1], string.format('%s %d %s', ARGV[1], epoch, ARGV[3]), 'PX', ARGV[2])
       return epoch
@@ -20,6 +20,10 @@ if not must_lift then
       local time = call('TIME')
       local ticket = string.format('%s%06d', time[1], time[2])
       if call('ZADD', KEYS[2], 'NX', ticket, ARGV[6]) == 1 then
+        -- The holder is to look at the line when it releases; those who got the lock from the line do so anyway.
+        if string.byte(value, 33) == 32 and string.find(value, '^%x+ ~?%d+ %d+ %d+ ') then
+          call('SETRANGE', KEYS[1], 32, '+')
+        end
         -- Who finds a line finds it with an expiry, which beats move on.
         if present == 2 then return {ticket, -3, 0} end
         call('PEXPIRE', KEYS[2], 10000)

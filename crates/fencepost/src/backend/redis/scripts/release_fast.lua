@@ -7,6 +7,11 @@ local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then value = '' end
 local head
 if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
+  -- Nobody has come to wait: whoever does leaves a mark.
+  if string.byte(value, 33) == 32 then
+    call('DEL', KEYS[1])
+    return 1
+  end
   head = call('ZPOPMIN', KEYS[2])
   if not head[1] then
     call('DEL', KEYS[1])
@@ -19,14 +24,12 @@ if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
   local waited = time[1] * 1000000 + time[2] - head[2]
   if ARGV[2] == '0' and waited >= 0 and waited < live * 166 and channel ~= '-' then
     local epoch = call('INCR', KEYS[3])
-    if epoch == 1 then
-      -- There was no fence: what follows makes one. It would take this for the last epoch.
-      call('DEL', KEYS[3])
-    else
+    -- Lower than any that was lifted: what follows lifts it.
+    if epoch >= 68719476736 then
       local heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
       if heard ~= 0 then
         local since = string.format('%s%03d', time[1], time[2] / 1000)
-        call('SET', KEYS[1], string.format('%s %d %s %s %s', owner, epoch, ttl, since, label), 'PX', claim)
+        call('SET', KEYS[1], string.format('%s+%d %s %s %s', owner, epoch, ttl, since, label), 'PX', claim)
         return 1
       end
       -- Its connection is gone: the next.

@@ -1,6 +1,7 @@
 -- Shared by the scripts that may change who holds a lock; comes after their fast path, which most calls never leave.
 -- `use` names the keys of one lock. KEYS declares the first two; the others are in the same slot.
---   lock  string   «owner epoch ttl since label», expires with the lease. Plain clients only see a taken key.
+--   lock  string   «owner epoch ttl since label», expires with the lease. Plain clients only see a taken key. With a + instead of
+--                  the first space somebody may be in line. With a ~ before the epoch it is the holder's guess; see `is_guessed`.
 --   line  sorted   score: ticket (server µs at the first enqueue); member: «owner ttl claim live stamp channel label»
 --   wait  hash     owner → «deadline stamp channel», written by beats and re-entries
 --   fence string   the last epoch; kept for days after its last use
@@ -18,6 +19,8 @@ local RETENTION = 7 * 24 * 3600 * 1000
 local LINE_LIFE = 10000
 -- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
 local LIFT_MAX = 2 ^ 46
+-- Lower than any epoch that was lifted by a clock that is right.
+local LIFTED = 2 ^ 36
 
 local function integer(number) return string.format('%d', number) end
 
@@ -40,8 +43,8 @@ end
 
 local function next_epoch()
   local epoch = call('INCR', fence)
-  -- There was no fence: a new name, or one that the server has forgotten.
-  if epoch == 1 then
+  -- A new name, or one that the server has forgotten.
+  if epoch < LIFTED then
     lift()
     epoch = call('INCR', fence)
   end
@@ -50,11 +53,14 @@ end
 
 local function is_of(owner, value) return value and string.sub(value, 1, 32) == owner end
 -- The epoch of a lock of ours; nil: a plain client holds it.
-local function epoch_of(value) return tonumber((string.match(value, '^%x+ (%d+) %d+ %d+ '))) end
+local function epoch_of(value) return value and tonumber((string.match(value, '^%x+[ +]~?(%d+) %d+ %d+ '))) end
+-- Taken by plain commands whose answers were not what the asker had hoped for, or did not reach it: it has no epoch yet, and
+-- somebody may have been in line. As good as free.
+local function is_guessed(owner, value) return is_of(owner, value) and string.byte(value, 34) == 126 end
 
-local function put(owner, epoch, lease, ttl, label)
+local function put(owner, mark, epoch, lease, ttl, label)
   local since = math.floor(micros() / 1000)
-  call('SET', lock, string.format('%s %d %s %d %s', owner, epoch, ttl, since, label), 'PX', lease)
+  call('SET', lock, string.format('%s%s%d %s %d %s', owner, mark, epoch, ttl, since, label), 'PX', lease)
 end
 
 -- How long the lock still lies free on purpose, in ms; 0: it may be taken. `every` is '0' where no gap is configured.
@@ -101,7 +107,7 @@ local function advance(me, lease, head)
     if alive then
       local epoch = next_epoch()
       if member == me then
-        put(owner, epoch, lease, ttl, label)
+        put(owner, '+', epoch, lease, ttl, label)
         return epoch, true
       end
       local heard = 1
@@ -111,7 +117,7 @@ local function advance(me, lease, head)
         if type(heard) == 'table' then heard = 1 end
       end
       if heard > 0 then
-        put(owner, epoch, claim, ttl, label)
+        put(owner, '+', epoch, claim, ttl, label)
         return nil, true
       end
     end
