@@ -26,6 +26,8 @@ pub(crate) enum Promise {
     ReleaseIsHonest,
     /// A try is refused only while the lock is held or somebody alive waits for it.
     TryFindsAFreeLock,
+    /// Whoever releases the lock hands it to the first who waits, who need not find out by a heartbeat.
+    ReleaseHandsOn,
 }
 
 impl fmt::Display for Promise {
@@ -40,6 +42,7 @@ impl fmt::Display for Promise {
             Self::FirstComeFirstServed => "first come, first served",
             Self::ReleaseIsHonest => "a release is honest",
             Self::TryFindsAFreeLock => "a try finds a free lock",
+            Self::ReleaseHandsOn => "a release hands on",
         })
     }
 }
