@@ -147,13 +147,13 @@ fn forget_flag(server: &mut Server, setup: &Setup) {
     }
 }
 
-/// Whether the key was given to somebody unheard matters until it has held.
+/// Whether the key was given to somebody unheard matters until it has held, or as an excuse (`State::has_flushed`).
 fn forget_claim(state: &mut State) {
     if let Some(key) = &mut state.server.key
         && let Owner::Ours(token) = key.owner
     {
         let client = &state.clients[usize::from(token.client)];
-        key.is_claim &= !client.noted.has_held;
+        key.is_claim &= !client.noted.has_held || state.has_flushed;
     }
 }
 

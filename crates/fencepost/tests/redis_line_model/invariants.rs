@@ -71,11 +71,15 @@ fn believes_too_long(state: &State, index: usize) -> bool {
 }
 
 fn is_orphaned(state: &State) -> bool {
-    let Some(Owner::Ours(token)) = state.server.key.map(|key| key.owner) else {
+    let Some(key) = state.server.key else {
         return false;
     };
+    let Owner::Ours(token) = key.owner else {
+        return false;
+    };
+    let is_excused = state.has_failed_over || (state.has_flushed && key.is_claim);
     let client = &state.clients[usize::from(token.client)];
-    !state.has_failed_over && client.health != Health::Killed && has_finished(client, token.wait)
+    !is_excused && client.health != Health::Killed && has_finished(client, token.wait)
 }
 
 /// Whether the client is through with this wait: it gave up and had its answer, or was told that it had lost.

@@ -81,6 +81,7 @@ pub(crate) fn restart_empty(state: &mut State) {
 pub(crate) fn flush(state: &mut State) {
     state.server = Server::default();
     state.replica = None;
+    state.has_flushed = true;
     for client in &mut state.clients {
         client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Leaving);
         for message in client.replies.iter_mut().chain(&mut client.pushes) {

@@ -232,6 +232,9 @@ pub(crate) struct State {
     /// A promoted replica may remember leases and entries that their clients have given back since: a loss that every
     /// failover brings, and that ends with the TTL.
     pub(crate) has_failed_over: bool,
+    /// A waiter that has entered the line anew may read a late push of before, believe, and be told that it has lost: its
+    /// entry stays, and costs a claim when its turn comes.
+    pub(crate) has_flushed: bool,
     /// A promise that the step to this state broke.
     pub(crate) broken: Option<crate::invariants::Promise>,
 }
@@ -288,6 +291,7 @@ impl State {
             plain_turns_left: setup.plain_turns,
             late_ticks_left: setup.late_ticks,
             has_failed_over: false,
+            has_flushed: false,
             broken: None,
         };
         if setup.is_known {
