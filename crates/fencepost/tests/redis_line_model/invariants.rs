@@ -26,7 +26,8 @@ pub(crate) enum Promise {
     ReleaseIsHonest,
     /// A try is refused only while the lock is held or somebody alive waits for it.
     TryFindsAFreeLock,
-    /// Whoever releases the lock hands it to the first who waits, who need not find out by a heartbeat.
+    /// Whoever releases the lock hands it to the first who waits, who need not find out by a heartbeat. So a lock that was
+    /// granted is flagged while there is a line.
     ReleaseHandsOn,
 }
 
@@ -55,7 +56,9 @@ pub(crate) fn broken(state: &State) -> Option<Promise> {
     if is_orphaned(state) {
         return Some(Promise::NoOrphanLock);
     }
-    state.broken
+    state
+        .broken
+        .or(is_unaware(state).then_some(Promise::ReleaseHandsOn))
 }
 
 fn believes_too_long(state: &State, index: usize) -> bool {
@@ -68,6 +71,20 @@ fn believes_too_long(state: &State, index: usize) -> bool {
         _ => 0,
     };
     client.belief > lease
+}
+
+/// Whether somebody waits for a lock that its holder would delete without a look at the line. One that is only guessed
+/// may have passed a line; its client has yet to learn of that.
+fn is_unaware(state: &State) -> bool {
+    let Some(key) = state.server.key.filter(|key| !key.is_flagged) else {
+        return false;
+    };
+    let Owner::Ours(token) = key.owner else {
+        return false;
+    };
+    let client = &state.clients[usize::from(token.client)];
+    let is_granted = client.phase == Phase::Hold && client.wait == token.wait;
+    !state.server.line.is_empty() && (is_granted || !key.is_provisional)
 }
 
 fn is_orphaned(state: &State) -> bool {
