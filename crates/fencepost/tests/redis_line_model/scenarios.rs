@@ -103,7 +103,6 @@ pub(crate) const NATIVE_DEEPER: &[Scenario] = &[
     scenario("2 native clients, 1 fault, a plain one", Setup { faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(2), ..KNOWN }),
     scenario("2 native clients, 2 waits each, the next before the release is answered, 1 fault", Setup { waits: 2, eager: true, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
     scenario("2 native clients, one only tries, 1 fault, a plain one", Setup { triers: 1, faults: 1, plain_turns: 1, troubles: Troubles::CLIENTS, late_ticks: Some(1), ..KNOWN }),
-    scenario("2 native clients, heartbeats that do not wait for answers, 1 fault", Setup { pipeline: 2, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
     scenario("2 native clients, a holder may ask again, 1 fault, a plain one", Setup { asks_again: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
     scenario("2 native clients, poll mode, 1 fault, a plain one", Setup { poll_mode: true, plain_turns: 1, faults: 1, troubles: Troubles::CLIENTS, late_ticks: Some(0), ..KNOWN }),
     scenario("2 native clients, all keys removed, 1 fault more", Setup { faults: 2, troubles: Troubles { flush: true, ..Troubles::CLIENTS }, late_ticks: Some(1), ..KNOWN }),

@@ -174,6 +174,6 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::FloorOfOne, Setup { native: true, is_known: true, ..with(1, FLUSH) }, P::FencesGrow),
         variant(F::HolderLosesItsGuess, Setup { asks_again: true, ..native }, P::BeliefEndsBeforeLease),
         variant(F::CancelDoesNotLook, Setup { native: true, is_known: true, plain_turns: 1, ..with(1, CANCEL) }, P::ReleaseHandsOn),
-        variant(F::BeatTrustsAGuess, Setup { pipeline: 2, ..native }, P::FencesGrow),
+        variant(F::BeatTrustsAGuess, Setup { pipeline: 2, late_ticks: Some(0), ..native }, P::FencesGrow),
     ]
 }
