@@ -14,6 +14,17 @@ pub(crate) enum Next {
     Another,
 }
 
+/// How the key came to its owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Nobody waits.
+    Free,
+    /// From the line, in the answer to its own request.
+    InTurn,
+    /// From the line, by a push.
+    Unheard,
+}
+
 /// What counts for an entry when its turn has come.
 struct Standing {
     is_alive: bool,
@@ -45,7 +56,7 @@ impl Script<'_> {
             if let Some(lease) = callers_lease
                 && entry.token == self.token
             {
-                self.grant(entry.token, fence, lease, false);
+                self.grant(entry.token, fence, lease, Given::InTurn);
                 return Next::Caller { fence };
             }
             if self.receivers(entry.token, standing.channel) == 0
@@ -57,7 +68,7 @@ impl Script<'_> {
                 true => self.setup.times.ttl,
                 false => self.setup.times.claim,
             };
-            self.grant(entry.token, fence, lease, true);
+            self.grant(entry.token, fence, lease, Given::Unheard);
             self.publish(entry.token, &standing, fence, lease);
             return Next::Another;
         }
@@ -112,24 +123,25 @@ impl Script<'_> {
                 answer: Answer::Granted { fence, lease },
                 wait: token.wait,
                 stamp_age: standing.stamp_age,
+                is_forgotten: false,
             });
         }
     }
 
-    pub(crate) fn grant(&mut self, token: Token, fence: u8, lease: Ticks, is_claim: bool) {
-        if fence <= self.state.issued {
-            self.state.convict(Promise::FencesGrow);
-        }
+    pub(crate) fn grant(&mut self, token: Token, fence: u8, lease: Ticks, given: Given) {
+        self.note_issued(fence);
         if let Some(arrival) = self.arrival(token)
             && self.somebody_stands_before(arrival)
         {
             self.state.convict(Promise::FirstComeFirstServed);
         }
-        self.state.issued = fence;
         self.state.server.key = Some(Key {
             owner: Owner::Ours(token),
             remaining: lease,
-            is_claim,
+            is_claim: given == Given::Unheard,
+            fence,
+            is_flagged: given != Given::Free,
+            is_provisional: false,
         });
     }
 

@@ -9,15 +9,15 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::moves::is_heard;
 use crate::setup::Setup;
 use crate::state::{
-    Answer, Client, Command, Entry, Health, Link, Message, Noted, Owner, Phase, Request, Server,
-    State, Token,
+    Answer, Client, Command, Entry, FLOOR, Health, Link, Message, Noted, Owner, Phase, Request,
+    Server, State, Token,
 };
 use crate::variants::Flaw;
 
 /// Brings a state into its canonical form.
 pub(crate) fn canonical(state: State, setup: &Setup) -> State {
     let mut state = observable(state, setup);
-    rank_fences(&mut state);
+    rank_fences(&mut state, setup);
     rank_tickets(&mut state);
     sort_clients(state)
 }
@@ -28,6 +28,7 @@ pub(crate) fn observable(mut state: State, setup: &Setup) -> State {
         forget_unobservable(client, setup);
     }
     forget_claim(&mut state);
+    forget_flag(&mut state.server, setup);
     if !setup.has(Flaw::RecordsAreNotRead) {
         forget_overridden(&mut state.server);
     }
@@ -51,8 +52,12 @@ fn forget_unobservable(client: &mut Client, setup: &Setup) {
         client.ticket = 0;
         client.noted.arrival = 0;
     }
-    if !setup.troubles.failover {
+    if !lifts_matter(setup) {
         client.lift_due = false;
+    }
+    let starts_again = client.phase == Phase::Idle || client.wait < setup.waits;
+    if !setup.native || !starts_again {
+        client.remembers = 0;
     }
     forget_unheard(client, setup);
     let previous = client.previous.iter_mut().flatten();
@@ -73,6 +78,7 @@ fn forget_the_past(client: &mut Client) {
     client.replies.clear();
     client.pushes.clear();
     client.lift_due = false;
+    client.remembers = 0;
     client.noted = Noted {
         has_held: client.noted.has_held,
         ..Noted::default()
@@ -121,18 +127,33 @@ fn forget_needless(command: &mut Command, setup: &Setup) {
     if command.request == Request::Leave {
         command.stamp_age = 0;
     }
-    if !setup.troubles.failover {
+    if !lifts_matter(setup) {
         command.lift = false;
     }
 }
 
-/// Whether the key was given to somebody unheard matters until it has held.
+/// Where a counter always has been lifted when it exists, lifting it again changes nothing.
+fn lifts_matter(setup: &Setup) -> bool {
+    setup.troubles.failover || setup.troubles.flush
+}
+
+/// While nobody waits it makes no difference; whoever comes sets it.
+fn forget_flag(server: &mut Server, setup: &Setup) {
+    if let Some(key) = &mut server.key
+        && server.line.is_empty()
+        && !setup.has(Flaw::EnqueueDoesNotFlag)
+    {
+        key.is_flagged = false;
+    }
+}
+
+/// Whether the key was given to somebody unheard matters until it has held, or as an excuse (`State::has_flushed`).
 fn forget_claim(state: &mut State) {
     if let Some(key) = &mut state.server.key
         && let Owner::Ours(token) = key.owner
     {
         let client = &state.clients[usize::from(token.client)];
-        key.is_claim &= !client.noted.has_held;
+        key.is_claim &= !client.noted.has_held || state.has_flushed;
     }
 }
 
@@ -149,7 +170,7 @@ fn forget_overridden(server: &mut Server) {
 }
 
 /// Small numbers that occur, to turn them into ranks. Zero keeps its meaning of «none».
-struct Ranks(u64);
+struct Ranks(u128);
 
 impl Ranks {
     fn note(&mut self, value: u8) {
@@ -161,10 +182,22 @@ impl Ranks {
     }
 }
 
-fn rank_fences(state: &mut State) {
-    let mut ranks = Ranks(1);
-    each_fence(state, &mut |fence| ranks.note(*fence));
-    each_fence(state, &mut |fence| *fence = ranks.of(*fence));
+/// Lifted fences stay above the floor, others below. Where epochs are guessed, neighbours stay neighbours and others do not
+/// become any.
+fn rank_fences(state: &mut State, setup: &Setup) {
+    let mut noted = 1;
+    each_fence(state, &mut |fence| noted |= 1_u128 << *fence);
+    if setup.native {
+        noted |= noted << 1;
+    }
+    let low = Ranks(noted & ((1 << FLOOR) - 1));
+    let high = Ranks(noted >> FLOOR << FLOOR);
+    each_fence(state, &mut |fence| {
+        *fence = match *fence < FLOOR {
+            true => low.of(*fence),
+            false => FLOOR + high.of(*fence),
+        }
+    });
 }
 
 fn rank_tickets(state: &mut State) {
@@ -177,10 +210,23 @@ fn each_fence(state: &mut State, see: &mut impl FnMut(&mut u8)) {
     see(&mut state.server.fence);
     see(&mut state.issued);
     see(&mut state.guarded);
+    see(&mut state.drawn);
+    let keys = [state.server.key.as_mut()];
     if let Some(replica) = &mut state.replica {
         see(&mut replica.fence);
     }
+    let replicated = state.replica.as_mut().and_then(|it| it.key.as_mut());
+    for key in keys.into_iter().chain([replicated]).flatten() {
+        see(&mut key.fence);
+    }
     for client in &mut state.clients {
+        see(&mut client.remembers);
+        let previous = client.previous.iter_mut().flatten();
+        for command in client.commands.iter_mut().chain(previous) {
+            if let Request::Native(attempt) = &mut command.request {
+                see(&mut attempt.guess);
+            }
+        }
         for message in client.replies.iter_mut().chain(&mut client.pushes) {
             if let Answer::Granted { fence, .. } = &mut message.answer {
                 see(fence);

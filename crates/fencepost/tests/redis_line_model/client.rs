@@ -1,9 +1,17 @@
 //! The client's state machine: Idle → Want → Hold → Leaving → Idle.
 
 use crate::invariants::Promise;
+use crate::native::Attempt;
 use crate::setup::Setup;
 use crate::state::{Answer, Client, Command, Link, Message, Noted, Phase, Request, State, Ticks};
 use crate::variants::Flaw;
+
+/// How a wait begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    Script,
+    Native,
+}
 
 /// How a grant arrived.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,15 +37,24 @@ impl Client {
                 0
             },
             lift: std::mem::take(&mut self.lift_due),
+            is_holders: wait == self.wait && self.noted.has_held,
         };
         if self.link == Link::Up {
             self.commands.push(command);
         }
     }
 
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start(&mut self, manner: Manner) {
         self.phase = Phase::Want;
-        self.ask();
+        match manner {
+            Manner::Script => self.ask(),
+            Manner::Native => self.send(Request::Native(Attempt::new(self.remembers + 1))),
+        }
+    }
+
+    /// Only the first request of a wait may be native, and no connection begins with one.
+    pub(crate) fn may_be_native(&self, setup: &Setup) -> bool {
+        setup.native && self.remembers > 0 && !self.lift_due
     }
 
     /// ACQUIRE with the token, member and ticket of this wait, whether it is the first time or not.
@@ -79,11 +96,11 @@ impl Client {
     }
 
     /// The next wait, before the LEAVE of this one is answered. Both go by one connection, in order.
-    pub(crate) fn start_next(&mut self, setup: &Setup) {
+    pub(crate) fn start_next(&mut self, setup: &Setup, manner: Manner) {
         let leaving = self.wait;
         self.finish(setup);
         self.unsettled = leaving;
-        self.start();
+        self.start(manner);
     }
 
     fn finish(&mut self, setup: &Setup) {
@@ -122,6 +139,11 @@ pub(crate) fn receive_reply(state: &mut State, setup: &Setup, index: usize) {
         }
         (Phase::Want, Answer::Queued { ticket }) => client.ticket = ticket,
         (Phase::Want, Answer::Gone) if client.link == Link::Up => client.ask(),
+        (Phase::Want, Answer::Declined { lift }) if client.link == Link::Up => {
+            client.remembers = 0;
+            client.lift_due |= lift;
+            client.ask();
+        }
         (Phase::Want, Answer::Busy) => client.finish(setup),
         (Phase::Hold, Answer::Kept) => {
             let left = setup.times.ttl.saturating_sub(message.stamp_age);
@@ -156,8 +178,9 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
     };
     let left = validity(setup, lease, message.stamp_age, by);
     let client = &mut state.clients[index];
+    client.remembers = fence;
     // What arrived before the server went away speaks of a lease that it may have forgotten.
-    client.noted.lease_forgotten |= client.link == Link::Cut;
+    client.noted.lease_forgotten |= client.link == Link::Cut || (message.is_forgotten && left > 0);
     if client.phase == Phase::Hold {
         client.belief = client.belief.max(left);
     } else if left == 0 {

@@ -26,6 +26,9 @@ pub(crate) enum Promise {
     ReleaseIsHonest,
     /// A try is refused only while the lock is held or somebody alive waits for it.
     TryFindsAFreeLock,
+    /// Whoever releases the lock hands it to the first who waits, who need not find out by a heartbeat. So a lock that was
+    /// granted is flagged while there is a line.
+    ReleaseHandsOn,
 }
 
 impl fmt::Display for Promise {
@@ -40,6 +43,7 @@ impl fmt::Display for Promise {
             Self::FirstComeFirstServed => "first come, first served",
             Self::ReleaseIsHonest => "a release is honest",
             Self::TryFindsAFreeLock => "a try finds a free lock",
+            Self::ReleaseHandsOn => "a release hands on",
         })
     }
 }
@@ -52,7 +56,9 @@ pub(crate) fn broken(state: &State) -> Option<Promise> {
     if is_orphaned(state) {
         return Some(Promise::NoOrphanLock);
     }
-    state.broken
+    state
+        .broken
+        .or(is_unaware(state).then_some(Promise::ReleaseHandsOn))
 }
 
 fn believes_too_long(state: &State, index: usize) -> bool {
@@ -67,12 +73,30 @@ fn believes_too_long(state: &State, index: usize) -> bool {
     client.belief > lease
 }
 
-fn is_orphaned(state: &State) -> bool {
-    let Some(Owner::Ours(token)) = state.server.key.map(|key| key.owner) else {
+/// Whether somebody waits for a lock that its holder would delete without a look at the line. One that is only guessed
+/// may have passed a line; its client has yet to learn of that.
+fn is_unaware(state: &State) -> bool {
+    let Some(key) = state.server.key.filter(|key| !key.is_flagged) else {
+        return false;
+    };
+    let Owner::Ours(token) = key.owner else {
         return false;
     };
     let client = &state.clients[usize::from(token.client)];
-    !state.has_failed_over && client.health != Health::Killed && has_finished(client, token.wait)
+    let is_granted = client.phase == Phase::Hold && client.wait == token.wait;
+    !state.server.line.is_empty() && (is_granted || !key.is_provisional)
+}
+
+fn is_orphaned(state: &State) -> bool {
+    let Some(key) = state.server.key else {
+        return false;
+    };
+    let Owner::Ours(token) = key.owner else {
+        return false;
+    };
+    let is_excused = state.has_failed_over || (state.has_flushed && key.is_claim);
+    let client = &state.clients[usize::from(token.client)];
+    !is_excused && client.health != Health::Killed && has_finished(client, token.wait)
 }
 
 /// Whether the client is through with this wait: it gave up and had its answer, or was told that it had lost.

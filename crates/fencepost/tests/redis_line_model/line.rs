@@ -2,7 +2,7 @@
 
 use crate::advance::is_fresh;
 use crate::server::Script;
-use crate::state::{Entry, Record, Request, Token};
+use crate::state::{Entry, Owner, Record, Request, Token};
 use crate::variants::Flaw;
 
 impl Script<'_> {
@@ -31,7 +31,19 @@ impl Script<'_> {
         let place = line.partition_point(|other| other.ticket < ticket);
         line.insert(place, entry);
         self.note_arrival(ticket);
+        self.flag_key();
         ticket
+    }
+
+    /// Tells the holder, if it is one of ours, that somebody waits.
+    fn flag_key(&mut self) {
+        let key = self.state.server.key.as_mut();
+        let key = key.filter(|key| key.owner != Owner::Plain);
+        if let Some(key) = key
+            && !self.setup.has(Flaw::EnqueueDoesNotFlag)
+        {
+            key.is_flagged = true;
+        }
     }
 
     /// A client that never learned its first ticket cannot come back to its place.

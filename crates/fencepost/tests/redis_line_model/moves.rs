@@ -1,6 +1,6 @@
 //! Everything that can happen next.
 
-use crate::client::{receive_push, receive_reply};
+use crate::client::{Manner, receive_push, receive_reply};
 use crate::network;
 use crate::server::{self, Via};
 use crate::setup::Setup;
@@ -11,14 +11,16 @@ use crate::variants::Flaw;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
     Tick,
-    Start(usize),
-    StartNext(usize),
+    Start(usize, Manner),
+    StartNext(usize, Manner),
     Execute(usize),
     ReadReply(usize),
     /// The second number: which of the pushes.
     ReadPush(usize, usize),
     Beat(usize),
     Renew(usize),
+    /// A holder asks again with the same token.
+    AskAgain(usize),
     Release(usize),
     GiveUp(usize),
     Cancel(usize),
@@ -37,6 +39,7 @@ pub(crate) enum Move {
     Replicate,
     FailOver,
     RestartEmpty,
+    Flush,
     LineExpires,
 }
 
@@ -52,6 +55,7 @@ impl Move {
                 | Self::DuplicatePush(..)
                 | Self::FailOver
                 | Self::RestartEmpty
+                | Self::Flush
         )
     }
 }
@@ -70,8 +74,8 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
 pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
     match step {
         Move::Tick => state.tick(&setup.times),
-        Move::Start(client) => state.clients[client].start(),
-        Move::StartNext(client) => state.clients[client].start_next(setup),
+        Move::Start(client, manner) => state.clients[client].start(manner),
+        Move::StartNext(client, manner) => state.clients[client].start_next(setup, manner),
         Move::Execute(client) => {
             let command = state.clients[client].commands.remove(0);
             server::execute(state, setup, client, command, Via::Current);
@@ -80,6 +84,7 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
         Move::ReadPush(client, push) => receive_push(state, setup, client, push),
         Move::Beat(client) => state.clients[client].send(Request::BeatWaiting),
         Move::Renew(client) => state.clients[client].send(Request::BeatHolding),
+        Move::AskAgain(client) => state.clients[client].ask(),
         Move::Release(client) | Move::GiveUp(client) | Move::Cancel(client) => {
             state.clients[client].leave();
         }
@@ -109,12 +114,16 @@ pub(crate) fn apply(state: &mut State, setup: &Setup, step: Move) {
                 owner: Owner::Plain,
                 remaining: setup.times.ttl,
                 is_claim: false,
+                fence: 0,
+                is_flagged: false,
+                is_provisional: false,
             });
         }
         Move::PlainReleases => state.server.key = None,
         Move::Replicate => state.replica = Some(state.server.clone()),
         Move::FailOver => network::fail_over(state),
         Move::RestartEmpty => network::restart_empty(state),
+        Move::Flush => network::flush(state),
         Move::LineExpires => {
             state.server.line.clear();
             state.server.records.clear();
@@ -182,20 +191,30 @@ fn moves_of_client(client: &Client, index: usize, setup: &Setup, moves: &mut Vec
     }
     distinct_pushes(client, |push| moves.push(Move::ReadPush(index, push)));
     match client.phase {
-        Phase::Idle if client.link == Link::Up => moves.push(Move::Start(index)),
+        Phase::Idle if client.link == Link::Up => {
+            moves.extend(manners(client, setup).map(|manner| Move::Start(index, manner)));
+        }
         Phase::Want if client.may_beat(setup) && beats(client, setup) => {
             moves.push(Move::Beat(index))
         }
-        Phase::Leaving if may_start_next(client, setup) => moves.push(Move::StartNext(index)),
+        Phase::Leaving if may_start_next(client, setup) => {
+            moves.extend(manners(client, setup).map(|manner| Move::StartNext(index, manner)));
+        }
         Phase::Hold if client.belief == 0 => moves.push(Move::GiveUp(index)),
         Phase::Hold => {
             if client.may_beat(setup) {
                 moves.push(Move::Renew(index));
+                moves.extend(setup.asks_again.then_some(Move::AskAgain(index)));
             }
             moves.push(Move::Release(index));
         }
         _ => {}
     }
+}
+
+fn manners(client: &Client, setup: &Setup) -> impl Iterator<Item = Manner> {
+    let native = client.may_be_native(setup).then_some(Manner::Native);
+    [Manner::Script].into_iter().chain(native)
 }
 
 fn may_start_next(client: &Client, setup: &Setup) -> bool {
@@ -260,6 +279,9 @@ fn moves_of_others(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
     }
     if setup.troubles.restart_empty {
         moves.push(Move::RestartEmpty);
+    }
+    if setup.troubles.flush {
+        moves.push(Move::Flush);
     }
     if setup.troubles.failover {
         moves.push(match state.replica {

@@ -1,7 +1,7 @@
 //! Connections, and what goes wrong with them, with the clients, and with the server.
 
 use crate::setup::Setup;
-use crate::state::{Channel, Client, Health, Link, Phase, Server, State};
+use crate::state::{Answer, Channel, Client, Health, Link, Phase, Request, Server, State};
 use crate::variants::Flaw;
 
 /// The client's end breaks. The server has not noticed: the connection lingers there with the commands it has not
@@ -20,6 +20,7 @@ pub(crate) fn notice_cut(state: &mut State, client: usize) {
 
 fn lose_link(client: &mut Client) {
     client.link = Link::Down;
+    client.remembers = 0;
     client.commands.clear();
     client.replies.clear();
     client.pushes.clear();
@@ -74,6 +75,25 @@ pub(crate) fn kill(state: &mut State, client: usize) {
 /// The server comes back without any key.
 pub(crate) fn restart_empty(state: &mut State) {
     replace_server(state, Server::default());
+}
+
+/// Every key is removed; nobody's connection notices.
+pub(crate) fn flush(state: &mut State) {
+    state.server = Server::default();
+    state.replica = None;
+    state.has_flushed = true;
+    for client in &mut state.clients {
+        client.noted.lease_forgotten |= matches!(client.phase, Phase::Hold | Phase::Leaving);
+        for message in client.replies.iter_mut().chain(&mut client.pushes) {
+            message.is_forgotten = matches!(message.answer, Answer::Granted { .. });
+        }
+        let previous = client.previous.iter_mut().flatten();
+        for command in client.commands.iter_mut().chain(previous) {
+            if let Request::Native(attempt) = &mut command.request {
+                attempt.is_forgotten = attempt.is_set;
+            }
+        }
+    }
 }
 
 /// The replica takes over with what it had received.

@@ -5,6 +5,7 @@
 //! from each point is remembered.
 
 use crate::canonical::{ByPrint, canonical, fingerprint};
+use crate::client::Manner;
 use crate::invariants::{self, Promise, has_finished};
 use crate::moves::{Move, apply, beats};
 use crate::setup::Setup;
@@ -100,7 +101,7 @@ impl Progress {
             if path.iter().any(|(before, _)| *before == here) {
                 return Err(Promise::NobodyIsStuck);
             }
-            settle(&mut state, schedule, &mut |state, step| {
+            settle(&mut state, setup, schedule, &mut |state, step| {
                 apply(state, setup, step)
             })?;
             if state.clients.iter().all(is_through) {
@@ -142,7 +143,12 @@ fn is_through(client: &Client) -> bool {
 type Take<'a> = &'a mut dyn FnMut(&mut State, Move);
 
 /// Everything that needs no time, until nothing moves any more.
-fn settle(state: &mut State, schedule: Schedule, take: Take<'_>) -> Result<(), Promise> {
+fn settle(
+    state: &mut State,
+    setup: &Setup,
+    schedule: Schedule,
+    take: Take<'_>,
+) -> Result<(), Promise> {
     for _ in 0..ROUNDS_MAX {
         let mut moved = false;
         for turn in 0..state.clients.len() {
@@ -150,7 +156,7 @@ fn settle(state: &mut State, schedule: Schedule, take: Take<'_>) -> Result<(), P
                 true => state.clients.len() - 1 - turn,
                 false => turn,
             };
-            while let Some(step) = urgent(&state.clients[client], client, schedule) {
+            while let Some(step) = urgent(&state.clients[client], client, setup, schedule) {
                 take(state, step);
                 moved = true;
                 if let Some(promise) = invariants::broken(state) {
@@ -166,7 +172,7 @@ fn settle(state: &mut State, schedule: Schedule, take: Take<'_>) -> Result<(), P
 }
 
 /// What a client, or the server for it, does without delay.
-fn urgent(client: &Client, index: usize, schedule: Schedule) -> Option<Move> {
+fn urgent(client: &Client, index: usize, setup: &Setup, schedule: Schedule) -> Option<Move> {
     if let Some(previous) = &client.previous {
         match schedule.leftovers {
             Leftovers::Executed if !previous.is_empty() => {
@@ -190,7 +196,10 @@ fn urgent(client: &Client, index: usize, schedule: Schedule) -> Option<Move> {
         Link::Up | Link::Down => {}
     }
     match client.phase {
-        Phase::Idle => Some(Move::Start(index)),
+        Phase::Idle if schedule.backwards && client.may_be_native(setup) => {
+            Some(Move::Start(index, Manner::Native))
+        }
+        Phase::Idle => Some(Move::Start(index, Manner::Script)),
         Phase::Hold => Some(Move::Release(index)),
         Phase::Want | Phase::Leaving | Phase::Done => None,
     }
@@ -240,7 +249,7 @@ fn tell_run(
         told += &story::line(&before, step, state);
     };
     for _ in 0..TOLD_TICKS_MAX {
-        if let Err(broken) = settle(&mut state, schedule, &mut take) {
+        if let Err(broken) = settle(&mut state, setup, schedule, &mut take) {
             return (broken == promise).then_some(told);
         }
         if state.clients.iter().all(is_through) {
@@ -281,7 +290,8 @@ fn nothing_is_left(state: &State) -> Result<(), Promise> {
     };
     let entries = state.server.line.iter().map(|it| it.token);
     let mut tokens = entries.chain(state.server.records.iter().map(|it| it.token));
-    if !state.has_failed_over && tokens.any(is_over) {
+    let is_excused = state.has_failed_over || state.has_flushed;
+    if !is_excused && tokens.any(is_over) {
         return Err(Promise::NothingIsLeftBehind);
     }
     Ok(())

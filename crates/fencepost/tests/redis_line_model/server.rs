@@ -1,9 +1,11 @@
 //! The scripts, each one atomic, as they run inside Redis.
 
-use crate::advance::Next;
+use crate::advance::{Given, Next};
 use crate::invariants::Promise;
 use crate::setup::Setup;
-use crate::state::{Answer, Channel, Command, Entry, Link, Message, Request, State, Ticks, Token};
+use crate::state::{
+    Answer, Channel, Client, Command, Entry, Link, Message, Owner, Request, State, Ticks, Token,
+};
 use crate::variants::Flaw;
 
 /// Which of a client's connections a command came by.
@@ -15,7 +17,13 @@ pub(crate) enum Via {
 }
 
 /// Executes a command that has reached the server.
-pub(crate) fn execute(state: &mut State, setup: &Setup, client: usize, command: Command, via: Via) {
+pub(crate) fn execute(
+    state: &mut State,
+    setup: &Setup,
+    client: usize,
+    mut command: Command,
+    via: Via,
+) {
     let token = Token {
         client: client as u8,
         wait: command.wait,
@@ -36,9 +44,17 @@ pub(crate) fn execute(state: &mut State, setup: &Setup, client: usize, command: 
     if !setup.has(Flaw::LiftWaitsForAGrant) {
         script.lift_fence();
     }
-    let answer = match command.request {
+    let mut is_forgotten = false;
+    let answer = match &mut command.request {
         Request::Acquire => script.acquire(),
         Request::Try => script.try_acquire(),
+        Request::Native(attempt) => {
+            is_forgotten = attempt.is_forgotten;
+            match script.run_next(attempt) {
+                Some(answer) => answer,
+                None => return state.clients[client].unread(via).insert(0, command),
+            }
+        }
         Request::BeatWaiting => script.beat_waiting(),
         Request::BeatHolding => script.beat_holding(),
         Request::Leave => script.leave(),
@@ -48,7 +64,18 @@ pub(crate) fn execute(state: &mut State, setup: &Setup, client: usize, command: 
             answer,
             wait: command.wait,
             stamp_age: command.stamp_age,
+            is_forgotten,
         });
+    }
+}
+
+impl Client {
+    /// The commands that the server has not read.
+    fn unread(&mut self, via: Via) -> &mut Vec<Command> {
+        match via {
+            Via::Current => &mut self.commands,
+            Via::Previous => self.previous.get_or_insert_default(),
+        }
     }
 }
 
@@ -65,6 +92,7 @@ pub(crate) struct Script<'a> {
 impl Script<'_> {
     fn acquire(&mut self) -> Answer {
         let ttl = self.setup.times.ttl;
+        self.give_up_guess();
         if self.state.server.key.is_none() && self.state.server.line.is_empty() {
             return self.take(ttl);
         }
@@ -92,6 +120,7 @@ impl Script<'_> {
     /// Enters nowhere and overtakes nobody; but those in line who are dead must not keep it out.
     fn try_acquire(&mut self) -> Answer {
         let ttl = self.setup.times.ttl;
+        self.give_up_guess();
         if self.state.server.is_owned_by(self.token) {
             return self.confirm(ttl);
         }
@@ -110,8 +139,26 @@ impl Script<'_> {
         Answer::Busy
     }
 
+    /// Whoever asks again after a native acquire and has not been granted it may have guessed wrong, or passed the line:
+    /// its key counts as free.
+    fn give_up_guess(&mut self) {
+        let believes = self.command.is_holders && !self.setup.has(Flaw::HolderLosesItsGuess);
+        if self.holds_a_guess() && !believes && !self.setup.has(Flaw::GuessConfirmed) {
+            self.state.server.key = None;
+        }
+    }
+
+    /// The key is the caller's, with an epoch that was guessed.
+    fn holds_a_guess(&self) -> bool {
+        let key = self.state.server.key.filter(|key| key.is_provisional);
+        key.is_some_and(|key| key.owner == Owner::Ours(self.token))
+    }
+
     fn beat_waiting(&mut self) -> Answer {
         let lease = self.setup.times.claim;
+        if self.holds_a_guess() && !self.setup.has(Flaw::BeatTrustsAGuess) {
+            return Answer::Gone;
+        }
         if self.state.server.is_owned_by(self.token) {
             return self.confirm_waiter(lease);
         }
@@ -164,9 +211,23 @@ impl Script<'_> {
         let wait = self.token.wait;
         let client = self.state.client(self.token);
         client.noted.let_go |= client.wait == wait;
-        if let Next::Nobody = self.advance(None) {
-            self.state.server.key = None;
+        if self.may_wait_for_it() {
+            if let Next::Nobody = self.advance(None) {
+                self.state.server.key = None;
+            }
+            return;
         }
+        self.state.server.key = None;
+        if self.somebody_stands_before(u8::MAX) {
+            self.state.convict(Promise::ReleaseHandsOn);
+        }
+    }
+
+    /// Whether the line must be looked at. A native acquire that was not granted may have passed it.
+    fn may_wait_for_it(&self) -> bool {
+        let is_granted = self.command.is_holders || self.setup.has(Flaw::CancelDoesNotLook);
+        let key = self.state.server.key;
+        !is_granted || key.is_none_or(|key| key.is_flagged || key.owner == Owner::Plain)
     }
 
     fn has_held(&self) -> bool {
@@ -177,7 +238,7 @@ impl Script<'_> {
     /// `SET NX` by somebody for whom nobody alive has to wait.
     fn take(&mut self, lease: Ticks) -> Answer {
         let fence = self.draw_fence();
-        self.grant(self.token, fence, lease, false);
+        self.grant(self.token, fence, lease, Given::Free);
         Answer::Granted { fence, lease }
     }
 

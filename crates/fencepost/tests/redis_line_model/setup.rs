@@ -16,6 +16,8 @@ pub(crate) struct Troubles {
     pub(crate) restart_empty: bool,
     /// A replica that has missed the latest writes takes over.
     pub(crate) failover: bool,
+    /// Somebody removes every key; connections stay.
+    pub(crate) flush: bool,
 }
 
 impl Troubles {
@@ -28,6 +30,7 @@ impl Troubles {
         duplicate_push: false,
         restart_empty: false,
         failover: false,
+        flush: false,
     };
 
     /// Everything that can happen to clients and wires while the server stays itself.
@@ -64,6 +67,12 @@ pub(crate) struct Setup {
     pub(crate) poll_mode: bool,
     /// Somebody has subscribed to every channel there is.
     pub(crate) monitor: bool,
+    /// Clients may ask by plain commands when they remember an epoch.
+    pub(crate) native: bool,
+    /// They remember one from the start.
+    pub(crate) is_known: bool,
+    /// A holder may ask again with the same token, as the contract of a backend allows.
+    pub(crate) asks_again: bool,
     pub(crate) flaw: Option<Flaw>,
 }
 
@@ -86,6 +95,9 @@ impl Setup {
         eager: false,
         poll_mode: false,
         monitor: false,
+        native: false,
+        is_known: false,
+        asks_again: false,
         flaw: None,
     };
 

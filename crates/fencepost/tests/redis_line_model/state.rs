@@ -3,6 +3,11 @@
 //! All times are relative (ages and remainders, in ticks) and capped, fences and tickets are kept as ranks: that makes
 //! the number of states finite although time and counters never end.
 
+use crate::native::Attempt;
+
+/// Fences below were never lifted: no clock is that early.
+pub(crate) const FLOOR: u8 = 16;
+
 /// Ticks of model time; one tick is a heartbeat.
 pub(crate) type Ticks = u8;
 
@@ -35,6 +40,12 @@ pub(crate) struct Key {
     pub(crate) remaining: Ticks,
     /// Given to a waiter that has not been heard since (noted by the onlooker).
     pub(crate) is_claim: bool,
+    /// The epoch in the value; 0: a plain client's.
+    pub(crate) fence: u8,
+    /// Somebody may wait: whoever releases looks at the line.
+    pub(crate) is_flagged: bool,
+    /// The epoch was guessed.
+    pub(crate) is_provisional: bool,
 }
 
 /// A channel as seen from its client: which of its connections subscribed to it.
@@ -75,7 +86,7 @@ pub(crate) struct Server {
     /// By ticket.
     pub(crate) line: Vec<Entry>,
     pub(crate) records: Vec<Record>,
-    /// 0: the counter does not exist.
+    /// 0: the counter does not exist. Below `FLOOR`: it was counted up from nothing, and never lifted.
     pub(crate) fence: u8,
 }
 
@@ -83,6 +94,8 @@ pub(crate) struct Server {
 pub(crate) enum Request {
     Acquire,
     Try,
+    /// Three commands; this one stands for those that are left.
+    Native(Attempt),
     BeatWaiting,
     BeatHolding,
     /// RELEASE and LEAVE are one script.
@@ -98,17 +111,30 @@ pub(crate) struct Command {
     /// 0: none yet.
     pub(crate) ticket: u8,
     pub(crate) lift: bool,
+    /// The client has been told that it holds the lock.
+    pub(crate) is_holders: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) enum Answer {
-    Granted { fence: u8, lease: Ticks },
-    Queued { ticket: u8 },
+    Granted {
+        fence: u8,
+        lease: Ticks,
+    },
+    Queued {
+        ticket: u8,
+    },
+    /// To a native acquire: not like this. Ask by the script, which lifts the fence if the guess was wrong.
+    Declined {
+        lift: bool,
+    },
     Gone,
     Busy,
     Kept,
     Lost,
-    Left { released: bool },
+    Left {
+        released: bool,
+    },
 }
 
 /// A reply, or (with `Granted`) a push.
@@ -118,6 +144,8 @@ pub(crate) struct Message {
     pub(crate) wait: u8,
     /// Since the client sent the request that is answered, or whose stamp is echoed.
     pub(crate) stamp_age: Ticks,
+    /// It grants what the server has forgotten since (noted by the onlooker).
+    pub(crate) is_forgotten: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -162,6 +190,8 @@ pub(crate) struct Client {
     pub(crate) ticket: u8,
     /// The next command is the first of this connection.
     pub(crate) lift_due: bool,
+    /// The last epoch it was granted on this connection; 0: none.
+    pub(crate) remembers: u8,
     pub(crate) commands: Vec<Command>,
     pub(crate) replies: Vec<Message>,
     /// In no order.
@@ -193,6 +223,8 @@ pub(crate) struct State {
     pub(crate) issued: u8,
     /// The largest fence of any guard, ever.
     pub(crate) guarded: u8,
+    /// The largest that a fence was ever counted to, granted or not. The clock is ahead of it.
+    pub(crate) drawn: u8,
     pub(crate) faults_left: u8,
     pub(crate) plain_turns_left: u8,
     /// `None`: without bounds.
@@ -200,6 +232,9 @@ pub(crate) struct State {
     /// A promoted replica may remember leases and entries that their clients have given back since: a loss that every
     /// failover brings, and that ends with the TTL.
     pub(crate) has_failed_over: bool,
+    /// A waiter that has entered the line anew may read a late push of before, believe, and be told that it has lost: its
+    /// entry stays, and costs a claim when its turn comes.
+    pub(crate) has_flushed: bool,
     /// A promise that the step to this state broke.
     pub(crate) broken: Option<crate::invariants::Promise>,
 }
@@ -216,6 +251,7 @@ impl Client {
             belief: 0,
             ticket: 0,
             lift_due: true,
+            remembers: 0,
             commands: Vec::new(),
             replies: Vec::new(),
             pushes: Vec::new(),
@@ -244,17 +280,35 @@ impl Client {
 impl State {
     pub(crate) fn new(setup: &crate::setup::Setup) -> Self {
         let client = |index| Client::new(index < setup.triers);
-        Self {
+        let mut state = Self {
             server: Server::default(),
             replica: None,
             clients: (0..setup.clients).map(client).collect(),
             issued: 0,
             guarded: 0,
+            drawn: 0,
             faults_left: setup.faults,
             plain_turns_left: setup.plain_turns,
             late_ticks_left: setup.late_ticks,
             has_failed_over: false,
+            has_flushed: false,
             broken: None,
+        };
+        if setup.is_known {
+            state.get_known();
+        }
+        state
+    }
+
+    /// The name has been used before, by all connections there are.
+    fn get_known(&mut self) {
+        for fence in [&mut self.issued, &mut self.guarded, &mut self.drawn] {
+            *fence = FLOOR;
+        }
+        self.server.fence = FLOOR;
+        for client in &mut self.clients {
+            client.lift_due = false;
+            client.remembers = FLOOR;
         }
     }
 

@@ -1,6 +1,8 @@
 //! A trace in words.
 
+use crate::client::Manner;
 use crate::moves::Move;
+use crate::native::{Attempt, Step};
 use crate::state::{Answer, Command, Message, Owner, Phase, Request, State, Token};
 
 /// One line: what happened, and what the world looks like then.
@@ -15,10 +17,24 @@ pub(crate) fn line(before: &State, step: Move, after: &State) -> String {
 fn sentence(before: &State, step: Move, after: &State) -> String {
     match step {
         Move::Tick => "time passes".into(),
-        Move::Start(client) => format!("{} wants the lock", name(client)),
-        Move::StartNext(client) => format!("{} wants the lock again at once", name(client)),
+        Move::Start(client, manner) => {
+            format!("{} wants the lock{}", name(client), by(manner))
+        }
+        Move::StartNext(client, manner) => {
+            format!(
+                "{} wants the lock again at once{}",
+                name(client),
+                by(manner)
+            )
+        }
         Move::Execute(client) => {
             let command = &before.clients[client].commands[0];
+            let is_native = matches!(command.request, Request::Native(_));
+            if is_native
+                && after.clients[client].commands.len() == before.clients[client].commands.len()
+            {
+                return format!("server runs {}", sent(client, command));
+            }
             let answer = after.clients[client].replies.last();
             let answer = answer.map_or("nobody reads the answer".into(), |it| heard(&it.answer));
             format!("server runs {}: {answer}", sent(client, command))
@@ -32,6 +48,7 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
             format!("{} reads the push {}", name(client), message(client, push))
         }
         Move::Beat(client) => format!("{} sends a heartbeat", name(client)),
+        Move::AskAgain(client) => format!("{} asks again", name(client)),
         Move::Renew(client) => format!("{} sends a renewal", name(client)),
         Move::Release(client) => format!("{} sends its release", name(client)),
         Move::GiveUp(client) => format!("{} sees its deadline pass and sends LEAVE", name(client)),
@@ -65,7 +82,15 @@ fn sentence(before: &State, step: Move, after: &State) -> String {
         Move::Replicate => "the replica has everything up to here".into(),
         Move::FailOver => "the replica takes over".into(),
         Move::RestartEmpty => "the server restarts empty".into(),
+        Move::Flush => "somebody removes every key".into(),
         Move::LineExpires => "the line expires".into(),
+    }
+}
+
+fn by(manner: Manner) -> &'static str {
+    match manner {
+        Manner::Script => "",
+        Manner::Native => ", by plain commands",
     }
 }
 
@@ -81,6 +106,13 @@ fn sent(client: usize, command: &Command) -> String {
     let what = match command.request {
         Request::Acquire => "ACQUIRE",
         Request::Try => "TRY",
+        Request::Native(Attempt { step, guess, .. }) => match step {
+            Step::Set => {
+                return format!("SET NX of {}{}, guess {guess}", name(client), command.wait);
+            }
+            Step::Count => "INCR",
+            Step::Look => "EXISTS",
+        },
         Request::BeatWaiting => "BEAT (wait)",
         Request::BeatHolding => "BEAT (hold)",
         Request::Leave => "LEAVE",
@@ -101,6 +133,8 @@ fn heard(answer: &Answer) -> String {
     match answer {
         Answer::Granted { fence, lease } => format!("granted, fence {fence}, lease {lease}"),
         Answer::Queued { ticket } => format!("queued with ticket {ticket}"),
+        Answer::Declined { lift: true } => "declined, wrong guess".into(),
+        Answer::Declined { lift: false } => "declined".into(),
         Answer::Gone => "gone".into(),
         Answer::Busy => "busy".into(),
         Answer::Kept => "kept".into(),
@@ -118,7 +152,9 @@ fn situation(state: &State) -> String {
                 Owner::Ours(owner) => token(owner),
                 Owner::Plain => "plain".into(),
             };
-            format!("key {owner} for {}", key.remaining)
+            let flag = if key.is_flagged { "+" } else { "" };
+            let guess = if key.is_provisional { "~" } else { "" };
+            format!("key {owner}{flag}{guess} for {}", key.remaining)
         }
     };
     let line: Vec<_> = state.server.line.iter().map(|it| token(it.token)).collect();

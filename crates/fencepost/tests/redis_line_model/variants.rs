@@ -62,6 +62,22 @@ pub(crate) enum Flaw {
     RecordForAFreshEntry,
     /// ADVANCE pops the latest ticket.
     LastComeFirstServed,
+    /// ACQUIRE answers the asker's own guess with the epoch that was guessed.
+    GuessConfirmed,
+    /// The client does not compare its guess with what INCR answers.
+    GuessNotCompared,
+    /// The client does not ask whether there is a line.
+    LineNotLookedAt,
+    /// ACQUIRE enters the line and does not tell the holder.
+    EnqueueDoesNotFlag,
+    /// A counter is lifted when it is new, and not when a native INCR has made it.
+    FloorOfOne,
+    /// ACQUIRE gives up the guess of one who was granted it and asks again.
+    HolderLosesItsGuess,
+    /// A native acquire that is cancelled deletes its key and does not look at the line it may have passed.
+    CancelDoesNotLook,
+    /// A heartbeat answers the caller's own guess with the epoch that was guessed.
+    BeatTrustsAGuess,
 }
 
 /// A flaw, where it shows, and the promise it breaks there.
@@ -96,6 +112,11 @@ const FAILOVER: Troubles = Troubles {
     ..Troubles::NONE
 };
 
+const FLUSH: Troubles = Troubles {
+    flush: true,
+    ..Troubles::NONE
+};
+
 const fn with(faults: u8, troubles: Troubles) -> Setup {
     Setup {
         faults,
@@ -111,6 +132,7 @@ pub(crate) fn variants() -> Vec<Variant> {
     use Promise as P;
     let calm = Setup::CALM;
     let plain = Setup { plain_turns: 1, ..calm };
+    let native = Setup { native: true, is_known: true, ..calm };
     let variant = |flaw, setup, breaks| Variant {
         flaw,
         setup: Setup { flaw: Some(flaw), ..setup },
@@ -145,5 +167,13 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::RecordsAreNotRead, calm, P::FirstComeFirstServed),
         variant(F::RecordForAFreshEntry, with(1, DISCONNECT), P::NothingIsLeftBehind),
         variant(F::LastComeFirstServed, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
+        variant(F::GuessConfirmed, Setup { native: true, is_known: true, ..with(1, DISCONNECT) }, P::FencesGrow),
+        variant(F::GuessNotCompared, native, P::FencesGrow),
+        variant(F::LineNotLookedAt, Setup { plain_turns: 1, ..native }, P::FirstComeFirstServed),
+        variant(F::EnqueueDoesNotFlag, native, P::ReleaseHandsOn),
+        variant(F::FloorOfOne, Setup { native: true, is_known: true, ..with(1, FLUSH) }, P::FencesGrow),
+        variant(F::HolderLosesItsGuess, Setup { asks_again: true, ..native }, P::BeliefEndsBeforeLease),
+        variant(F::CancelDoesNotLook, Setup { native: true, is_known: true, plain_turns: 1, ..with(1, CANCEL) }, P::ReleaseHandsOn),
+        variant(F::BeatTrustsAGuess, Setup { pipeline: 2, late_ticks: Some(0), ..native }, P::FencesGrow),
     ]
 }
