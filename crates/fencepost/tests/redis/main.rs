@@ -142,6 +142,11 @@ const QUIET: &[(&str, fn())] = &[
         "a_plain_value_is_left_alone",
         quiet::a_plain_value_is_left_alone,
     ),
+    ("the_holder_asks_again", quiet::the_holder_asks_again),
+    (
+        "a_taken_back_attempt_hands_on",
+        quiet::a_taken_back_attempt_hands_on,
+    ),
 ];
 
 const RUNTIMES: &[(&str, fn())] = &[

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use fencepost::backend::Release;
 use fencepost::backend::redis::Redis;
-use fencepost::{ErrorKind, Fence, Locker};
+use fencepost::{Backend, ErrorKind, Fence, Locker};
 use fencepost_rig::{Amount, Direction, Proxy};
 
 use crate::support::{LONG, NAME, Plain, Server, eventually, locker, open, run, soon};
@@ -12,6 +13,10 @@ const FENCE: &str = "fp:{stock}:fence:stock";
 const LINE: &str = "fp:{stock}:line:stock";
 /// `SET`, `INCR`, `EXISTS`.
 const PLAIN_COMMANDS: u64 = 3;
+
+/// Puts somebody in line who comes now.
+const ENQUEUE: &str = "local t = redis.call('TIME') \
+    return redis.call('ZADD', KEYS[1], string.format('%s%06d', t[1], t[2]), ARGV[1])";
 
 /// A locker that has had the lock for itself for a while, behind a proxy.
 struct Quiet {
@@ -40,7 +45,7 @@ impl Quiet {
 
     /// The key's value says what the guard says, and no guess is left in it.
     async fn is_settled(&self, fence: Fence) {
-        let record = fencepost::Backend::inspect(&*self.store, &NAME.try_into().unwrap()).await;
+        let record = self.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
         assert_eq!(holder.epoch, Some(fence.epoch()));
         let value = self.server.plain().text(&["GET", NAME]).unwrap();
@@ -75,7 +80,7 @@ pub(crate) fn is_asked_for_plainly() {
             plain.text(&["GET", FENCE]),
             Some(guard.fence().epoch().to_string())
         );
-        let record = fencepost::Backend::inspect(&*quiet.store, &NAME.try_into().unwrap()).await;
+        let record = quiet.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
         assert_eq!(holder.epoch, Some(guard.fence().epoch()));
         assert!(guard.release().await.is_released());
@@ -118,10 +123,8 @@ pub(crate) fn nobody_in_line_is_overtaken() {
         let mut plain = quiet.server.plain();
         // Somebody who has just come, when the lock had just become free; it asks for itself when it has its turn.
         let owner = "c".repeat(32);
-        let enqueue = "local t = redis.call('TIME') \
-            return redis.call('ZADD', KEYS[1], string.format('%s%06d', t[1], t[2]), ARGV[1])";
         let member = format!("{owner} 60000 60000 60000 1 - somebody");
-        assert_eq!(plain.number(&["EVAL", enqueue, "1", LINE, &member]), 1);
+        assert_eq!(plain.number(&["EVAL", ENQUEUE, "1", LINE, &member]), 1);
         let asking = tokio::spawn({
             let locker = quiet.locker.clone();
             async move { locker.acquire(NAME).await.unwrap() }
@@ -174,12 +177,64 @@ pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
         let value = format!("{} ~{guess} 60000 1 test", claim.owner);
         plain.does(&["SET", NAME, &value, "PX", "60000"]);
         plain.does(&["INCR", FENCE]);
-        let asked = fencepost::Backend::try_acquire(&*quiet.store, &claim);
+        let asked = quiet.store.try_acquire(&claim);
         let grant = asked.await.unwrap().expect("as good as free");
         assert!(grant.epoch > guess, "{} was had by another", grant.epoch);
-        let released = fencepost::Backend::release(&*quiet.store, &claim).await;
-        assert_eq!(released.unwrap(), fencepost::backend::Release::Freed);
+        let released = quiet.store.release(&claim).await;
+        assert_eq!(released.unwrap(), Release::Freed);
         quiet.server.is_clean().await;
+    });
+}
+
+/// Asking again is no harm to one who has it, also over another connection, and while somebody waits.
+pub(crate) fn the_holder_asks_again() {
+    run(async {
+        let quiet = Quiet::start().await;
+        for is_cut in [false, true] {
+            let claim = crate::support::claim(LONG);
+            let asked = quiet.store.try_acquire(&claim).await;
+            let grant = asked.unwrap().expect("it is free");
+            let value = quiet.server.plain().text(&["GET", NAME]).unwrap();
+            assert!(value.contains('~'), "not by plain commands: {value}");
+            let waiting = tokio::spawn({
+                let locker = locker(&quiet.server.store().await, LONG);
+                async move { locker.acquire(NAME).await.unwrap() }
+            });
+            quiet.server.wait_for_line(NAME, 1).await;
+            if is_cut {
+                quiet.proxy.cut();
+            }
+            let again = loop {
+                match soon("an answer", quiet.store.try_acquire(&claim)).await {
+                    Ok(again) => break again.expect("it is held"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+                }
+            };
+            assert_eq!(again.epoch, grant.epoch);
+            assert_eq!(quiet.store.release(&claim).await.unwrap(), Release::Freed);
+            let next = soon("the waiter", waiting).await.unwrap();
+            assert!(next.fence().epoch() > grant.epoch);
+            assert!(next.release().await.is_released());
+            alone(&quiet.locker).await;
+        }
+        quiet.server.is_clean().await;
+    });
+}
+
+/// Whoever takes its plain commands back looks who was there before it.
+pub(crate) fn a_taken_back_attempt_hands_on() {
+    run(async {
+        let quiet = Quiet::start().await;
+        let mut plain = quiet.server.plain();
+        let somebody = "c".repeat(32);
+        let member = format!("{somebody} 60000 60000 60000 1 - somebody");
+        assert_eq!(plain.number(&["EVAL", ENQUEUE, "1", LINE, &member]), 1);
+        let claim = crate::support::claim(LONG);
+        let value = format!("{} ~1 60000 1 test", claim.owner);
+        plain.does(&["SET", NAME, &value, "PX", "60000"]);
+        assert_eq!(quiet.store.release(&claim).await.unwrap(), Release::Freed);
+        let next = plain.text(&["GET", NAME]).expect("handed on");
+        assert!(next.starts_with(&somebody), "{next}");
     });
 }
 

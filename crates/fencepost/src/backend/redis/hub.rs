@@ -13,6 +13,7 @@ use tokio::task::JoinError;
 use super::attendant;
 use super::failure;
 use super::link::{self, Identity, Link};
+use super::names::Names;
 use super::script::{Answer, millis};
 use super::seat::Seat;
 use crate::claim::{Claim, Grant, OwnerId};
@@ -63,6 +64,7 @@ pub(crate) struct Hub {
     replaced: Mutex<Vec<Identity>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
+    pub(super) names: Names,
     /// Commands sent, other than those that connecting takes.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -77,6 +79,7 @@ impl Hub {
             attempt: Mutex::default(),
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
+            names: Names::default(),
             sent: Arc::default(),
         }
     }
@@ -145,8 +148,14 @@ impl Hub {
             }
         };
         let channel = format!("fp:{:016x}", SystemRandom.next_u64());
-        let connecting =
-            link::connect(&self.client, channel, self.sent.clone(), &replaced, on_push);
+        let connecting = link::connect(
+            &self.client,
+            channel,
+            generation,
+            self.sent.clone(),
+            &replaced,
+            on_push,
+        );
         let until = BootClock.now() + self.settings.connect_timeout;
         let link = within(&BootClock, until, connecting)
             .await

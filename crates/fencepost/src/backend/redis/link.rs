@@ -13,7 +13,6 @@ use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisError, Value};
 use tokio::sync::Notify;
 
 use super::failure;
-use super::names::Names;
 use super::script::Script;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -46,8 +45,8 @@ pub(crate) struct Link {
     pub(super) next_look: AtomicU64,
     /// The server tells when a watched key changes; found out at the first attempt.
     pub(super) can_watch: AtomicBool,
-    /// A failover always means a new connection: nothing of this outlives one.
-    pub(super) names: Names,
+    /// Which connection this is of those that were made; the first is 1.
+    pub(super) generation: u64,
 }
 
 /// How a server tells one of its connections from the others. The address counts, too: a server that was restarted numbers
@@ -76,6 +75,7 @@ impl Identity {
 pub(super) async fn connect(
     client: &Client,
     channel: String,
+    generation: u64,
     sent: Arc<AtomicU64>,
     replaced: &[Identity],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
@@ -126,7 +126,7 @@ pub(super) async fn connect(
         bell: Notify::new(),
         next_look: AtomicU64::new(0),
         can_watch: AtomicBool::new(true),
-        names: Names::default(),
+        generation,
     })
 }
 

@@ -1,10 +1,11 @@
-//! What a connection remembers of the names it was used for.
+//! What is remembered of the names that were asked for.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::claim::LockName;
+use super::link::Link;
+use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::lease::lock;
 
@@ -18,58 +19,63 @@ const QUIET: u8 = 2;
 #[derive(Default)]
 pub(super) struct Names(Mutex<HashMap<LockName, Known>>);
 
-#[derive(Clone, Copy)]
 struct Known {
+    /// Over which connection its epoch was lifted. A failover always means a new one.
+    lifted_over: u64,
     lifted_at: Moment,
     /// The last epoch that we saw.
     epoch: u64,
     /// How many grants in a row raised it by one.
     in_a_row: u8,
+    /// Who had the last grant by plain commands.
+    plainly: Option<OwnerId>,
 }
 
-/// How to ask for a lock.
+/// How to ask for a lock, or to give it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) struct Ask {
     /// The first request over this connection, and one in a while to keep the fence alive.
-    Lift,
-    Usual,
+    pub(super) lift: bool,
     /// Nobody else seems to want it, and this should be its next epoch.
-    Expect(u64),
+    pub(super) expect: Option<u64>,
+    /// The asker has it, and got it with plain commands.
+    pub(super) has_it: bool,
 }
 
 impl Names {
-    pub(super) fn ask(&self, name: &LockName, now: Moment) -> Ask {
-        match lock(&self.0).get(name) {
-            Some(known) if now.since(known.lifted_at) >= LIFT_EVERY => Ask::Lift,
-            None => Ask::Lift,
-            Some(known) if known.in_a_row >= QUIET => Ask::Expect(known.epoch + 1),
-            Some(_) => Ask::Usual,
+    pub(super) fn ask(&self, claim: &Claim, link: &Link, now: Moment) -> Ask {
+        match lock(&self.0).get(&claim.name) {
+            None => Ask {
+                lift: true,
+                expect: None,
+                has_it: false,
+            },
+            Some(known) => known.ask(claim.owner, link.generation, now),
         }
     }
 
     /// A request that was sent at `now` has lifted the epoch of `name`.
-    pub(super) fn lifted(&self, name: &LockName, now: Moment) {
+    pub(super) fn lifted(&self, name: &LockName, link: &Link, now: Moment) {
         let mut names = lock(&self.0);
         if names.len() >= MOST {
             names.clear();
         }
-        let epoch = names.get(name).map_or(0, |known| known.epoch);
-        let known = Known {
-            lifted_at: now,
-            epoch,
-            in_a_row: 0,
-        };
-        names.insert(name.clone(), known);
+        let known = names.entry(name.clone()).or_insert_with(Known::new);
+        known.lifted(link.generation, now);
     }
 
     /// The server granted this epoch at once.
     pub(super) fn granted(&self, name: &LockName, epoch: u64) {
         if let Some(known) = lock(&self.0).get_mut(name) {
-            known.in_a_row = match epoch == known.epoch + 1 {
-                true => known.in_a_row.saturating_add(1),
-                false => 0,
-            };
-            known.epoch = epoch;
+            known.granted(epoch);
+        }
+    }
+
+    /// The same by plain commands.
+    pub(super) fn granted_plainly(&self, claim: &Claim, epoch: u64) {
+        if let Some(known) = lock(&self.0).get_mut(&claim.name) {
+            known.granted(epoch);
+            known.plainly = Some(claim.owner);
         }
     }
 
@@ -81,9 +87,48 @@ impl Names {
     }
 }
 
+impl Known {
+    fn new() -> Self {
+        Self {
+            lifted_over: 0,
+            lifted_at: Moment::ZERO,
+            epoch: 0,
+            in_a_row: 0,
+            plainly: None,
+        }
+    }
+
+    fn ask(&self, owner: OwnerId, generation: u64, now: Moment) -> Ask {
+        let lift = self.lifted_over != generation || now.since(self.lifted_at) >= LIFT_EVERY;
+        let has_it = self.plainly == Some(owner);
+        let is_quiet = !lift && !has_it && self.in_a_row >= QUIET;
+        Ask {
+            lift,
+            expect: is_quiet.then_some(self.epoch + 1),
+            has_it,
+        }
+    }
+
+    fn lifted(&mut self, generation: u64, now: Moment) {
+        self.lifted_over = generation;
+        self.lifted_at = now;
+        self.in_a_row = 0;
+    }
+
+    fn granted(&mut self, epoch: u64) {
+        self.in_a_row = match epoch == self.epoch + 1 {
+            true => self.in_a_row.saturating_add(1),
+            false => 0,
+        };
+        self.epoch = epoch;
+        self.plainly = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SystemRandom;
 
     fn at(seconds: u64) -> Moment {
         Moment::ZERO + Duration::from_secs(seconds)
@@ -91,22 +136,25 @@ mod tests {
 
     #[test]
     fn only_a_quiet_name_is_expected_to_stay_so() {
-        let names = Names::default();
-        let name: LockName = "stock".try_into().unwrap();
-        assert_eq!(names.ask(&name, at(1)), Ask::Lift);
-        names.lifted(&name, at(1));
-        names.granted(&name, 500);
-        names.granted(&name, 501);
-        assert_eq!(names.ask(&name, at(2)), Ask::Usual);
-        names.granted(&name, 502);
-        assert_eq!(names.ask(&name, at(2)), Ask::Expect(503));
-        names.granted(&name, 504);
-        assert_eq!(names.ask(&name, at(2)), Ask::Usual, "somebody else had 503");
-        names.granted(&name, 505);
-        names.granted(&name, 506);
-        assert_eq!(names.ask(&name, at(2)), Ask::Expect(507));
-        names.is_wanted(&name);
-        assert_eq!(names.ask(&name, at(2)), Ask::Usual);
-        assert_eq!(names.ask(&name, at(61)), Ask::Lift);
+        let somebody = OwnerId::random(&SystemRandom);
+        let mut known = Known::new();
+        let expected = |known: &Known| known.ask(somebody, 1, at(2)).expect;
+        assert!(known.ask(somebody, 1, at(1)).lift);
+        known.lifted(1, at(1));
+        known.granted(500);
+        known.granted(501);
+        assert_eq!(expected(&known), None);
+        known.granted(502);
+        assert_eq!(expected(&known), Some(503));
+        known.granted(504);
+        assert_eq!(expected(&known), None, "somebody else had 503");
+        known.granted(505);
+        known.granted(506);
+        assert_eq!(expected(&known), Some(507));
+        known.in_a_row = 0;
+        assert_eq!(expected(&known), None);
+        assert!(!known.ask(somebody, 1, at(60)).lift);
+        assert!(known.ask(somebody, 1, at(61)).lift);
+        assert!(known.ask(somebody, 2, at(2)).lift, "another connection");
     }
 }

@@ -11,7 +11,6 @@ use super::failure;
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
 use super::link::{Link, SILENCE};
-use super::names::Ask;
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
@@ -71,20 +70,19 @@ async fn request(
         return Err(failure::reserved());
     }
     let [every, length] = hub.gap();
-    let mut lift = false;
-    match link.names.ask(name, asked_at) {
-        Ask::Lift => lift = true,
-        Ask::Expect(epoch) if every == 0 => match plainly(link, claim, epoch).await? {
+    let names = &hub.names;
+    let mut ask = names.ask(claim, link, asked_at);
+    if let Some(epoch) = ask.expect.filter(|_| every == 0) {
+        match plainly(link, claim, epoch).await? {
             Plainly::Granted => {
-                link.names.granted(name, epoch);
+                names.granted_plainly(claim, epoch);
                 return Ok(Value::Int(epoch.cast_signed()));
             }
             Plainly::Otherwise { lost_count } => {
-                link.names.is_wanted(name);
-                lift = lost_count;
+                names.is_wanted(name);
+                ask.lift = lost_count;
             }
-        },
-        Ask::Usual | Ask::Expect(_) => {}
+        }
     }
     let ttl = millis(*ttl);
     let mut call = ACQUIRE.call(3);
@@ -93,7 +91,7 @@ async fn request(
         .arg(fence_of(name.as_str()));
     call.arg(owner.to_string()).arg(ttl);
     call.arg(format!("{ttl} {} {label}", wall_clock_millis()));
-    call.arg(u8::from(lift || every > 0));
+    call.arg(u8::from(ask.lift || every > 0) + 2 * u8::from(ask.has_it));
     let Place {
         times,
         ticket,
@@ -103,12 +101,14 @@ async fn request(
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
-    if lift {
-        link.names.lifted(name, asked_at);
+    if ask.lift {
+        names.lifted(name, link, asked_at);
     }
     match answer {
-        Value::Int(epoch) => link.names.granted(name, epoch.cast_unsigned()),
-        _ => link.names.is_wanted(name),
+        // The same lease once more.
+        Value::Int(_) if ask.has_it => {}
+        Value::Int(epoch) => names.granted(name, epoch.cast_unsigned()),
+        _ => names.is_wanted(name),
     }
     Ok(answer)
 }
@@ -333,13 +333,14 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
-    let lift = link.names.ask(name, now) == Ask::Lift;
+    let ask = hub.names.ask(claim, &link, now);
     let [every, length] = hub.gap();
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())
         .arg(line_of(name.as_str()))
         .arg(fence_of(name.as_str()));
-    call.arg(claim.owner.to_string()).arg(u8::from(lift));
+    call.arg(claim.owner.to_string());
+    call.arg(u8::from(ask.lift) + 2 * u8::from(ask.has_it));
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
     }

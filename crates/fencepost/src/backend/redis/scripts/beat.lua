@@ -5,7 +5,7 @@ local function beat(owner, member, claim, live)
   local value = redis.pcall('GET', lock)
   -- Where the name became the key of something else its waiters ask for themselves, and hear so; the others wait on.
   if type(value) == 'table' then return 0 end
-  if is_guessed(owner, value) then value = nil end
+  if is_guessed(owner, value) then return 0 end
   if is_of(owner, value) then
     extend(claim)
     return epoch_of(value)

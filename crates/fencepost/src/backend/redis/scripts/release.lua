@@ -2,7 +2,7 @@ use(KEYS[1], KEYS[2])
 local owner = ARGV[1]
 -- A server without memory refuses a script's first write if that may need some, and lets all pass after one that needs none.
 call('HDEL', wait, owner)
-if ARGV[2] ~= '0' then lift() end
+if ARGV[2] == '1' or ARGV[2] == '3' then lift() end
 local every, length, member = ARGV[3] or '0', ARGV[4] or '0', ARGV[5] or ''
 if is_of(owner, value) then
   if every ~= '0' and call('EXISTS', line) == 1 and call('SET', gap, '', 'NX', 'PX', every) then
