@@ -3,7 +3,7 @@
 //!
 //! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
 //! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it. A
-//! [`Redis`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a server and loses, delays or
+//! [`Redis`] or a [`Postgres`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a server and loses, delays or
 //! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
 
 mod child;
@@ -13,9 +13,11 @@ mod frames;
 mod halt;
 mod interrupt;
 mod limits;
+mod postgres;
 mod proxy;
 mod redis;
 pub mod resp;
+mod server;
 
 pub use child::Child;
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
@@ -24,6 +26,8 @@ pub use halt::stop_self;
 pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
+pub use postgres::Postgres;
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
+pub use server::ServerError;
 pub use tempfile::TempDir;

@@ -20,7 +20,6 @@ mod many;
 mod measure;
 mod peers;
 mod player;
-mod postgres;
 mod raw;
 mod report;
 mod turns;

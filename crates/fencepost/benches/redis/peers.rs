@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fencepost_rig::Postgres;
+
 use crate::player::Player;
-use crate::postgres::Postgres;
 
 /// Where the program with the peers in Rust lies; without it, there are no peers.
 const PROGRAM: &str = "FENCEPOST_BENCH_PEERS";
@@ -67,9 +68,9 @@ impl Peers {
             }
         }
         match Postgres::start() {
-            Err(why) => peers.skip("Postgres advisory", &why),
+            Err(why) => peers.skip("Postgres advisory", &why.to_string()),
             Ok(server) => {
-                let address = server.address();
+                let address = server.url();
                 let version = server.version().to_owned();
                 peers.add("Postgres advisory", version, false, move || {
                     command(&program, &["postgres", &address])

@@ -1,5 +1,6 @@
 -- KEYS: lock line fence. ARGV: owner · ttl · «ttl since label» · '0' when the epoch need not be lifted and no gap is
---   configured, '1' when not so, '2' and '3' the same for one who took the lock with plain commands before · ticket, 0 = first time · member, '' = try: never enqueues, never overtakes · «every length live stamp channel»
+--   configured, '1' when not so, '2' and '3' the same for one who took the lock with plain commands before
+--   · ticket, 0 = first time · member, '' = try: never enqueues, never overtakes · «every length live stamp channel»
 -- Returns the epoch: granted for ttl
 --   · {ticket, ms until the lock ends (−1 no expiry, −2 free, −3 not told), ms of gap left}: wait
 local call = redis.call

@@ -1,0 +1,346 @@
+//! A private Postgres server: started for one run, gone with it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid, User};
+use tempfile::TempDir;
+
+use crate::child::Child;
+use crate::feed::{Feed, feed};
+use crate::folder::folder;
+use crate::server::{PATIENCE, ServerError, free_port};
+
+const INSTALL: &str = "apt-get install postgresql";
+/// How often another port is tried when somebody else was faster.
+const PORTS: u32 = 5;
+
+const SETTINGS: &[&str] = &[
+    "max_connections=400",
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+];
+
+/// A Postgres server of our own, on a free port of this machine, with a superuser `fencepost` that needs no password.
+///
+/// Run as root it becomes the user `postgres`, as it refuses to be root. Dropping it stops it and removes its folder; it also dies with
+/// the *thread* that started it (see [`Child::spawn`]).
+#[derive(Debug)]
+pub struct Postgres {
+    child: Child,
+    said: Mutex<Feed>,
+    port: u16,
+    version: String,
+    programs: PathBuf,
+    user: Option<User>,
+    settings: Vec<String>,
+    // After the child: removed when nobody works in it any more.
+    folder: TempDir,
+}
+
+impl Postgres {
+    /// Starts a server and waits until it lets people in.
+    ///
+    /// Call it from a thread that lives as long as the server is wanted.
+    ///
+    /// # Errors
+    /// [`ServerError`] says why there is none; then nothing is left behind.
+    pub fn start() -> Result<Self, ServerError> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further settings (`name=value`), which win over our own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
+        let programs = programs().ok_or(not_installed("Postgres"))?;
+        let user = user()?;
+        let folder = folder()?;
+        if let Some(user) = &user {
+            let (owner, group) = (user.uid.as_raw(), user.gid.as_raw());
+            chown(folder.path(), Some(owner), Some(group))?;
+        }
+        let mut ports_left = PORTS;
+        let base = SETTINGS.iter().chain(settings);
+        let settings: Vec<String> = base.map(|setting| (*setting).to_owned()).collect();
+        let place = Place {
+            programs: &programs,
+            folder: folder.path(),
+            user: user.as_ref(),
+        };
+        place.make_data()?;
+        loop {
+            ports_left -= 1;
+            let port = free_port()?;
+            let started = place.spawn(port, &settings);
+            let (child, said) = started?;
+            match place.wait_until_ready(child, port) {
+                Ok(child) => {
+                    return Ok(Self {
+                        child,
+                        said: Mutex::new(said),
+                        port,
+                        version: place.version(),
+                        programs,
+                        user,
+                        settings,
+                        folder,
+                    });
+                }
+                Err(_) if ports_left > 0 => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether there is a program to start.
+    pub fn is_installed() -> bool {
+        programs().is_some()
+    }
+
+    /// Crashes it (SIGKILL to the whole server): returns when it is gone. Its data stay.
+    pub fn crash(&mut self) {
+        let processes = self.processes();
+        let _ = self.signal(Signal::SIGKILL);
+        let _ = self.child.wait(PATIENCE);
+        // What is left of it would keep the data to itself.
+        let deadline = Instant::now() + PATIENCE;
+        while processes.iter().any(|&pid| is_there(pid)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Starts it anew on the same port with the same data; crashes it before if it still runs. Waits until it lets people in.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) -> Result<(), ServerError> {
+        self.crash();
+        let place = Place {
+            programs: &self.programs,
+            folder: self.folder.path(),
+            user: self.user.as_ref(),
+        };
+        let (child, said) = place.spawn(self.port, &self.settings)?;
+        let child = place.wait_until_ready(child, self.port)?;
+        self.said = Mutex::new(said);
+        self.child = child;
+        Ok(())
+    }
+
+    /// Where it is, with the user and database that everybody may use.
+    pub fn url(&self) -> String {
+        format!("postgres://fencepost@{}/postgres", self.address())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Such as `15.14`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its first process; the others are its children.
+    pub fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Sends a signal to all its processes: `SIGSTOP` makes it silent.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        // The first one last: it would notice that its children die, and start others.
+        for pid in self.processes().into_iter().skip(1) {
+            // Gone already will do as well.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        self.child.signal(signal)
+    }
+
+    /// The first process, and its children: they leave its process group.
+    fn processes(&self) -> Vec<i32> {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let first = self.child.pid();
+        let children = pids.filter(|&pid| parent_of(pid) == Some(first));
+        std::iter::once(first).chain(children).collect()
+    }
+
+    /// `psql`, ready to be given `-c` and to be run: unaligned, without headings, stopping at the first error.
+    pub fn psql(&self) -> Command {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
+        command.arg(self.url()).current_dir(self.folder.path());
+        command.stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Its own way to end at once: it disconnects everybody and leaves no shared memory behind.
+        let _ = self.signal(Signal::SIGCONT);
+        let _ = self.child.signal(Signal::SIGINT);
+        let _ = self.child.wait(PATIENCE);
+    }
+}
+
+/// The field behind the name in brackets and the state.
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn is_there(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None).is_ok()
+}
+
+/// With what, where and as whom its programs run.
+struct Place<'a> {
+    programs: &'a Path,
+    folder: &'a Path,
+    user: Option<&'a User>,
+}
+
+impl Place<'_> {
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command.current_dir(self.folder).stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        }
+        command
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn make_data(&self) -> Result<(), ServerError> {
+        let made = self
+            .program("initdb")
+            .args(["--auth=trust", "--username=fencepost", "--encoding=UTF8"])
+            .args(["--locale=C", "--no-sync", "--pgdata"])
+            .arg(self.data())
+            .output()?;
+        if made.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&made.stderr);
+        Err(ServerError::NotRunning {
+            program: self.programs.join("initdb"),
+            what: "could not make a folder for its data".to_owned(),
+            last_words: said.lines().map(str::to_owned).collect(),
+        })
+    }
+
+    fn spawn(&self, port: u16, settings: &[String]) -> io::Result<(Child, Feed)> {
+        let mut server = self.program("postgres");
+        server.args(["-p", &port.to_string(), "-D"]);
+        server.arg(self.data());
+        for setting in settings {
+            server.args(["-c", setting]);
+        }
+        let (said, ears) = feed();
+        Ok((Child::spawn(server, 0, &ears)?, said))
+    }
+
+    /// It listens before it lets anybody in; its own program can tell.
+    fn wait_until_ready(&self, mut child: Child, port: u16) -> Result<Child, ServerError> {
+        let mut asking = self.program("pg_isready");
+        asking.args(["--quiet", "--host=127.0.0.1"]);
+        asking.arg(format!("--port={port}"));
+        let deadline = Instant::now() + PATIENCE;
+        while child.status().is_none() && Instant::now() < deadline {
+            if asking.status().is_ok_and(|status| status.success()) && child.status().is_none() {
+                return Ok(child);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(ServerError::NotRunning {
+            program: self.programs.join("postgres"),
+            what: "it does not run".to_owned(),
+            last_words: child.last_words(),
+        })
+    }
+
+    /// `postgres (PostgreSQL) 15.14 (Debian …)`: the number alone.
+    fn version(&self) -> String {
+        let said = self.program("postgres").arg("--version").output();
+        let said = said.map_or(String::new(), |output| {
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        });
+        let number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let version = said.split_whitespace().find(number);
+        version.unwrap_or_default().to_owned()
+    }
+}
+
+fn not_installed(what: &'static str) -> ServerError {
+    ServerError::NotInstalled {
+        what,
+        install: INSTALL,
+    }
+}
+
+/// The newest of those that are installed the way Debian does it; they are not on the search path.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let number = |folder: &PathBuf| {
+        let version = folder.parent()?.file_name()?.to_str()?;
+        version.parse::<u32>().ok()
+    };
+    folders
+        .filter(|folder| folder.join("initdb").exists())
+        .max_by_key(number)
+}
+
+/// It refuses to run as root. `None`: we are not, and it runs as we do.
+fn user() -> Result<Option<User>, ServerError> {
+    if !Uid::effective().is_root() {
+        return Ok(None);
+    }
+    let found = User::from_name("postgres").map_err(io::Error::from)?;
+    found
+        .map(Some)
+        .ok_or(not_installed("the user postgres (it must not run as root)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(server: &Postgres, sql: &str) -> String {
+        let output = server.psql().args(["-c", sql]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn it_keeps_its_data_over_a_crash_and_goes_with_its_owner() {
+        let mut server = Postgres::start().unwrap();
+        assert!(!server.version().is_empty());
+        ask(&server, "create table t as select 7 as x");
+        server.restart().unwrap();
+        assert_eq!(ask(&server, "select x from t"), "7");
+        let (pid, folder) = (server.pid(), server.folder.path().to_owned());
+        drop(server);
+        assert!(!folder.exists());
+        assert!(!is_there(pid));
+    }
+}

@@ -1,0 +1,69 @@
+//! What private servers of any kind have in common.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a server may take until it answers.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why there is no private server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It is not on this machine.
+    NotInstalled {
+        /// What was looked for.
+        what: &'static str,
+        /// How to get it, for people.
+        install: &'static str,
+    },
+    /// It ended, or did not answer in time.
+    NotRunning {
+        /// Which program.
+        program: PathBuf,
+        /// What happened.
+        what: String,
+        /// The last lines it wrote.
+        last_words: Vec<String>,
+    },
+    /// The system's fault: no folder, no port.
+    System(io::Error),
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotInstalled { what, install } => {
+                write!(f, "{what} is not installed: {install}")
+            }
+            Self::NotRunning {
+                program,
+                what,
+                last_words,
+            } => {
+                write!(f, "{}: {what}", program.display())?;
+                match last_words.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; it said: {}", last_words.join(" / ")),
+                }
+            }
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+impl From<io::Error> for ServerError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// A port that is free now; whether it still is when a server gets there, only the server can tell.
+pub(crate) fn free_port() -> io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}
