@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "memory", feature = "sqlite"))]
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "zookeeper"))]
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
@@ -24,6 +24,8 @@ pub mod memory;
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 /// A store of locks.
 ///
