@@ -9,6 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 mod actor;
 mod cancellation;
+mod ensemble;
 mod faults;
 mod folders;
 mod interop;
@@ -45,6 +46,20 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_killed", kills::a_waiter),
     ("holder_stopped", kills::a_holder_stopped_beyond_its_ttl),
     ("waiter_stopped", kills::a_waiter_stopped_beyond_its_session),
+];
+
+const ENSEMBLE: &[(&str, fn())] = &[
+    ("leader_killed", ensemble::leader_killed),
+    ("majority_lost", ensemble::majority_lost),
+    ("follower_cut_off", ensemble::follower_cut_off),
+    (
+        "turn_told_late_by_a_follower_cut_off",
+        ensemble::turn_told_late_by_a_follower_cut_off,
+    ),
+    (
+        "waiter_stopped_at_a_follower_cut_off",
+        ensemble::waiter_stopped_at_a_follower_cut_off,
+    ),
 ];
 
 const FAULTS: &[(&str, fn())] = &[
@@ -101,6 +116,7 @@ fn main() {
     }
     let themes = [
         ("nasty", NASTY, support::runs()),
+        ("ensemble", ENSEMBLE, support::runs()),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),
         ("folders", FOLDERS, 1),
