@@ -63,6 +63,7 @@ const LOOPS: &[Job] = &[
     library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
     target!("fencepost", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
     library_trial!("redis_nasty" = "redis", "nasty::", "the twelve nastiest attacks on the Redis line, 20 times each"),
+    library_trial!("redis_quiet" = "redis", "quiet::", "a lock taken with plain commands, with something between each two of them, 20 times"),
     library_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
     library_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
     library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
