@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "memory", feature = "sqlite"))]
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
