@@ -2,5 +2,6 @@
 
 pub(crate) mod connect;
 pub(crate) mod failure;
+pub(crate) mod key;
 #[cfg(feature = "postgres-tls")]
 mod tls;

@@ -19,6 +19,13 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
 
+/// What the client library has when an address says nothing: too long to notice a server that is gone.
+const UNSET_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+/// With these a server that vanished without a word is noticed after 25 s.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
+
 /// A server, a database and who we are there.
 #[derive(Clone)]
 pub(crate) struct Address {
@@ -152,6 +159,11 @@ impl Connection {
         self.client.is_closed()
     }
 
+    /// Closes the socket at once, for everybody who shares this; as dropping does.
+    pub(crate) fn close(&self) {
+        self.driver.abort();
+    }
+
     /// Why the server or the network ended it, if anybody said.
     pub(crate) fn last_words(&self) -> Option<&tokio_postgres::Error> {
         self.last_words.get()
@@ -161,7 +173,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // Otherwise a statement under way would keep the connection, and a waiting one would get its lock some day.
-        self.driver.abort();
+        self.close();
     }
 }
 
@@ -216,6 +228,11 @@ pub(crate) async fn listen(
     let mut config = address.config.clone();
     if config.get_application_name().is_none() {
         config.application_name(application_name);
+    }
+    if config.get_keepalives_idle() == UNSET_KEEPALIVE {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVE_RETRIES);
     }
     let connecting = async {
         #[cfg(feature = "postgres-tls")]
