@@ -13,6 +13,10 @@ use fencepost::conformance::{Subject, trials};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
+#[cfg(feature = "postgres")]
+#[path = "stages/postgres.rs"]
+mod postgres;
+
 /// A store for one trial, and the folder or server that must live as long.
 type Stage = (Subject, Box<dyn Any>);
 
@@ -22,6 +26,12 @@ fn main() {
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
+    #[cfg(feature = "postgres")]
+    {
+        use fencepost::backend::postgres_table::PostgresTable;
+        let capabilities = PostgresTable::CAPABILITIES;
+        tests.extend(tests_of("postgres_table", capabilities, postgres_table));
+    }
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -46,6 +56,20 @@ async fn redis() -> Stage {
     let (one, other) = (connect().await, connect().await);
     let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
     (subject, Box::new(server))
+}
+
+/// A table of its own through two connections.
+#[cfg(feature = "postgres")]
+async fn postgres_table() -> Stage {
+    use fencepost::backend::postgres_table::PostgresTable;
+    let database = postgres::Database::make().await;
+    let connect = async || {
+        let builder = PostgresTable::builder(database.url()).create_table(true);
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>

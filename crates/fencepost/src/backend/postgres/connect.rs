@@ -3,13 +3,14 @@
 //! No pool: a connection *is* the session that holds a lock or waits for it, and closing it is the one way to give up a lock that
 //! works whatever state it is in.
 
+use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 
 use super::failure;
 #[cfg(feature = "postgres-tls")]
@@ -198,6 +199,32 @@ pub(crate) async fn connect(
     application_name: &str,
     patience: Duration,
 ) -> Result<Connection> {
+    listen(
+        store,
+        operation,
+        address,
+        application_name,
+        patience,
+        |_| {},
+    )
+    .await
+}
+
+/// [`connect`], and tells `hear` what the server sends unasked. `hear` is dropped when the connection has ended.
+///
+/// # Errors
+/// As [`connect`].
+///
+/// # Cancel safety
+/// As [`connect`].
+pub(crate) async fn listen(
+    store: &'static str,
+    operation: Operation,
+    address: &Address,
+    application_name: &str,
+    patience: Duration,
+    hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<Connection> {
     let mut config = address.config.clone();
     if config.get_application_name().is_none() {
         config.application_name(application_name);
@@ -210,9 +237,9 @@ pub(crate) async fn connect(
     let connecting = async {
         #[cfg(feature = "postgres-tls")]
         if let Some(tls) = &address.tls {
-            return open(&config, tls.clone()).await;
+            return open(&config, tls.clone(), hear).await;
         }
-        open(&config, NoTls).await
+        open(&config, NoTls, hear).await
     };
     match tokio::time::timeout(patience, connecting).await {
         Ok(Ok(connection)) => Ok(connection),
@@ -221,18 +248,28 @@ pub(crate) async fn connect(
     }
 }
 
-async fn open<T>(config: &Config, tls: T) -> Result<Connection, tokio_postgres::Error>
+async fn open<T>(
+    config: &Config,
+    tls: T,
+    mut hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<Connection, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
     T::TlsConnect: TlsConnect<Socket>,
 {
-    let (client, connection) = config.connect(tls).await?;
+    let (client, mut connection) = config.connect(tls).await?;
     let last_words = Arc::new(OnceLock::new());
     let heard = last_words.clone();
     let driver = tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            let _first = heard.set(error);
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(message) => hear(message),
+                Err(error) => {
+                    let _first = heard.set(error);
+                    return;
+                }
+            }
         }
     });
     Ok(Connection {
