@@ -16,7 +16,12 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
+#[cfg(any(
+    feature = "memory",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "zookeeper"
+))]
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
@@ -28,6 +33,8 @@ pub mod postgres_table;
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 /// A store of locks.
 ///
