@@ -16,7 +16,9 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "memory", feature = "sqlite"))]
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "etcd"))]
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;

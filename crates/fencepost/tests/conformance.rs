@@ -22,6 +22,8 @@ fn main() {
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
+    #[cfg(feature = "etcd")]
+    tests.extend(tests_of("etcd", etcd::CAPABILITIES, etcd::stage));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -46,6 +48,33 @@ async fn redis() -> Stage {
     let (one, other) = (connect().await, connect().await);
     let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
     (subject, Box::new(server))
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use super::*;
+    use fencepost::backend::etcd::Etcd;
+
+    pub(super) const CAPABILITIES: Capabilities = Etcd::CAPABILITIES;
+
+    /// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+    pub(super) async fn stage() -> Stage {
+        let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD")
+        {
+            Ok(shared) => (
+                format!("{shared}/trial-{}", std::process::id()),
+                Box::new(()),
+            ),
+            Err(_) => {
+                let server = fencepost_rig::Etcd::start().expect("a private etcd");
+                (server.url(), Box::new(server))
+            }
+        };
+        let connect = async || Etcd::open(&address).await.expect("a connection");
+        let (one, other) = (connect().await, connect().await);
+        let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+        (subject, server)
+    }
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
