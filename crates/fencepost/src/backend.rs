@@ -16,10 +16,13 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(any(
     feature = "memory",
     feature = "sqlite",
     feature = "postgres",
+    feature = "etcd",
     feature = "zookeeper"
 ))]
 mod glob;

@@ -36,6 +36,8 @@ fn main() {
     }
     #[cfg(feature = "zookeeper")]
     tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
+    #[cfg(feature = "etcd")]
+    tests.extend(tests_of("etcd", etcd::CAPABILITIES, etcd::stage));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -107,6 +109,33 @@ fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use super::*;
+    use fencepost::backend::etcd::Etcd;
+
+    pub(super) const CAPABILITIES: Capabilities = Etcd::CAPABILITIES;
+
+    /// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+    pub(super) async fn stage() -> Stage {
+        let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD")
+        {
+            Ok(shared) => (
+                format!("{shared}/trial-{}", std::process::id()),
+                Box::new(()),
+            ),
+            Err(_) => {
+                let server = fencepost_rig::Etcd::start().expect("a private etcd");
+                (server.url(), Box::new(server))
+            }
+        };
+        let connect = async || Etcd::open(&address).await.expect("a connection");
+        let (one, other) = (connect().await, connect().await);
+        let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+        (subject, server)
+    }
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
