@@ -28,6 +28,7 @@ pub mod etcd;
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
+mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "postgres")]
@@ -38,6 +39,8 @@ pub mod redis;
 pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
+
+pub use open::open;
 
 /// A store of locks.
 ///
