@@ -58,6 +58,7 @@ pub struct Zookeeper {
     said: Mutex<Feed>,
     port: u16,
     version: String,
+    properties: Vec<String>,
     // After the child: removed when nobody works in it any more.
     folder: TempDir,
 }
@@ -73,7 +74,8 @@ impl Zookeeper {
         Self::start_with(&[])
     }
 
-    /// The same with further settings (`name=value` of its configuration file), which win over our own.
+    /// The same with further settings, which win over our own: `name=value` of its configuration file, or `-Dname=value` for properties of
+    /// the Java machine.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -85,12 +87,16 @@ impl Zookeeper {
             });
         }
         let folder = folder()?;
+        let (properties, settings): (Vec<&str>, Vec<&str>) = settings
+            .iter()
+            .partition(|setting| setting.starts_with("-D"));
+        let properties: Vec<String> = properties.into_iter().map(str::to_owned).collect();
         let mut ports_left = PORTS;
         loop {
             ports_left -= 1;
             let port = free_port()?;
-            configure(folder.path(), port, settings)?;
-            let (child, said) = spawn(folder.path())?;
+            configure(folder.path(), port, &settings)?;
+            let (child, said) = spawn(folder.path(), &properties)?;
             match wait_until_serving(child, port) {
                 Ok((child, version)) => {
                     return Ok(Self {
@@ -98,6 +104,7 @@ impl Zookeeper {
                         said: Mutex::new(said),
                         port,
                         version,
+                        properties,
                         folder,
                     });
                 }
@@ -125,7 +132,7 @@ impl Zookeeper {
     /// As [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
-        let (child, said) = spawn(self.folder.path())?;
+        let (child, said) = spawn(self.folder.path(), &self.properties)?;
         let (child, _) = wait_until_serving(child, self.port)?;
         self.said = Mutex::new(said);
         self.child = child;
@@ -176,9 +183,10 @@ fn configure(folder: &Path, port: u16, settings: &[&str]) -> io::Result<()> {
     std::fs::write(folder.join("zoo.cfg"), text)
 }
 
-fn spawn(folder: &Path) -> io::Result<(Child, Feed)> {
+fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
     let mut server = Command::new("java");
-    server.args(MACHINE).args(["-cp", &JARS.join(":")]);
+    server.args(MACHINE).args(properties);
+    server.args(["-cp", &JARS.join(":")]);
     server.arg(MAIN_CLASS).arg("zoo.cfg").current_dir(folder);
     let (said, ears) = feed();
     Ok((Child::spawn(server, 0, &ears)?, said))

@@ -1,10 +1,9 @@
 //! Getting into line: one node per owner, found again when the answer to its making was lost.
 
-use futures_util::future::join;
+use futures_util::future::{OptionFuture, join, join3};
 use zookeeper_client::{CreateMode, Error as Cause};
 
 use super::failure;
-use super::folders;
 use super::link::{Link, Seat};
 use super::note::Note;
 use super::paths::Contender;
@@ -37,23 +36,14 @@ pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
     let mut vanished = 0;
     loop {
         let looked = match seat.place.known() {
-            Known::Nothing => enter(seat, claim).await,
+            Known::Nothing => enter(seat, claim, vanished > 0).await,
             Known::Unsure => find(seat).await.map(|()| None),
             Known::Node(node) => look(seat, node).await,
         };
         match looked {
             Ok(Some(standing)) => return Ok(standing),
             Ok(None) => {}
-            Err(Trouble::NoFolder) if vanished < VANISHING_FOLDERS_MAX => {
-                vanished += 1;
-                let made = folders::make(&seat.link, &seat.place.folder).await;
-                // Made by the lost request, or to be made once more.
-                let made = made.or_else(|cause| match failure::is_lost_answer(&cause) {
-                    true => Ok(()),
-                    false => Err(cause),
-                });
-                made.map_err(|cause| seat.link.failed(Operation::Acquire, cause))?;
-            }
+            Err(Trouble::NoFolder) if vanished < VANISHING_FOLDERS_MAX => vanished += 1,
             Err(Trouble::NoFolder) => {
                 return Err(failure::no_folder(Operation::Acquire, &seat.place.folder));
             }
@@ -83,22 +73,36 @@ impl Trouble {
     }
 }
 
-/// Makes a node, and looks at the line in the same round trip.
-async fn enter(seat: &Seat, claim: &Claim) -> Result<Option<Standing>, Trouble> {
+/// Makes a node, and before it the folder if that is missing, and looks at the line in the same round trip.
+async fn enter(
+    seat: &Seat,
+    claim: &Claim,
+    folder_is_missing: bool,
+) -> Result<Option<Standing>, Trouble> {
     let (link, place) = (&seat.link, &seat.place);
     let (prefix, note) = (seat.prefix(), Note::of(claim, claim.ttl).write());
     let how = CreateMode::EphemeralSequential.with_acls(link.acls);
     // From here on, whoever drops this leaves a node that only its owner's name tells.
     place.set_known(Known::Unsure);
     let asked_at = BootClock.now();
+    let making_folder = folder_is_missing.then(|| link.make_folder(&place.folder));
     let making = link.client.create(&prefix, note.as_bytes(), &how);
     let looking = link.line(&place.folder);
-    let (made, line) = join(making, looking).await;
+    let making_folder = OptionFuture::from(making_folder);
+    let (made_folder, made, line) = join3(making_folder, making, looking).await;
     let (stat, sequence) = match made {
         Ok(made) => made,
         Err(cause) => {
             if !failure::is_lost_answer(&cause) {
                 place.set_known(Known::Nothing);
+            }
+            // What is above the folder is missing, too.
+            if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
+                let made = link.make_base().await;
+                made.map_err(|cause| Trouble::of(link, cause))?;
+            }
+            if let Some(Err(cause)) = made_folder {
+                return Err(Trouble::of(link, cause));
             }
             return Err(Trouble::of(link, cause));
         }

@@ -95,7 +95,7 @@ async fn look(link: &Link, folder: &str) -> Result<(Option<Record>, bool)> {
             break;
         }
     }
-    let has_ours = seen.iter().any(|(node, ..)| owner_of(node).is_some());
+    let has_ours = seen.iter().any(|one| note_of(one).is_some());
     let mut seen = seen.into_iter();
     let Some(first) = seen.next() else {
         return Ok((None, false));
