@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
@@ -30,7 +32,13 @@ fn main() {
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
     #[cfg(feature = "postgres")]
     {
+        use fencepost::backend::postgres::Postgres;
         use fencepost::backend::postgres_table::PostgresTable;
+        tests.extend(tests_of(
+            "postgres",
+            Postgres::CAPABILITIES,
+            postgres_advisory,
+        ));
         let capabilities = PostgresTable::CAPABILITIES;
         tests.extend(tests_of("postgres_table", capabilities, postgres_table));
     }
@@ -62,6 +70,21 @@ async fn redis() -> Stage {
     let (one, other) = (connect().await, connect().await);
     let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
     (subject, Box::new(server))
+}
+
+/// Advisory locks of a database through the connections of two clients.
+#[cfg(feature = "postgres")]
+async fn postgres_advisory() -> Stage {
+    use fencepost::backend::postgres::Postgres;
+    let database = postgres::Database::make().await;
+    let connect = async || {
+        // Trials that count tasks wait until connections that are not needed any more are gone.
+        let builder = Postgres::builder(database.url()).keep_spare(Duration::from_secs(1));
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
 }
 
 /// A table of its own through two connections.

@@ -240,10 +240,13 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     };
     let left = flight.await;
     hub.forget(&seat);
-    Ok(match left? {
-        true => Release::Freed,
-        false => Release::NotHeld,
-    })
+    match left {
+        Ok(true) => Ok(Release::Freed),
+        Ok(false) => Ok(Release::NotHeld),
+        // The lease was over before, or the server has not noticed yet that we are gone.
+        Err(error) if failure::is_over(&error) => release_elsewhere(hub, claim, key).await,
+        Err(error) => Err(error),
+    }
 }
 
 /// Takes a seat out of the server's line. Afterwards its wait is over: it failed, or was granted just before.
