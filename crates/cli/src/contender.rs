@@ -5,6 +5,7 @@ use std::process::Command;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Stores, Strategy};
@@ -13,7 +14,7 @@ use crate::arguments::Lock;
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::explain;
-use crate::store::Site;
+use crate::store::{Site, WITH_POSTGRES};
 use crate::stranger::Stranger;
 
 /// Somebody on trial, and how to start its processes.
@@ -96,7 +97,12 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
     let (what, advice) = match strategy.stores {
         Stores::Postgres => (
             format!("{name} is a lock of the database: it is tried on Postgres"),
-            format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+            match HAS_POSTGRES {
+                true => format!(
+                    "--lock={name} --store postgres      or --lock help for all, a line each"
+                ),
+                false => format!("{WITH_POSTGRES}, then --lock={name} --store postgres"),
+            },
         ),
         Stores::Any | Stores::WithLibrary => (
             format!("{name} is not tried on Postgres so far"),

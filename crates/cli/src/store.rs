@@ -133,7 +133,7 @@ impl Store {
 }
 
 /// How to get a fencepost that has it.
-const WITH_POSTGRES: &str = "cargo install --path crates/cli --features full";
+pub(crate) const WITH_POSTGRES: &str = "cargo install --path crates/cli --features full";
 
 fn no_server(error: &RedisError) -> Fault {
     if matches!(error, RedisError::NotInstalled) {

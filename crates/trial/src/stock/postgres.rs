@@ -152,17 +152,12 @@ impl Stock for PostgresStock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::Place;
     use crate::ground::tests::postgres;
 
     #[test]
     fn it_is_a_stock() {
         let Some(database) = postgres() else { return };
-        let place = Place::Postgres {
-            url: database.url.clone(),
-            name: "postgres".into(),
-        };
-        let ground = place.ground(std::path::Path::new(""));
+        let ground = database.place().ground(std::path::Path::new(""));
         ground.prepare().unwrap();
         let open = || PostgresStock::open(&ground.to_string()).unwrap();
         super::super::tests::keeps_its_promises(&mut open(), &mut open());
