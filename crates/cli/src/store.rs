@@ -54,6 +54,15 @@ impl Store {
         }
     }
 
+    /// What `--store` calls it, fit to be shown.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Sqlite => "sqlite".into(),
+            Self::PrivateRedis => "redis".into(),
+            Self::Redis(url) => without_password(url),
+        }
+    }
+
     /// Starts what has to be started, and makes sure that it answers.
     pub(crate) fn open(&self) -> Result<Site, Fault> {
         match self {
