@@ -335,7 +335,9 @@ pub(crate) fn without_password(address: &str) -> String {
     let (person, place) = match rest.rsplit_once('@').filter(|_| !is_path) {
         Some((person, place)) => match person.split_once(':') {
             Some((user, _)) => (format!("{user}:***@"), place),
-            None if scheme.is_empty() => (format!("{person}@"), place),
+            None if scheme.is_empty() || scheme.starts_with("postgres") => {
+                (format!("{person}@"), place)
+            }
             None => (format!("{person}:***@"), place),
         },
         None => (String::new(), rest),
@@ -377,11 +379,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 16, a line each"
+            "--lock=safe      or --lock help for all 21, a line each"
         );
         assert_eq!(
             lock("zookeeper").unwrap_err().advice,
-            "--lock help for all 16, a line each"
+            "--lock help for all 21, a line each"
         );
     }
 

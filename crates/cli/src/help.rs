@@ -1,7 +1,7 @@
 //! What there is, and how to use it. Only what works is named.
 
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::strategy;
+use fencepost_trial::strategy::{self, Stores, Strategy};
 
 use crate::arguments::TRIALS;
 use crate::exit;
@@ -116,6 +116,8 @@ Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
                   redis    a private server, started and stopped here
                   redis://HOST   the one you run
+                  postgres, postgres://USER@HOST/DATABASE   the same, with its own locks;
+                  needs a build with --features full
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
@@ -124,7 +126,10 @@ Exit codes
     )
 }
 
-const EVERY_COMMAND: &str = "  --store sqlite|redis|redis://HOST   --json   -q, --quiet   --color auto|always|never   --ascii\n";
+const EVERY_COMMAND: &str = "\
+\x20 --store sqlite|redis|redis://HOST|postgres|postgres://USER@HOST/DATABASE     [default: sqlite]
+  --json   -q, --quiet   --color auto|always|never   --ascii
+";
 
 fn oversell() -> String {
     let strategies = strategy::ALL.len();
@@ -183,21 +188,27 @@ Examples
 ";
 
 /// A lock trial: its own words, and what all of them take.
-fn holds(own: &str, ttl: &str) -> String {
+fn holds(words: &str, ttl: &str) -> String {
     let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
-    let names: Vec<&str> = able.map(|able| able.name).collect();
+    let (own, common): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Postgres);
+    let names = |group: Vec<&&Strategy>| {
+        let names: Vec<&str> = group.iter().map(|able| able.name).collect();
+        names.join(" ")
+    };
     format!(
         "\
-{own}\
+{words}\
 \x20 --lock NAME         the strategy                                    [default: safe]
                       {}
+                      with --store postgres also {}
                       or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {EVERY_COMMAND}",
-        names.join(" "),
+        names(common),
+        names(own),
     )
 }
 

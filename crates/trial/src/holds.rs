@@ -210,6 +210,7 @@ impl Trial {
     fn lease(&self, claims: Claims) -> Lease {
         match self.strategy.name {
             "late-expiry" => Lease::FromWrite,
+            _ if claims.untimed => Lease::Never,
             _ if claims.keep_alive => Lease::Renewed,
             _ => Lease::FromGrant,
         }
@@ -250,7 +251,7 @@ pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
     let mut cells = Vec::new();
     let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
     for scenario in anywhere {
-        for strategy in strategy::ALL.into_iter().filter(able) {
+        for strategy in strategy::at(place).filter(able) {
             let mut trial = Trial::new(scenario, strategy, seed);
             trial.place = place.clone();
             if !DEFAULT_TIMES.contains(&strategy.name) {
@@ -271,6 +272,8 @@ enum Lease {
     FromWrite,
     /// Again and again, as long as the process runs.
     Renewed,
+    /// There is none.
+    Never,
 }
 
 /// Somebody who looks on.

@@ -65,6 +65,13 @@ impl Hold {
         self.release.is_none() && self.killed.is_none()
     }
 
+    /// Until when nobody has said that it is over: longer than is certain where its process says so late, or fails.
+    pub fn unquestioned_until_ns(&self) -> u64 {
+        let doubts = [self.release, self.killed, self.learnt, self.silent];
+        let first = doubts.into_iter().flatten().map(|mark| mark.at_ns).min();
+        first.unwrap_or(u64::MAX)
+    }
+
     /// Whether its lease was over then, by the lab's reckoning.
     pub fn was_over_at(&self, at_ns: u64) -> bool {
         self.lease_over.is_some_and(|over| over.at_ns <= at_ns)

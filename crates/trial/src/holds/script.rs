@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Scenario, Trial};
 use crate::ground::redis::IDLE_CONNECTION;
-use crate::protocol::Action;
+use crate::protocol::{Action, Claims};
 use crate::strategy::Strategy;
 
 /// The lock of a trial with one lock; the first of two.
@@ -25,6 +25,9 @@ const BEFORE_KILL: Duration = Duration::from_millis(300);
 const MEETING: Duration = Duration::from_secs(2);
 /// Waits end somewhat after three TTLs, so that three TTLs have passed for certain.
 const MARGIN: Duration = Duration::from_millis(20);
+
+/// A database looks for deadlocks only after a while (Postgres: a second, unless told otherwise).
+const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 
 /// One thing to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,17 +84,23 @@ const fn write(key: &'static str) -> Act {
     Act::Step { key, action }
 }
 
-/// The scripts of a trial, one for each process.
-pub(super) fn scripts(trial: &Trial) -> Vec<Vec<Act>> {
+/// The scripts of a trial, one for each process, of a lock that promises this.
+pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     match trial.scenario {
+        Scenario::Crash if ends_with_holder(claims) => crash_of_session(trial),
         Scenario::Crash => crash(trial),
         Scenario::TtlEdge => ttl_edge(trial),
-        Scenario::Deadlock => deadlock(trial),
+        Scenario::Deadlock => deadlock(trial, claims),
         Scenario::Sorted => sorted(trial),
-        Scenario::StaleRelease => stale_release(trial),
+        Scenario::StaleRelease => stale_release(trial, claims),
         Scenario::ShortStock => short_stock(trial),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
     }
+}
+
+/// No time frees it, but the end of its holder does.
+fn ends_with_holder(claims: Claims) -> bool {
+    claims.untimed && claims.recovery_ms.is_some()
 }
 
 /// After so long without the lock, nobody will ever have it.
@@ -119,6 +128,28 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
+/// A lock that is free the moment its holder is gone keeps nobody out afterwards: that it did is shown before.
+fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
+    let work = BEFORE_KILL.min(trial.ttl() / 3);
+    let key = FIRST;
+    let wait = for_ever(trial);
+    vec![
+        vec![
+            Act::AcquireStepwise { key },
+            read(key),
+            Act::After(B, 2),
+            Act::Work(work),
+            Act::Kill,
+        ],
+        vec![
+            Act::After(A, 2),
+            Act::Try { key },
+            Act::AfterAll(A),
+            Act::Acquire { key, wait },
+        ],
+    ]
+}
+
 fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     let key = FIRST;
     let work = Duration::from_millis(trial.work_ms);
@@ -140,9 +171,12 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-fn deadlock(trial: &Trial) -> Vec<Vec<Act>> {
+fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let way = |mine, other, theirs| {
-        let wait = for_ever(trial);
+        let mut wait = for_ever(trial);
+        if ends_with_holder(claims) {
+            wait = wait.max(UNTIL_DETECTED);
+        }
         vec![
             Act::Acquire {
                 key: mine,
@@ -185,7 +219,7 @@ fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
     vec![way(Duration::ZERO), second]
 }
 
-fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
+fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let key = FIRST;
     let wait = 2 * for_ever(trial);
     let (read, write) = (read(key), write(key));
@@ -194,9 +228,11 @@ fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
         wait: Duration::ZERO,
     };
     let mut paused = vec![at_once, read, write];
+    // What has no lease is not had by anybody else while its holder is paused: nobody waits for that.
+    let others = if claims.untimed { B_ASKS } else { B_READS };
     let beyond = [
         Act::Work(trial.ttl() + MARGIN),
-        Act::After(B, 3),
+        Act::After(B, others),
         Act::Continue,
     ];
     if releases_in_two_steps(trial.strategy) {
@@ -217,9 +253,21 @@ fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
             write,
             Act::Release { key },
         ],
-        vec![Act::AfterAll(A), at_once, read, write, Act::Release { key }],
+        vec![
+            Act::AfterAll(A),
+            Act::After(B, B_READS),
+            at_once,
+            read,
+            write,
+            Act::Release { key },
+        ],
     ]
 }
+
+/// B has come to ask, in the trial of a late release.
+const B_ASKS: usize = 1;
+/// B has the lock there, and has begun to work.
+const B_READS: usize = 3;
 
 fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
     let (at_once, wait) = (Duration::ZERO, for_ever(trial));

@@ -67,7 +67,7 @@ pub(super) fn run(
         stock,
         servers,
         subjects,
-        actors: scripts(trial).into_iter().map(Actor::new).collect(),
+        actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
         lease: trial.lease(claims),
         register: Register::new(claims.fencing),
         diary: Diary::new(recorder),

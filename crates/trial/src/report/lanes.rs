@@ -23,9 +23,11 @@ const OP_COLUMN: usize = 32;
 
 /// What is tried, and what was set.
 pub fn title(trial: &Trial) -> String {
-    let gloss = match trial.strategy.claims.keep_alive {
-        true => " (the lease, renewed)",
-        false => " (the lease, then it is free)",
+    let claims = trial.strategy.claims;
+    let gloss = match (claims.untimed, claims.keep_alive) {
+        (true, _) => " (the lab's measure: this lock has no lease)",
+        (_, true) => " (the lease, renewed)",
+        (_, false) => " (the lease, then it is free)",
     };
     let (command, question, gloss) = match trial.scenario {
         Scenario::Crash => (

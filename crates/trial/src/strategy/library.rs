@@ -58,7 +58,13 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
             let endpoint = endpoint.clone();
             Ok((server.clone(), Place::Server { server, endpoint }))
         }
+        Ground::Postgres(_) => Err(not_on_postgres()),
     }
+}
+
+/// The list of strategies says the same.
+fn not_on_postgres() -> Failure {
+    Failure::definite("the lab does not use the library's locks on Postgres so far")
 }
 
 impl Library {

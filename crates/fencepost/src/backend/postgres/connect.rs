@@ -3,13 +3,14 @@
 //! No pool: a connection *is* the session that holds a lock or waits for it, and closing it is the one way to give up a lock that
 //! works whatever state it is in.
 
+use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 
 use super::failure;
 #[cfg(feature = "postgres-tls")]
@@ -17,6 +18,13 @@ use super::tls;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
+
+/// What the client library has when an address says nothing: too long to notice a server that is gone.
+const UNSET_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+/// With these a server that vanished without a word is noticed after 25 s.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
 
 /// A server, a database and who we are there.
 #[derive(Clone)]
@@ -151,6 +159,11 @@ impl Connection {
         self.client.is_closed()
     }
 
+    /// Closes the socket at once, for everybody who shares this; as dropping does.
+    pub(crate) fn close(&self) {
+        self.driver.abort();
+    }
+
     /// Why the server or the network ended it, if anybody said.
     pub(crate) fn last_words(&self) -> Option<&tokio_postgres::Error> {
         self.last_words.get()
@@ -160,7 +173,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // Otherwise a statement under way would keep the connection, and a waiting one would get its lock some day.
-        self.driver.abort();
+        self.close();
     }
 }
 
@@ -186,16 +199,47 @@ pub(crate) async fn connect(
     application_name: &str,
     patience: Duration,
 ) -> Result<Connection> {
+    listen(
+        store,
+        operation,
+        address,
+        application_name,
+        patience,
+        |_| {},
+    )
+    .await
+}
+
+/// [`connect`], and tells `hear` what the server sends unasked. `hear` is dropped when the connection has ended.
+///
+/// # Errors
+/// As [`connect`].
+///
+/// # Cancel safety
+/// As [`connect`].
+pub(crate) async fn listen(
+    store: &'static str,
+    operation: Operation,
+    address: &Address,
+    application_name: &str,
+    patience: Duration,
+    hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<Connection> {
     let mut config = address.config.clone();
     if config.get_application_name().is_none() {
         config.application_name(application_name);
     }
+    if config.get_keepalives_idle() == UNSET_KEEPALIVE {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVE_RETRIES);
+    }
     let connecting = async {
         #[cfg(feature = "postgres-tls")]
         if let Some(tls) = &address.tls {
-            return open(&config, tls.clone()).await;
+            return open(&config, tls.clone(), hear).await;
         }
-        open(&config, NoTls).await
+        open(&config, NoTls, hear).await
     };
     match tokio::time::timeout(patience, connecting).await {
         Ok(Ok(connection)) => Ok(connection),
@@ -204,18 +248,28 @@ pub(crate) async fn connect(
     }
 }
 
-async fn open<T>(config: &Config, tls: T) -> Result<Connection, tokio_postgres::Error>
+async fn open<T>(
+    config: &Config,
+    tls: T,
+    mut hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<Connection, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
     T::TlsConnect: TlsConnect<Socket>,
 {
-    let (client, connection) = config.connect(tls).await?;
+    let (client, mut connection) = config.connect(tls).await?;
     let last_words = Arc::new(OnceLock::new());
     let heard = last_words.clone();
     let driver = tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            let _first = heard.set(error);
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(message) => hear(message),
+                Err(error) => {
+                    let _first = heard.set(error);
+                    return;
+                }
+            }
         }
     });
     Ok(Connection {

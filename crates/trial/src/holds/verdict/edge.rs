@@ -160,13 +160,19 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
+    } else if court.claims.untimed && court.claims.recovery_ms.is_some() {
+        "nobody else could work meanwhile: without a lease, only A's end would have let B in"
     } else {
         "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
     };
+    let ttl = count(court.header.ttl_ms as i64);
+    let lease = match court.claims.untimed {
+        true => format!("and no lease of {ttl} ms ended its lock"),
+        false => format!("on a lease of {ttl} ms"),
+    };
     Verdict {
         witness: vec![format!(
-            "A worked {worked} ms on a lease of {} ms; B waited, and came in {} ms after A",
-            count(court.header.ttl_ms as i64),
+            "A worked {worked} ms {lease}; B waited, and came in {} ms after A",
             ms(other.granted.at_ns - release.at_ns)
         )],
         limits: Some(limits.into()),

@@ -1,0 +1,1 @@
+//! What only the database's own locks do.
