@@ -82,6 +82,16 @@ impl Store {
         }
     }
 
+    /// What `--store` calls it, fit to be shown.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Sqlite => "sqlite".into(),
+            Self::PrivateRedis => "redis".into(),
+            Self::PrivatePostgres => "postgres".into(),
+            Self::Redis(url) | Self::Postgres(url) => without_password(url),
+        }
+    }
+
     /// Starts what has to be started, and makes sure that it answers.
     pub(crate) fn open(&self) -> Result<Site, Fault> {
         match self {
