@@ -33,6 +33,7 @@ const NASTY: &[(&str, fn())] = &[
     ("restarted_while_waiting", restarts::while_waiting),
     ("restarted_while_releasing", restarts::while_releasing),
     ("restarted_without_its_data", restarts::without_its_data),
+    ("restarted_after_we_gave_up", restarts::after_we_gave_up),
     ("stopped_while_acquiring", silence::while_acquiring),
     ("stopped_for_a_moment", silence::for_a_moment),
     ("stopped_beyond_the_ttl", silence::beyond_the_ttl),
@@ -79,6 +80,10 @@ const FOLDERS: &[(&str, fn())] = &[
 
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
+    (
+        "an_old_place_is_given_up",
+        runtimes::an_old_place_is_given_up,
+    ),
     #[cfg(feature = "blocking")]
     ("none_at_all", runtimes::none_at_all),
 ];
