@@ -57,6 +57,8 @@ mod keeper;
 mod lease;
 mod line;
 mod locker;
+#[cfg(feature = "postgres")]
+pub mod pg_tx;
 mod queue;
 pub mod random;
 mod reaper;

@@ -5,18 +5,25 @@
 
 use std::io::{Read, Write};
 
-use fencepost_rig::{Etcd, Postgres, ServerError};
+use fencepost_rig::{Etcd, Postgres, ServerError, Zookeeper};
 
 fn main() -> std::io::Result<()> {
     // Started one after the other: together they would take as long, on few cores.
     let postgres = started(Postgres::start());
     let etcd = started(Etcd::start());
+    let zookeeper = started(Zookeeper::start());
     let addresses = [
         (
             "FENCEPOST_SHARED_POSTGRES",
             postgres.as_ref().map(Postgres::url),
         ),
         ("FENCEPOST_SHARED_ETCD", etcd.as_ref().map(Etcd::url)),
+        (
+            "FENCEPOST_SHARED_ZK",
+            zookeeper
+                .as_ref()
+                .map(|server| server.address().to_string()),
+        ),
     ];
     let mut out = std::io::stdout().lock();
     for (name, address) in addresses {

@@ -161,7 +161,7 @@ impl Ports {
             format!("--listen-metrics-urls=http://127.0.0.1:{health}"),
             "--unsafe-no-fsync".to_owned(),
             "--logger=zap".to_owned(),
-            "--log-level=error".to_owned(),
+            "--log-level=warn".to_owned(),
         ]
     }
 }
