@@ -54,6 +54,13 @@ pub(crate) fn crossed_names_are_no_deadlock() {
             let (one, other) = (open().await, open().await);
             let a = one.acquire("a").await.unwrap();
             let b = other.acquire("b").await.unwrap();
+            // With two connections each, these leave none that is free to wait; the one that holds the first name would be next.
+            let mut more = Vec::new();
+            for (locker, who) in [(&one, "one"), (&other, "other")] {
+                for at in 0..3 {
+                    more.push(locker.acquire(format!("{who} {at}")).await.unwrap());
+                }
+            }
             let patience = Duration::from_millis(600);
             let (at_one, at_other) = tokio::join!(
                 one.acquire_within("b", patience),

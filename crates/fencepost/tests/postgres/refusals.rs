@@ -160,8 +160,11 @@ pub(crate) fn timeouts_of_the_role() {
         let held = one.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { other.acquire(NAME).await.unwrap() });
         eyes.wait_for_line(1).await;
+        let place = "select l.pid || ' ' || a.query_start from pg_locks l join pg_stat_activity a on a.pid = l.pid where not granted";
+        let before = eyes.text(place).await;
         // Longer than any of them.
         tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(eyes.text(place).await, before, "it lost its place");
         assert!(!held.is_lost());
         assert!(held.release().await.is_released());
         let guard = soon("the lock", waiting).await.unwrap();
