@@ -19,7 +19,7 @@ struct Client {
 #[rustfmt::skip]
 const CLIENTS: &[Client] = &[
     Client { folder: "python", command: &["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             "--root-user-action=ignore", "--target", "FOLDER", "redis==8.1.0"] },
+             "--root-user-action=ignore", "--target", "FOLDER", "redis==8.1.0", "kazoo==2.11.0"] },
     Client { folder: "node", command: &["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "FOLDER",
              "redlock@5.0.0-beta.2", "ioredis@5.8.2"] },
 ];

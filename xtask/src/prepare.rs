@@ -11,7 +11,7 @@ use crate::terminal::say;
 
 /// Something a test uses that cargo does not bring.
 struct Need {
-    /// It is there when this program is on the search path.
+    /// It is there when this program is on the search path, or this file where its path says.
     program: &'static str,
     /// The Debian package that brings it.
     package: &'static str,
@@ -28,8 +28,26 @@ const NEEDS: &[Need] = &[
            used_for: "a child process whose system time is set back" },
     Need { program: "redis-server", package: "redis-server", optional: false,
            used_for: "private servers of the lab" },
+    Need { program: "pg_ctlcluster", package: "postgresql", optional: false,
+           used_for: "private Postgres servers" },
+    Need { program: "/usr/sbin/pgbouncer", package: "pgbouncer", optional: false,
+           used_for: "a pooler, which the locks in Postgres must recognise" },
+    Need { program: "etcd", package: "etcd-server", optional: false,
+           used_for: "private etcd clusters" },
+    Need { program: "etcdctl", package: "etcd-client", optional: false,
+           used_for: "etcdctl lock, which excludes ours" },
+    Need { program: "protoc", package: "protobuf-compiler", optional: false,
+           used_for: "building the client of etcd" },
+    Need { program: "java", package: "default-jdk-headless", optional: false,
+           used_for: "private ZooKeeper servers" },
+    Need { program: "javac", package: "default-jdk-headless", optional: false,
+           used_for: "a program with Curator's locks, which exclude ours" },
+    Need { program: "/usr/share/java/zookeeper.jar", package: "zookeeper", optional: false,
+           used_for: "private ZooKeeper servers" },
+    Need { program: "/usr/share/java/curator-recipes.jar", package: "libcurator-recipes-java", optional: false,
+           used_for: "a program with Curator's locks, which exclude ours" },
     Need { program: "pip3", package: "python3-pip", optional: true,
-           used_for: "redis-py, whose locks exclude ours" },
+           used_for: "redis-py and kazoo, whose locks exclude ours" },
     Need { program: "node", package: "nodejs", optional: true,
            used_for: "node redlock, whose locks exclude ours" },
     Need { program: "npm", package: "npm", optional: true,
@@ -109,6 +127,9 @@ fn missing(needs: &[Need]) -> Vec<&Need> {
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
+    if name.starts_with('/') {
+        return Some(PathBuf::from(name)).filter(|file| file.exists());
+    }
     let path = runner::path_with_tools();
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))

@@ -3,10 +3,12 @@
 //!
 //! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
 //! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it. A
-//! [`Redis`] or a [`Postgres`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a server and loses, delays or
+//! [`Redis`], a [`Postgres`], an [`Etcd`] or a [`Zookeeper`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a
+//! server and loses, delays or
 //! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
 
 mod child;
+mod etcd;
 mod feed;
 mod folder;
 mod frames;
@@ -18,8 +20,10 @@ mod proxy;
 mod redis;
 pub mod resp;
 mod server;
+mod zookeeper;
 
 pub use child::Child;
+pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
 pub use folder::folder;
 pub use halt::stop_self;
@@ -31,3 +35,4 @@ pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
 pub use server::ServerError;
 pub use tempfile::TempDir;
+pub use zookeeper::Zookeeper;

@@ -19,6 +19,20 @@ pub(crate) fn of_statement(
         .with_source(cause)
 }
 
+/// The connection was over before the statement was answered; this is what the server said when it ended it.
+pub(crate) fn of_ending(
+    store: &'static str,
+    operation: Operation,
+    said: &tokio_postgres::Error,
+) -> Error {
+    let (kind, message, _) = explain(said);
+    let error = Error::new(kind, store, operation, message).with_effect(Effect::Maybe);
+    match said.as_db_error() {
+        Some(said) => error.with_source(said.clone()),
+        None => error,
+    }
+}
+
 /// A connection that could not be made: nothing was asked yet.
 pub(crate) fn of_connecting(
     store: &'static str,
@@ -29,6 +43,14 @@ pub(crate) fn of_connecting(
         None if is_about_tls(&cause) => (
             ErrorKind::Unusable,
             format!("no agreement on TLS: {}", deepest(&cause)),
+        ),
+        // The end of the connection in the middle of what is no message of this protocol.
+        None if io_cause(&cause).is_some_and(|io| io.kind() == io::ErrorKind::Other) => (
+            ErrorKind::Unusable,
+            format!(
+                "what answers there does not talk like Postgres ({})",
+                deepest(&cause)
+            ),
         ),
         None if cause.to_string().starts_with("authentication") => (
             ErrorKind::Unusable,
@@ -64,9 +86,27 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
 }
 
+/// The session is over, and its locks with it: the server said so, or the connection broke.
+pub(crate) fn is_over(error: &Error) -> bool {
+    let broke = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<tokio_postgres::Error>())
+        .is_some_and(|cause| cause.as_db_error().is_none());
+    broke || was_ended(error)
+}
+
+/// The server itself said that it ends the session: what was asked in it has no effect any more.
+pub(crate) fn was_ended(error: &Error) -> bool {
+    let code = code(error).map(SqlState::code);
+    matches!(code, Some("57P01" | "57P02" | "57P03" | "57P05"))
+}
+
 /// The server's own code for what went wrong, if it was the server that said so.
 pub(crate) fn code(error: &Error) -> Option<&SqlState> {
     let cause = error.source()?;
+    if let Some(said) = cause.downcast_ref::<DbError>() {
+        return Some(said.code());
+    }
     cause.downcast_ref::<tokio_postgres::Error>()?.code()
 }
 
@@ -154,13 +194,21 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
             Unavailable,
             "the server ended a conflict with others at our cost",
         ),
+        "08P01" => (
+            Unusable,
+            "what answers there refuses what locks need; is there a pooler in between?",
+        ),
         _ if code.code().starts_with("08") => (Unavailable, "the connection broke"),
         _ if code.code().starts_with("53") => (Unavailable, "the server lacks resources"),
         _ => (Unusable, "the server refused"),
     };
     let message = format!("{advice} ({}, {})", said.message(), code.code());
     // Cut off in the middle: what was done before stays done.
-    let effect = match code.code().starts_with("57P") || code.code().starts_with("08") {
+    let is_cut = kind == Unavailable
+        && ["57P", "08"]
+            .iter()
+            .any(|class| code.code().starts_with(class));
+    let effect = match is_cut {
         true => Effect::Maybe,
         false => Effect::None,
     };

@@ -1,0 +1,258 @@
+//! Locks in ZooKeeper (3.5 or later), in the layout of Apache Curator.
+//!
+//! # How it works
+//! Those who want a lock make an ephemeral sequential node below the lock's folder. The first in the order of the sequence numbers holds it,
+//! everybody else watches the one just before itself: a release wakes one waiter, and nobody polls. Curator's `InterProcessMutex` does
+//! the same in the same place, so that it keeps us out and is kept out; so does kazoo's `Lock`, told to look for our nodes.
+//!
+//! **Nodes.** `BASE/NAME/_c_UUID-lock-SEQUENCE`, with the owner as UUID: it finds the node again when the answer to its making was lost.
+//! Its data are «owner ttl since label». `BASE` is the path of the address. A name is its own path, except that `/`, `%`, the
+//! names `.` and `..` and characters that ZooKeeper refuses (those beyond the basic plane among them) are written `%XX` byte by
+//! byte. Folders are containers: the server removes them when they are empty, and we do when we have made and not used one for 10 s.
+//!
+//! **Sessions.** One [`Zookeeper`] has one session, which the client keeps alive. A node lives as long as its session, and no longer than the
+//! session timeout after the server has last heard of it. So:
+//! - *A TTL is at most the session timeout* ([`InvalidInput`](ErrorKind::InvalidInput) otherwise): no holder believes in its lock for longer than the server keeps
+//!   others out. Belief ends a TTL after the last request that the leader answered, not when a client is told
+//!   that its session expired: that comes too late.
+//! - *A living process ends its leases itself* when their TTL is over without renewal. *A dead one* costs the others its session timeout.
+//! - A renewal is a transaction that a majority must answer. A server that is cut off from the others cannot keep a lease alive.
+//! - When a session has ended, its leases are [lost](Renewal::Lost), and who waits goes on in a new one, at the end of the line.
+//!
+//! **The fence** is the number of the transaction that made the node (czxid), which grows with every write to the whole
+//! server, in the order in which the nodes of a lock are made. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
+//! 32,767 of them. After that locks are refused ([`FenceExhausted`](ErrorKind::FenceExhausted)).
+//!
+//! # What can go wrong
+//! - *The holder dies.* The lock is free a session timeout later, whatever its TTL; so is the place of one that waited.
+//! - *The holder is stopped, or cut off.* It is told that it lost the lock when its TTL is over, before the server gives it away.
+//! - *The server restarts, or elects a leader*, within the session timeout: nothing is lost. Sessions begin anew to count then.
+//! - *The server loses its data or is set back to a backup.* Transaction numbers go back, and with them fences: use a new base and new
+//!   fenced resources, or let the numbers grow past the old first.
+//! - *A follower* tells its leader every half tick whom it heard of. A process that was silent for almost its session timeout and then
+//!   renews can be ended by the leader all the same; it is told at its next renewal. The fence holds.
+//! - *Somebody deletes the node.* The holder is told at its next renewal.
+//! - *Curator and kazoo together* do not see each other, with or without us.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::BoxFuture;
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::locker::DEFAULT_TTL;
+
+mod address;
+mod attendant;
+mod failure;
+mod folders;
+mod hub;
+mod link;
+mod note;
+mod paths;
+mod place;
+mod requests;
+mod standing;
+mod view;
+
+use address::Address;
+use hub::{Hub, Settings};
+
+/// How this store calls itself in errors, spans and metrics.
+const STORE: &str = "zookeeper";
+
+/// How a [`Zookeeper`] is opened; made by [`Zookeeper::builder`].
+#[derive(Clone)]
+pub struct ZookeeperBuilder {
+    address: String,
+    settings: Settings,
+}
+
+impl ZookeeperBuilder {
+    /// After how much silence the server ends the session, and gives its locks to others: the longest TTL, and what a killed
+    /// process costs. Default: 10 s, as long as the default TTL.
+    ///
+    /// The server has the last word: 4 to 40 s unless it is configured otherwise (2 to 20 of its ticks).
+    #[must_use]
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.session_timeout = timeout;
+        self
+    }
+
+    /// How long connecting may take. Default: 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.connect_timeout = timeout;
+        self
+    }
+
+    /// How long those who wait in line put up with a server that cannot be reached, before they get an error, counted from the end of
+    /// the session. Default: 30 s.
+    #[must_use]
+    pub fn outage(mut self, longest: Duration) -> Self {
+        self.settings.outage = longest;
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when no ZooKeeper answers there,
+    /// [`ErrorKind::Unusable`] when it does not let this user in.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn open(self) -> Result<Zookeeper> {
+        let invalid = |message: &'static str| {
+            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+        };
+        if !(MIN_SESSION..=MAX_SESSION).contains(&self.settings.session_timeout) {
+            return Err(invalid("a session timeout is 100 ms to 24 h"));
+        }
+        let Some(address) = Address::read(&self.address) else {
+            return Err(invalid(
+                "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
+            ));
+        };
+        let store = Zookeeper {
+            address: address.shown(),
+            hub: Hub::new(address, self.settings),
+        };
+        view::probe(&store.hub).await?;
+        Ok(store)
+    }
+
+    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
+    /// connects anew in its own runtime.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(self) -> Result<Zookeeper> {
+        let wrong = |message| Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message);
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(wrong(
+                "a blocking call inside an async runtime would stall it; use open there",
+            ));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
+        runtime.block_on(async {
+            let store = self.open().await?;
+            store.hub.close().await;
+            Ok(store)
+        })
+    }
+}
+
+const MIN_SESSION: Duration = Duration::from_millis(100);
+const MAX_SESSION: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl fmt::Debug for ZookeeperBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may carry a password.
+        f.debug_struct("ZookeeperBuilder")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Locks in ZooKeeper, for everybody who can reach it. See the [module](self).
+///
+/// One session serves everything; a new one is made when it has ended. Dropping this closes it.
+pub struct Zookeeper {
+    address: String,
+    hub: Hub,
+}
+
+impl Zookeeper {
+    /// What this store promises. Not that leases end after their TTL: those of a dead process end with its session.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        fifo: true,
+        across_processes: true,
+        leases: false,
+    };
+
+    /// Connects with the default settings: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`. Locks are below the node `BASE`, by
+    /// default `/fencepost`. With user and password (scheme «digest»), only they may touch what is made.
+    ///
+    /// # Errors
+    /// As [`ZookeeperBuilder::open`].
+    ///
+    /// # Cancel safety
+    /// As [`ZookeeperBuilder::open`].
+    pub async fn open(address: &str) -> Result<Self> {
+        Self::builder(address).open().await
+    }
+
+    /// [`open`](Self::open), blocking the calling thread.
+    ///
+    /// # Errors
+    /// As [`ZookeeperBuilder::open_blocking`].
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(address: &str) -> Result<Self> {
+        Self::builder(address).open_blocking()
+    }
+
+    /// The settings for connecting to `address`.
+    pub fn builder(address: &str) -> ZookeeperBuilder {
+        ZookeeperBuilder {
+            address: address.to_owned(),
+            settings: Settings {
+                session_timeout: DEFAULT_TTL,
+                connect_timeout: Duration::from_secs(3),
+                outage: Duration::from_secs(30),
+            },
+        }
+    }
+
+    /// Where the servers are and below which node the locks, without user and password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl fmt::Debug for Zookeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zookeeper")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Backend for Zookeeper {
+    fn store(&self) -> &'static str {
+        STORE
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(requests::try_acquire(&self.hub, claim))
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        Box::pin(requests::renew(&self.hub, claims))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        Box::pin(requests::release(&self.hub, claim))
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        Box::pin(view::inspect(&self.hub, name))
+    }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(view::list(&self.hub, pattern))
+    }
+}

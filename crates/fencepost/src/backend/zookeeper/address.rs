@@ -1,0 +1,111 @@
+//! Where the servers are, as whom, and below which node the locks are: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`.
+
+use super::paths::unescape;
+
+/// The node below which locks are, when the address names none.
+const DEFAULT_BASE: &str = "/fencepost";
+
+/// An address, taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    /// `HOST:PORT,HOST:PORT`, as the client wants them.
+    pub(super) hosts: String,
+    /// `USER:PASSWORD`, as the scheme «digest» wants them.
+    pub(super) credentials: Option<String>,
+    /// Without a slash at the end; empty for the root.
+    pub(super) base: String,
+}
+
+impl Address {
+    /// `None`: not an address. Says nothing more, as that could give away a password.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("zk://")?;
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, DEFAULT_BASE),
+        };
+        let (credentials, hosts) = match authority.rsplit_once('@') {
+            Some((credentials, hosts)) => (Some(read_credentials(credentials)?), hosts),
+            None => (None, authority),
+        };
+        let are_hosts = hosts.split(',').all(is_host);
+        let base = path.strip_suffix('/').unwrap_or(path);
+        (are_hosts && is_base(base)).then(|| Self {
+            hosts: hosts.to_owned(),
+            credentials,
+            base: base.to_owned(),
+        })
+    }
+
+    /// For people: without user and password.
+    pub(super) fn shown(&self) -> String {
+        format!("zk://{}{}", self.hosts, self.base)
+    }
+}
+
+/// `%40` and the like stand for characters that would end the part they are in.
+fn read_credentials(text: &str) -> Option<String> {
+    let (user, password) = text.split_once(':')?;
+    let user = unescape(user).filter(|user| !user.is_empty() && !user.contains(':'))?;
+    Some(format!("{user}:{}", unescape(password)?))
+}
+
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (text, "2181"),
+    };
+    let is_v6 = host.starts_with('[') && host.ends_with(']');
+    let is_name = !host.is_empty() && !host.contains([':', '[', ']', ' ', '@']);
+    (is_name || is_v6) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn is_base(path: &str) -> bool {
+    let mut segments = path.split('/').skip(1);
+    let refused = |c: char| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
+    path.is_empty()
+        || segments.all(|part| !matches!(part, "" | "." | "..") && !part.contains(refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        for (text, hosts, credentials, base) in [
+            ("zk://a", "a", None, "/fencepost"),
+            ("zk://a:1,b:2,[::1]:3/", "a:1,b:2,[::1]:3", None, ""),
+            ("zk://[::1]/x", "[::1]", None, "/x"),
+            ("zk://u:p%40@a:2181/x/y/", "a:2181", Some("u:p@"), "/x/y"),
+        ] {
+            let address = Address::read(text).expect(text);
+            assert_eq!(address.hosts, hosts);
+            assert_eq!(address.credentials.as_deref(), credentials);
+            assert_eq!(address.base, base);
+            assert!(!address.shown().contains("p@"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "a:2181",
+            "redis://a",
+            "zk://",
+            "zk://a:0",
+            "zk://a:port",
+            "zk://a,,b",
+            "zk://:2181",
+            "zk://u@a",
+            "zk://:p@a",
+            "zk://u:p%zz@a",
+            "zk://a//x",
+            "zk://a/x/../y",
+            "zk://a/x\u{7}",
+        ] {
+            assert!(Address::read(text).is_none(), "{text}");
+        }
+    }
+}

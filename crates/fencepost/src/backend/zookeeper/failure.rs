@@ -1,0 +1,141 @@
+//! What the server or the network said, as an error a caller can act on.
+
+use std::time::Duration;
+
+use zookeeper_client::Error as Cause;
+
+use super::STORE;
+use crate::error::{Effect, Error, ErrorKind, Operation};
+
+/// A request that was sent, or may have been.
+pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
+    let (kind, message, effect) = explain(&cause);
+    Error::new(kind, STORE, operation, message)
+        .with_effect(effect)
+        .with_source(cause)
+}
+
+/// A session that could not be made: nothing was asked yet.
+pub(super) fn of_connecting(operation: Operation, cause: Cause) -> Error {
+    let (kind, message, _) = explain(&cause);
+    Error::new(kind, STORE, operation, message).with_source(cause)
+}
+
+/// Nobody answered while connecting.
+pub(super) fn unreachable(operation: Operation) -> Error {
+    let message = "no ZooKeeper server answers there";
+    Error::new(ErrorKind::Unavailable, STORE, operation, message)
+}
+
+/// The session came to an end under a request.
+pub(super) fn session_ended(operation: Operation) -> Error {
+    let message = "the session ended, and with it every lock it held";
+    Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
+}
+
+/// The server lets a session live for less than the lease was to last.
+pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duration) -> Error {
+    let message = format!(
+        "a TTL of {ttl:?} is more than the session timeout of {session:?}, after which the server gives the lock away; choose a \
+         shorter TTL or a longer session_timeout, up to what the server allows (maxSessionTimeout)"
+    );
+    Error::new(ErrorKind::InvalidInput, STORE, operation, message)
+}
+
+/// The transaction numbers have outgrown a fence.
+pub(super) fn fence_exhausted(zxid: i64) -> Error {
+    let message = format!(
+        "the server's transaction number {zxid:#x} does not fit a fence: its ensemble has elected more than 32,767 leaders; locks with \
+         fences need a new ensemble and new fenced resources"
+    );
+    Error::new(
+        ErrorKind::FenceExhausted,
+        STORE,
+        Operation::Acquire,
+        message,
+    )
+}
+
+/// The server numbers the nodes of a folder with 31 bits.
+pub(super) fn sequence_exhausted(folder: &str) -> Error {
+    let message = format!(
+        "the sequence numbers below {folder} are used up; delete that node while nobody wants the lock"
+    );
+    Error::new(ErrorKind::Unusable, STORE, Operation::Acquire, message)
+}
+
+/// The folder of a lock vanished again and again between being made and being used.
+pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
+    let message = format!("{folder} vanishes as soon as it is made: somebody deletes it");
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+/// Whether the same request may succeed a little later, without anybody mending anything.
+pub(super) fn is_passing(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+/// The answer to a request is lost: it may have been carried out. The session goes on, if a server is found in time.
+pub(super) fn is_lost_answer(cause: &Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ConnectionLoss | Cause::Custom(_) | Cause::SessionMoved
+    )
+}
+
+fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
+    use ErrorKind::{Internal, Unavailable, Unusable};
+    let refused = |kind, message: &str| (kind, message.to_owned(), Effect::None);
+    match cause {
+        Cause::NoHosts | Cause::Timeout => {
+            refused(Unavailable, "no ZooKeeper server answers there")
+        }
+        Cause::ConnectionLoss | Cause::Custom(_) | Cause::SessionMoved => (
+            Unavailable,
+            format!("the connection broke: {cause}"),
+            Effect::Maybe,
+        ),
+        Cause::SessionExpired | Cause::ClientClosed => (
+            Unavailable,
+            "the session ended, and with it every lock it held".to_owned(),
+            Effect::Maybe,
+        ),
+        Cause::NotReadOnly => refused(
+            Unavailable,
+            "this server has lost its ensemble and only lets itself be read",
+        ),
+        Cause::Throttled => refused(Unavailable, "the server has too much to do"),
+        Cause::NoAuth => refused(
+            Unusable,
+            "not allowed: user or password is wrong, or the ACLs of the node leave this user out",
+        ),
+        Cause::AuthFailed => refused(Unusable, "user or password is wrong"),
+        Cause::InvalidAcl => refused(
+            Unusable,
+            "the server refuses the ACL «auth»: it has not accepted user and password",
+        ),
+        Cause::NoChildrenForEphemerals => refused(
+            Unusable,
+            "the lock's node is ephemeral, so nobody can stand in line below it; it is something that is no lock",
+        ),
+        Cause::QuotaExceeded => refused(Unusable, "a quota of the server is used up"),
+        Cause::Unimplemented => refused(Unusable, "the server is older than ZooKeeper 3.5"),
+        Cause::UnmarshalError { .. } => (
+            Unusable,
+            format!("what answers there is not ZooKeeper ({cause})"),
+            Effect::Maybe,
+        ),
+        // The client's own task ended, with the runtime it ran in.
+        Cause::UnexpectedError(_) => (
+            Unavailable,
+            format!("the session was cut off: {cause}"),
+            Effect::Maybe,
+        ),
+        Cause::BadArguments(_) => refused(Internal, &format!("a malformed request: {cause}")),
+        _ => (
+            Unusable,
+            format!("the server refused: {cause}"),
+            Effect::Maybe,
+        ),
+    }
+}

@@ -1,0 +1,110 @@
+//! The nodes below which lines form: made as containers where the server has them, and removed when they lie idle.
+//!
+//! A server removes an empty container by itself, but only so many a minute: a program that uses a new name for every order would
+//! fill it. So a session deletes what it has made and not used for a while. It leaves alone what others have made: kazoo does not
+//! expect its folder to vanish.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use zookeeper_client::{CreateMode, CreateOptions, Error as Cause};
+
+use super::link::Link;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::lease::lock;
+
+/// A folder that was not used for so long is removed: making one anew costs two more round trips.
+const IDLE_FOR: Duration = Duration::from_secs(10);
+
+/// The folders this session has made.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    /// When each was last used.
+    made: Mutex<HashMap<String, Moment>>,
+    /// The server is too old for them.
+    has_no_containers: AtomicBool,
+}
+
+impl Folders {
+    fn made(&self, folder: &str) {
+        lock(&self.made).insert(folder.to_owned(), BootClock.now());
+    }
+
+    fn no_containers(&self) {
+        self.has_no_containers.store(true, Ordering::Relaxed);
+    }
+
+    /// It was in use until now.
+    pub(super) fn used(&self, folder: &str) {
+        if let Some(used_at) = lock(&self.made).get_mut(folder) {
+            *used_at = BootClock.now();
+        }
+    }
+
+    /// When the first of them will have been idle for long enough.
+    pub(super) fn idle_at(&self) -> Moment {
+        let folders = lock(&self.made);
+        let first = folders.values().min();
+        first.map_or(Moment::FAR, |used_at| *used_at + IDLE_FOR)
+    }
+
+    /// Takes out those that have been idle for long enough.
+    fn take_idle(&self, now: Moment) -> Vec<String> {
+        let mut folders = lock(&self.made);
+        let is_idle = |_: &String, used_at: &mut Moment| *used_at + IDLE_FOR <= now;
+        folders
+            .extract_if(is_idle)
+            .map(|(folder, _)| folder)
+            .collect()
+    }
+}
+
+impl Link {
+    /// Asks for a folder to be made. The request leaves now: what is sent next finds it there, unless somebody is very quick to
+    /// delete it.
+    pub(super) fn make_folder<'a>(
+        &'a self,
+        folder: &'a str,
+    ) -> impl Future<Output = Result<(), Cause>> + 'a {
+        let made = self.client.create(folder, b"", &self.kind_of_folder());
+        async move {
+            match made.await {
+                Ok(_) => self.folders.made(folder),
+                Err(Cause::NodeExists) => {}
+                Err(Cause::Unimplemented) => self.folders.no_containers(),
+                Err(cause) => return Err(cause),
+            }
+            Ok(())
+        }
+    }
+
+    /// Makes everything above a folder that is missing.
+    pub(super) async fn make_base(&self) -> Result<(), Cause> {
+        match self.client.mkdir(&self.base, &self.kind_of_folder()).await {
+            Err(Cause::Unimplemented) => {
+                self.folders.no_containers();
+                Ok(())
+            }
+            made => made,
+        }
+    }
+
+    fn kind_of_folder(&self) -> CreateOptions<'_> {
+        let mode = match self.folders.has_no_containers.load(Ordering::Relaxed) {
+            true => CreateMode::Persistent,
+            false => CreateMode::Container,
+        };
+        mode.with_acls(self.acls)
+    }
+}
+
+/// Removes what nobody uses. One that is in use by others is left to them: it is theirs now.
+pub(super) async fn tidy(link: &Link, now: Moment) {
+    for folder in link.folders.take_idle(now) {
+        if let Err(cause) = link.client.delete(&folder, None).await {
+            tracing::trace!(folder, %cause, "not removed");
+        }
+    }
+}

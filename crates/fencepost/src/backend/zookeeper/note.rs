@@ -1,0 +1,86 @@
+//! What a node says about the one who made it, for people and for [`inspect`](crate::Backend::inspect): «owner ttl since label».
+
+use std::time::{Duration, SystemTime};
+
+use crate::claim::{Claim, OwnerId};
+
+/// The longest text of another program that is shown.
+const FOREIGN_BYTES_MAX: usize = 255;
+
+/// The data of one of our nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) owner: OwnerId,
+    pub(super) ttl: Duration,
+    /// Milliseconds since 1970, by the clock of the one who wrote it: when it asked, and once it holds the lock, when it got it.
+    pub(super) since_ms: u64,
+    pub(super) label: String,
+}
+
+impl Note {
+    /// Written now.
+    pub(super) fn of(claim: &Claim, ttl: Duration) -> Self {
+        Self {
+            owner: claim.owner,
+            ttl,
+            since_ms: unix_ms(),
+            label: claim.label.to_string(),
+        }
+    }
+
+    pub(super) fn write(&self) -> String {
+        let Self {
+            owner,
+            ttl,
+            since_ms,
+            label,
+        } = self;
+        format!("{owner} {} {since_ms} {label}", ttl.as_millis())
+    }
+
+    /// `None`: not one of ours.
+    pub(super) fn read(data: &[u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(data).ok()?.splitn(4, ' ');
+        Some(Self {
+            owner: parts.next()?.parse().ok()?,
+            ttl: Duration::from_millis(parts.next()?.parse().ok()?),
+            since_ms: parts.next()?.parse().ok()?,
+            label: parts.next()?.to_owned(),
+        })
+    }
+}
+
+/// What another program wrote about itself, such as Curator its host: shown if it is text.
+pub(super) fn foreign_label(data: &[u8]) -> &str {
+    let text = std::str::from_utf8(data).unwrap_or_default();
+    let is_label = text.len() <= FOREIGN_BYTES_MAX && !text.chars().any(char::is_control);
+    if is_label { text } else { "" }
+}
+
+/// The time by this machine's clock, which people set.
+pub(super) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+
+    #[test]
+    fn a_note_survives_being_written_down() {
+        let note = Note {
+            owner: OwnerId::random(&SeededRandom::new(5)),
+            ttl: Duration::from_millis(1500),
+            since_ms: 1_700_000_000_123,
+            label: "ci-7 with spaces:22".to_owned(),
+        };
+        assert_eq!(Note::read(note.write().as_bytes()), Some(note));
+        for data in [&b""[..], b"10.0.0.7", b"\xff\xfe", b"a b c d"] {
+            assert_eq!(Note::read(data), None);
+        }
+        assert_eq!(foreign_label(b"10.0.0.7"), "10.0.0.7");
+        assert_eq!(foreign_label(b"\x1b[31m"), "");
+    }
+}

@@ -1,0 +1,354 @@
+//! What a [`Zookeeper`](super::Zookeeper) is asked for, in requests to the server.
+
+use std::time::Duration;
+
+use zookeeper_client::{Error as Cause, MultiWriteError};
+
+use super::failure;
+use super::hub::Hub;
+use super::link::{Link, Seat};
+use super::note::Note;
+use super::place::{Known, Node, Place};
+use super::standing::{Standing, nodes_of, stand};
+use crate::backend::{Release, Renewal, Wait};
+use crate::claim::{Claim, Grant};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Operation, Result};
+
+/// Leases renewed by one transaction.
+const AT_ONCE: usize = 100;
+/// The pauses of one who waits while there is no server.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// One attempt.
+pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
+    let link = hub.link(Operation::Acquire).await?;
+    link.check_ttl(Operation::Acquire, claim.ttl)?;
+    let seat = link.sit(claim).await;
+    // Looking costs the server little, a node that has to go again costs two transactions.
+    if seat.place.known() == Known::Nothing && is_wanted(&seat).await? {
+        seat.vacate();
+        return Ok(None);
+    }
+    loop {
+        match stand(&seat, claim).await? {
+            Standing::First { node, made_at } => {
+                if let Some(grant) = grant(&seat, claim, node, made_at).await? {
+                    return Ok(Some(grant));
+                }
+            }
+            Standing::Behind { .. } => {
+                withdraw(&seat).await?;
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Whether anybody else holds the lock or waits for it.
+async fn is_wanted(seat: &Seat) -> Result<bool> {
+    loop {
+        match seat.link.line(&seat.place.folder).await {
+            Ok(line) => return Ok(line.iter().any(|one| !one.is_of(seat.place.owner))),
+            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+        }
+    }
+}
+
+/// Waits in line, in a new session when the old one ends, until there was no server for too long.
+pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    let mut out_since: Option<Moment> = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match hub.link(Operation::Acquire).await {
+            Ok(link) => {
+                (out_since, pause) = (None, FIRST_PAUSE);
+                link.check_ttl(Operation::Acquire, claim.ttl)?;
+                match wait_in_line(&link.sit(claim).await, claim, wait).await {
+                    Ok(grant) => return Ok(grant),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        let now = BootClock.now();
+        let since = *out_since.get_or_insert(now);
+        if !failure::is_passing(&error) || now.since(since) >= hub.settings.outage {
+            return Err(error);
+        }
+        tracing::debug!(%error, "waiting on");
+        BootClock.sleep_until(now + pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    loop {
+        match stand(seat, claim).await? {
+            Standing::First { node, made_at } => {
+                if let Some(grant) = grant(seat, claim, node, made_at).await? {
+                    return Ok(grant);
+                }
+            }
+            Standing::Behind { before } => {
+                wait.heard();
+                // Only the one just before us: when it goes, nobody else is woken.
+                let path = seat.path(&before);
+                match seat.link.client.get_and_watch_data(&path).await {
+                    Ok((_, _, watcher)) => seat.link.changed(watcher).await,
+                    Err(Cause::NoNode) => {}
+                    Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+                }
+            }
+        }
+    }
+}
+
+/// The lock is ours, if the leader still knows our node. `None`: it does not; there is everything to do again.
+///
+/// A node that was made just now proves it. One that has waited may have ended with its session, unknown to the server that we
+/// hear: writing to it asks the leader, and tells those who look since when the lock is held.
+async fn grant(
+    seat: &Seat,
+    claim: &Claim,
+    node: Node,
+    made_at: Option<Moment>,
+) -> Result<Option<Grant>> {
+    let ttl = seat.place.longest(claim.ttl);
+    let asked_at = match made_at {
+        Some(made_at) => made_at,
+        None => match confirm(seat, claim, &node, ttl).await? {
+            Some(asked_at) => asked_at,
+            None => return Ok(None),
+        },
+    };
+    if !seat.place.hold(asked_at, ttl) {
+        return Err(failure::session_ended(Operation::Acquire));
+    }
+    seat.link.look_by(seat.place.ends_at());
+    Ok(Some(Grant {
+        epoch: node.epoch,
+        asked_at,
+        lease: ttl,
+    }))
+}
+
+async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Result<Option<Moment>> {
+    let path = seat.path(&node.name);
+    loop {
+        let note = Note::of(claim, ttl).write();
+        let asked_at = BootClock.now();
+        match seat
+            .link
+            .client
+            .set_data(&path, note.as_bytes(), None)
+            .await
+        {
+            Ok(_) => return Ok(Some(asked_at)),
+            Err(Cause::NoNode) => {
+                seat.place.set_known(Known::Nothing);
+                return Ok(None);
+            }
+            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+        }
+    }
+}
+
+/// Leaves the line.
+async fn withdraw(seat: &Seat) -> Result<()> {
+    loop {
+        match remove_all(&seat.link, &seat.place).await {
+            Ok(_) => break,
+            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+        }
+    }
+    seat.vacate();
+    Ok(())
+}
+
+/// Takes this owner's node away, whatever it is. Whether there was one.
+pub(super) async fn remove_all(link: &Link, place: &Place) -> std::result::Result<bool, Cause> {
+    let names = match place.known() {
+        Known::Node(node) => vec![node.name],
+        Known::Unsure | Known::Nothing => nodes_of(link, place).await?,
+    };
+    let mut was_there = false;
+    for name in names {
+        match link
+            .client
+            .delete(&format!("{}/{name}", place.folder), None)
+            .await
+        {
+            Ok(()) => was_there = true,
+            Err(Cause::NoNode) => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(was_there)
+}
+
+/// A lost answer is no reason to give up: the next request waits for the connection.
+pub(super) fn go_on(link: &Link, operation: Operation, cause: Cause) -> Result<()> {
+    match failure::is_lost_answer(&cause) && !link.is_down() {
+        true => Ok(()),
+        false => Err(link.failed(operation, cause)),
+    }
+}
+
+/// Extends leases. Only the session that holds a lock can.
+pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
+    let mut answers = Vec::with_capacity(claims.len());
+    for batch in claims.chunks(AT_ONCE) {
+        answers.extend(renew_batch(hub, batch).await);
+    }
+    answers
+}
+
+async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
+    let link = match hub.link(Operation::Renew).await {
+        Ok(link) => link,
+        Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
+    };
+    let mut answers: Vec<Result<Renewal>> = claims.iter().map(|_| Ok(Renewal::Lost)).collect();
+    let mut held: Vec<Held> = Vec::new();
+    for (at, claim) in claims.iter().enumerate() {
+        match link.check_ttl(Operation::Renew, claim.ttl) {
+            Ok(()) => held.extend(Held::of(&link, claim, at)),
+            Err(error) => answers[at] = Err(error),
+        }
+    }
+    while !held.is_empty() {
+        let asked_at = BootClock.now();
+        match prove(&link, &held).await {
+            Ok(()) => {
+                for Held { place, ttl, at, .. } in held.drain(..) {
+                    if place.hold(asked_at, ttl) {
+                        answers[at] = Ok(Renewal::Extended);
+                    }
+                }
+            }
+            Err(MultiWriteError::OperationFailed {
+                index,
+                source: Cause::NoNode,
+            }) if index < held.len() => {
+                let gone = held.remove(index);
+                link.forget(&gone.place);
+            }
+            Err(error) => {
+                if let Err(error) = go_on(&link, Operation::Renew, error.into()) {
+                    for Held { at, .. } in held.drain(..) {
+                        answers[at] = Err(error.clone());
+                    }
+                }
+            }
+        }
+    }
+    answers
+}
+
+/// A lease that this session knows of.
+struct Held<'a> {
+    claim: &'a Claim,
+    /// Which answer it gets.
+    at: usize,
+    place: std::sync::Arc<Place>,
+    path: String,
+    ttl: Duration,
+    /// The TTL grows, which the node must tell.
+    is_longer: bool,
+}
+
+impl<'a> Held<'a> {
+    fn of(link: &Link, claim: &'a Claim, at: usize) -> Option<Self> {
+        let place = link.place(claim.owner)?;
+        let (node, ttl) = place.held_node()?;
+        Some(Self {
+            claim,
+            at,
+            path: format!("{}/{}", place.folder, node.name),
+            is_longer: claim.ttl > ttl,
+            ttl: claim.ttl.max(ttl),
+            place,
+        })
+    }
+}
+
+/// Proves that all these nodes are there, by a transaction: the leader and a majority have to answer it, so that neither a follower nor
+/// a leader that was cut off from the others can say so in vain.
+async fn prove(link: &Link, held: &[Held<'_>]) -> std::result::Result<(), MultiWriteError> {
+    let mut transaction = link.client.new_multi_writer();
+    for Held {
+        claim,
+        path,
+        ttl,
+        is_longer,
+        ..
+    } in held
+    {
+        match is_longer {
+            true => {
+                let note = Note::of(claim, *ttl).write();
+                transaction.add_set_data(path, note.as_bytes(), None)?;
+            }
+            false => transaction.add_check_version(path, -1)?,
+        }
+    }
+    transaction.commit().await.map(|_| ())
+}
+
+/// Ends this owner's lease, and takes it out of the line; also that of another session, for the one who releases by force.
+pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
+    let mut was_held = None;
+    loop {
+        let link = hub.link(Operation::Release).await?;
+        let released = match link.sit_again(claim.owner) {
+            Some(seat) if seat.place.known() != Known::Nothing => {
+                give_back(&seat, &mut was_held).await
+            }
+            _ => release_unknown(&link, claim).await,
+        };
+        match released {
+            Ok(release) => return Ok(release),
+            Err(cause) if link.is_down() => {
+                tracing::debug!(%cause, "releasing in a new session");
+            }
+            Err(cause) => go_on(&link, Operation::Release, cause)?,
+        }
+    }
+}
+
+/// Ends what this session knows of. `was_held` is what an earlier request of this release found, whose answer is lost.
+async fn give_back(
+    seat: &Seat,
+    was_held: &mut Option<bool>,
+) -> std::result::Result<Release, Cause> {
+    let is_repeated = was_held.is_some();
+    let was_held = *was_held.get_or_insert_with(|| seat.place.is_held());
+    seat.place.give_up();
+    let was_there = remove_all(&seat.link, &seat.place).await?;
+    seat.vacate();
+    Ok(match was_held && (was_there || is_repeated) {
+        true => Release::Freed,
+        false => Release::NotHeld,
+    })
+}
+
+/// Ends what another session, or an earlier one, has left.
+async fn release_unknown(link: &Link, claim: &Claim) -> std::result::Result<Release, Cause> {
+    let folder = link.folder(&claim.name);
+    let line = link.line(&folder).await?;
+    let mut release = Release::NotHeld;
+    for (at, contender) in line.iter().enumerate() {
+        if !contender.is_of(claim.owner) {
+            continue;
+        }
+        let path = format!("{folder}/{}", contender.node);
+        match link.client.delete(&path, None).await {
+            Ok(()) if at == 0 => release = Release::Freed,
+            Ok(()) | Err(Cause::NoNode) => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(release)
+}

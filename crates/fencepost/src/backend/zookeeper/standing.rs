@@ -1,0 +1,225 @@
+//! Getting into line: one node per owner, found again when the answer to its making was lost.
+
+use futures_util::future::{OptionFuture, join, join3};
+use zookeeper_client::{CreateMode, Error as Cause};
+
+use super::failure;
+use super::link::{Link, Seat};
+use super::note::Note;
+use super::paths::Contender;
+use super::place::{Known, Node, Place};
+use crate::claim::Claim;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Operation, Result};
+use crate::fence::Fence;
+
+/// How often a folder may vanish between being made and being used.
+const VANISHING_FOLDERS_MAX: u32 = 20;
+
+/// Where an owner stands, seen at one moment.
+pub(super) enum Standing {
+    /// Before all others.
+    First {
+        node: Node,
+        /// When the request was sent that made the node, if this is its answer: then nothing is left to prove.
+        made_at: Option<Moment>,
+    },
+    /// Behind others.
+    Behind {
+        /// The node just before ours.
+        before: String,
+    },
+}
+
+/// Makes sure that this owner has a node in line, and looks where it stands.
+pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
+    let mut vanished = 0;
+    loop {
+        let looked = match seat.place.known() {
+            Known::Nothing => enter(seat, claim, vanished > 0).await,
+            Known::Unsure => find(seat).await.map(|()| None),
+            Known::Node(node) => look(seat, node).await,
+        };
+        match looked {
+            Ok(Some(standing)) => return Ok(standing),
+            Ok(None) => {}
+            Err(Trouble::NoFolder) if vanished < VANISHING_FOLDERS_MAX => vanished += 1,
+            Err(Trouble::NoFolder) => {
+                return Err(failure::no_folder(Operation::Acquire, &seat.place.folder));
+            }
+            Err(Trouble::Lost) if !seat.link.is_down() => {}
+            Err(Trouble::Lost) => return Err(failure::session_ended(Operation::Acquire)),
+            Err(Trouble::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// What can come between.
+enum Trouble {
+    /// There is no folder for the line.
+    NoFolder,
+    /// An answer is lost; it is worth asking again, which waits for the connection.
+    Lost,
+    Failed(crate::Error),
+}
+
+impl Trouble {
+    fn of(link: &Link, cause: Cause) -> Self {
+        match cause {
+            Cause::NoNode => Self::NoFolder,
+            cause if failure::is_lost_answer(&cause) => Self::Lost,
+            cause => Self::Failed(link.failed(Operation::Acquire, cause)),
+        }
+    }
+}
+
+/// Makes a node, and before it the folder if that is missing, and looks at the line in the same round trip.
+async fn enter(
+    seat: &Seat,
+    claim: &Claim,
+    folder_is_missing: bool,
+) -> Result<Option<Standing>, Trouble> {
+    let (link, place) = (&seat.link, &seat.place);
+    let (prefix, note) = (seat.prefix(), Note::of(claim, claim.ttl).write());
+    let how = CreateMode::EphemeralSequential.with_acls(link.acls);
+    // From here on, whoever drops this leaves a node that only its owner's name tells.
+    place.set_known(Known::Unsure);
+    let asked_at = BootClock.now();
+    let making_folder = folder_is_missing.then(|| link.make_folder(&place.folder));
+    let making = link.client.create(&prefix, note.as_bytes(), &how);
+    let looking = link.line(&place.folder);
+    let making_folder = OptionFuture::from(making_folder);
+    let (made_folder, made, line) = join3(making_folder, making, looking).await;
+    let (stat, sequence) = match made {
+        Ok(made) => made,
+        Err(cause) => {
+            if !failure::is_lost_answer(&cause) {
+                place.set_known(Known::Nothing);
+            }
+            // What is above the folder is missing, too.
+            if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
+                let made = link.make_base().await;
+                made.map_err(|cause| Trouble::of(link, cause))?;
+            }
+            if let Some(Err(cause)) = made_folder {
+                return Err(Trouble::of(link, cause));
+            }
+            return Err(Trouble::of(link, cause));
+        }
+    };
+    // The server's count wraps around below zero, and then says nothing about who came first.
+    let sequence = u32::try_from(sequence.into_i64()).ok();
+    let (Some(sequence), Ok(epoch)) = (sequence, epoch_of(stat.czxid)) else {
+        // The place is left unsure: the attendant removes whatever there is.
+        return Err(Trouble::Failed(match sequence {
+            None => failure::sequence_exhausted(&place.folder),
+            Some(_) => failure::fence_exhausted(stat.czxid),
+        }));
+    };
+    let name = format!("{}{sequence:010}", &prefix[place.folder.len() + 1..]);
+    let node = Node { name, epoch };
+    place.set_known(Known::Node(node.clone()));
+    let line = line.map_err(|cause| Trouble::of(link, cause))?;
+    judge(seat, line, node, Some(asked_at)).await
+}
+
+/// Looks at the line.
+async fn look(seat: &Seat, node: Node) -> Result<Option<Standing>, Trouble> {
+    let line = seat.link.line(&seat.place.folder).await;
+    let line = line.map_err(|cause| Trouble::of(&seat.link, cause))?;
+    judge(seat, line, node, None).await
+}
+
+/// `None`: it has to be looked at anew.
+async fn judge(
+    seat: &Seat,
+    line: Vec<Contender>,
+    node: Node,
+    made_at: Option<Moment>,
+) -> Result<Option<Standing>, Trouble> {
+    let (link, place) = (&seat.link, &seat.place);
+    let mut before: Option<&Contender> = None;
+    for contender in &line {
+        if contender.node == node.name {
+            return Ok(Some(match before {
+                Some(before) => Standing::Behind {
+                    before: before.node.clone(),
+                },
+                None => Standing::First { node, made_at },
+            }));
+        }
+        if contender.is_of(place.owner) {
+            // Left by an earlier session of ours: it must not be taken for this one's, and would keep us waiting for ourselves.
+            remove(link, &seat.path(&contender.node)).await?;
+            return Ok(None);
+        }
+        before = Some(contender);
+    }
+    // Somebody has taken the node away.
+    place.set_known(Known::Nothing);
+    Ok(None)
+}
+
+/// Finds out whether there is a node of this owner, made by a request whose answer is lost.
+async fn find(seat: &Seat) -> Result<(), Trouble> {
+    let (link, place) = (&seat.link, &seat.place);
+    let mut known = Known::Nothing;
+    for name in nodes_of(link, place)
+        .await
+        .map_err(|cause| Trouble::of(link, cause))?
+    {
+        let path = seat.path(&name);
+        let stat = link.client.check_stat(&path).await;
+        let stat = stat.map_err(|cause| Trouble::of(link, cause))?;
+        let is_this_session =
+            stat.is_some_and(|stat| stat.ephemeral_owner == link.client.session_id().0);
+        match stat.map(|stat| epoch_of(stat.czxid)) {
+            Some(Ok(epoch)) if is_this_session && known == Known::Nothing => {
+                known = Known::Node(Node { name, epoch });
+            }
+            Some(_) => remove(link, &path).await?,
+            None => {}
+        }
+    }
+    place.set_known(known);
+    Ok(())
+}
+
+/// The nodes of this owner, as the leader knows them: a follower may not have heard of one whose answer was lost.
+pub(super) async fn nodes_of(link: &Link, place: &Place) -> Result<Vec<String>, Cause> {
+    let synced = link.client.sync(&place.folder);
+    let line = link.line(&place.folder);
+    let (synced, line) = join(synced, line).await;
+    synced?;
+    let ours = line?.into_iter().filter(|one| one.is_of(place.owner));
+    Ok(ours.map(|one| one.node).collect())
+}
+
+async fn remove(link: &Link, path: &str) -> Result<(), Trouble> {
+    match link.client.delete(path, None).await {
+        Ok(()) | Err(Cause::NoNode) => Ok(()),
+        Err(cause) => Err(Trouble::of(link, cause)),
+    }
+}
+
+/// The number of the transaction that made a node, as a fence can carry it.
+fn epoch_of(czxid: i64) -> std::result::Result<u64, ()> {
+    let epoch = u64::try_from(czxid).map_err(|_| ())?;
+    match (1..Fence::EPOCH_END).contains(&epoch) {
+        true => Ok(epoch),
+        false => Err(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_number_beyond_the_fence_is_refused() {
+        assert_eq!(epoch_of(0x7fff_ffff_ffff), Ok(0x7fff_ffff_ffff));
+        for czxid in [0x8000_0000_0000, i64::MAX, 0, -1] {
+            assert_eq!(epoch_of(czxid), Err(()), "{czxid:#x}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Servers that are not there, not ZooKeeper, or do not let us in; and people who delete what is ours.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use fencepost::backend::zookeeper::Zookeeper;
+use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation};
+use zookeeper_client::{Acl, Acls, CreateMode, Permission};
+
+use crate::support::{BASE, LONG, NAME, SESSION, Server, claim, locker, now, run, soon};
+
+fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.effect(), effect, "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+async fn refused(address: &str) -> Error {
+    let builder = Zookeeper::builder(address).connect_timeout(Duration::from_millis(500));
+    soon("an answer", builder.open()).await.unwrap_err()
+}
+
+pub(crate) fn absent() {
+    run(async {
+        let port = {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.local_addr().unwrap().port()
+        };
+        let error = refused(&format!("zk://user:secret@127.0.0.1:{port}")).await;
+        is(&error, ErrorKind::Unavailable, Effect::None, "no ZooKeeper");
+        assert_eq!(error.operation(), Operation::Open);
+        assert!(!format!("{error:?}").contains("secret"));
+    });
+}
+
+/// It lets us in and says nothing.
+pub(crate) fn silent() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asked = now();
+        let error = refused(&format!("zk://{}", listener.local_addr().unwrap())).await;
+        is(&error, ErrorKind::Unavailable, Effect::None, "no ZooKeeper");
+        assert!(now().since(asked) < Duration::from_secs(3));
+    });
+}
+
+pub(crate) fn a_web_server() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 64]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let error = refused(&format!("zk://{address}")).await;
+        is(&error, ErrorKind::Unavailable, Effect::None, "no ZooKeeper");
+    });
+}
+
+pub(crate) fn not_an_address() {
+    run(async {
+        for address in ["localhost:2181", "zk://user:secret@/x", "zk://h//secret"] {
+            let error = refused(address).await;
+            is(&error, ErrorKind::InvalidInput, Effect::None, "zk://[USER");
+            assert!(!error.to_string().contains("secret"));
+        }
+        let builder = Zookeeper::builder("zk://h").session_timeout(Duration::ZERO);
+        let error = builder.open().await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "session timeout",
+        );
+    });
+}
+
+/// The server would give the lock away before the lease is over: refused when asked for and when renewed.
+pub(crate) fn a_ttl_beyond_the_session() {
+    run(async {
+        let server = Server::start();
+        let store = server.store().await;
+        let long = claim(SESSION + Duration::from_millis(1));
+        let error = store.try_acquire(&long).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "session_timeout",
+        );
+        let error = locker(&store, LONG).acquire(NAME).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "session_timeout",
+        );
+        let guard = locker(&store, SESSION).acquire(NAME).await.unwrap();
+        let error = guard.extend(LONG).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "session_timeout",
+        );
+        assert!(!guard.is_lost());
+        assert!(guard.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// ZooKeeper takes every password; it is the nodes that know whose they are.
+pub(crate) fn wrong_password() {
+    run(async {
+        let server = Server::start();
+        let address = |user: &str| format!("zk://{user}{}{BASE}", server.0.address());
+        let right = Zookeeper::open(&address("anna:right@")).await.unwrap();
+        assert!(right.try_acquire(&claim(SESSION)).await.unwrap().is_some());
+        for user in ["anna:wrong@", ""] {
+            let error = Zookeeper::open(&address(user)).await.unwrap_err();
+            is(&error, ErrorKind::Unusable, Effect::None, "not allowed");
+        }
+    });
+}
+
+/// Whoever may look but not write is told so, and waits for nothing.
+pub(crate) fn no_right_to_write() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let read_only = [Acl::new(
+            Permission::READ,
+            zookeeper_client::AuthId::anyone(),
+        )];
+        let how = CreateMode::Persistent.with_acls(Acls::new(&read_only));
+        eyes.0.create(BASE, b"", &how).await.unwrap();
+        let store = server.store().await;
+        let locker = locker(&store, SESSION);
+        for error in [
+            soon("an error", locker.acquire(NAME)).await.unwrap_err(),
+            soon("an error", locker.try_acquire(NAME))
+                .await
+                .unwrap_err(),
+        ] {
+            is(&error, ErrorKind::Unusable, Effect::None, "not allowed");
+        }
+    });
+}
+
+/// Somebody else's ephemeral node is where the lock's folder should be.
+pub(crate) fn an_ephemeral_node_in_the_way() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        eyes.make(BASE, "", CreateMode::Persistent).await;
+        eyes.make(&format!("{BASE}/{NAME}"), "", CreateMode::Ephemeral)
+            .await;
+        let locker = locker(&server.store().await, SESSION);
+        let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::None, "ephemeral");
+    });
+}
+
+/// By hand: the holder is told at its next renewal, and before that the fence protects.
+pub(crate) fn deleted_while_held() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let locker = locker(&server.store().await, SESSION);
+        let guard = locker.acquire(NAME).await.unwrap();
+        let node = eyes.line().await.remove(0);
+        let path = format!("{BASE}/{NAME}/{node}");
+        eyes.0.delete(&path, None).await.unwrap();
+        let next = soon("the lock", locker.acquire(NAME)).await.unwrap();
+        assert!(next.fence() > guard.fence());
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        assert!(!guard.release().await.is_released());
+        assert!(next.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// By hand: the waiter comes again, at the end of the line.
+pub(crate) fn deleted_while_waiting() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let locker = locker(&server.store().await, SESSION);
+        let held = locker.acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await.unwrap().release().await }
+        });
+        eyes.wait_for_line(2).await;
+        let node = eyes.line().await.remove(1);
+        let path = format!("{BASE}/{NAME}/{node}");
+        eyes.0.delete(&path, None).await.unwrap();
+        assert!(held.release().await.is_released());
+        assert!(soon("the waiter", waiting).await.unwrap().is_released());
+        eyes.is_clean().await;
+    });
+}

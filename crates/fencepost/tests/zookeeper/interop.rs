@@ -1,0 +1,158 @@
+//! Other people's locks, in other languages and processes, on the same path: they exclude ours and are excluded.
+//!
+//! Each with ours, but not both at once: Curator does not count kazoo's nodes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fencepost::Locker;
+use fencepost_rig::{Child, TempDir, feed, folder};
+
+use crate::support::{BASE, LONG, NAME, Server, is_soak, locker, open, run_within};
+
+/// Debian's; the first names all others that it needs.
+const JARS: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar";
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/zookeeper")
+        .join(name)
+}
+
+/// Not installed; where everything must run, that is a failure.
+fn skip(reason: &str) {
+    assert!(std::env::var_os("FENCEPOST_NO_SKIP").is_none(), "{reason}");
+    println!("skipped: interop: {reason}");
+}
+
+pub(crate) fn curator() {
+    let classes = folder().unwrap();
+    let compiled = Command::new("javac")
+        .args(["-cp", JARS, "-d"])
+        .arg(classes.path())
+        .arg(source("Interop.java"))
+        .output();
+    match compiled {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return skip(&String::from_utf8_lossy(&output.stderr)),
+        Err(error) => return skip(&format!("no javac: {error}")),
+    }
+    let mut command = Command::new("java");
+    command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]);
+    command.arg(format!("{JARS}:{}", classes.path().display()));
+    command.arg("Interop");
+    counts_are_exact("Curator", command);
+}
+
+pub(crate) fn kazoo() {
+    // The folder that `cargo xtask prepare` fills.
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/clients/python");
+    if !clients.join("kazoo").exists() {
+        return skip("kazoo is not installed; see cargo xtask prepare");
+    }
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", clients).arg(source("interop.py"));
+    counts_are_exact("kazoo", command);
+}
+
+/// A number in a file that nothing protects but the lock.
+#[derive(Clone)]
+struct Count(Arc<TempDir>);
+
+impl Count {
+    fn new() -> Self {
+        let count = Self(Arc::new(folder().unwrap()));
+        std::fs::write(count.file(), "0").unwrap();
+        count
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("count")
+    }
+
+    fn read(&self) -> u64 {
+        let text = std::fs::read_to_string(self.file()).unwrap();
+        text.parse()
+            .expect("a whole number: nobody writes meanwhile")
+    }
+
+    async fn add(&self) {
+        let number = self.read();
+        tokio::task::yield_now().await;
+        std::fs::write(self.file(), (number + 1).to_string()).unwrap();
+    }
+}
+
+/// Two processes of theirs and two sessions of ours add to one number: none is lost, and each gets its turns.
+fn counts_are_exact(whose: &str, command: Command) {
+    let turns: u64 = if is_soak() { 1000 } else { 200 };
+    let longest = if is_soak() { 20 * LONG } else { 4 * LONG };
+    run_within(longest, async move {
+        let server = Server::start();
+        let count = Count::new();
+        let (_feed, ears) = feed();
+        let mut children: Vec<Child> = (0..2)
+            .map(|id| {
+                let mut theirs = Command::new(command.get_program());
+                theirs.args(command.get_args());
+                for (name, value) in command.get_envs() {
+                    theirs.env(name, value.unwrap_or_default());
+                }
+                theirs.arg(server.0.address().to_string());
+                theirs.arg(format!("{BASE}/{NAME}"));
+                theirs.arg(turns.to_string()).arg(count.file());
+                Child::spawn(theirs, id, &ears).unwrap()
+            })
+            .collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let ours = Arc::new(AtomicU64::new(0));
+        let mut tasks = Vec::new();
+        for _ in 0..2 {
+            let session = Duration::from_secs(10);
+            let store = open(server.0.address(), session).await;
+            let locker = locker(&store, session);
+            tasks.push(tokio::spawn(add_until(
+                locker,
+                count.clone(),
+                stop.clone(),
+                ours.clone(),
+            )));
+        }
+        let started = Instant::now();
+        for child in &mut children {
+            while child.status().is_none() {
+                assert!(
+                    started.elapsed() < longest,
+                    "{whose} does not get its turns"
+                );
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let status = child.status().unwrap();
+            assert!(status.success(), "{status}: {:#?}", child.last_words());
+        }
+        stop.store(true, Ordering::SeqCst);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let (theirs, ours) = (turns * 2, ours.load(Ordering::SeqCst));
+        println!(
+            "interop: {whose} counted {theirs} in two processes, ours {ours}, in {:?}",
+            started.elapsed()
+        );
+        assert!(ours >= turns, "ours were to compete: {ours}");
+        assert_eq!(count.read(), theirs + ours);
+        assert!(server.eyes().await.line().await.is_empty());
+    });
+}
+
+async fn add_until(locker: Locker, count: Count, stop: Arc<AtomicBool>, ours: Arc<AtomicU64>) {
+    while !stop.load(Ordering::SeqCst) {
+        let guard = locker.acquire(NAME).await.unwrap();
+        count.add().await;
+        ours.fetch_add(1, Ordering::SeqCst);
+        assert!(guard.release().await.is_released());
+    }
+}

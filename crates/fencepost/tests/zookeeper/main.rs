@@ -1,0 +1,123 @@
+//! The ZooKeeper store under attack: by the network, by signals, by other clients, by the server itself.
+//!
+//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
+//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
+//! long form. Figures are printed either way.
+#![allow(clippy::unwrap_used)]
+
+use libtest_mimic::{Arguments, Trial};
+
+mod actor;
+mod cancellation;
+mod faults;
+mod folders;
+mod interop;
+mod kills;
+mod lost_answers;
+mod network;
+mod restarts;
+mod runtimes;
+mod silence;
+mod support;
+mod ways;
+
+const NASTY: &[(&str, fn())] = &[
+    ("answer_lost_while_acquiring", lost_answers::while_acquiring),
+    ("answer_lost_while_waiting", lost_answers::while_waiting),
+    ("answer_lost_while_releasing", lost_answers::while_releasing),
+    ("cut_while_holding", network::cut_while_holding),
+    ("cut_while_waiting", network::cut_while_waiting),
+    ("cut_off_while_holding", network::cut_off_while_holding),
+    ("cut_off_while_waiting", network::cut_off_while_waiting),
+    ("restarted_while_holding", restarts::while_holding),
+    ("restarted_while_waiting", restarts::while_waiting),
+    ("restarted_while_releasing", restarts::while_releasing),
+    ("restarted_without_its_data", restarts::without_its_data),
+    ("restarted_after_we_gave_up", restarts::after_we_gave_up),
+    ("stopped_while_acquiring", silence::while_acquiring),
+    ("stopped_for_a_moment", silence::for_a_moment),
+    ("stopped_beyond_the_ttl", silence::beyond_the_ttl),
+    ("stopped_beyond_the_session", silence::beyond_the_session),
+    ("stopped_while_waiting", silence::while_waiting),
+    ("stopped_while_releasing", silence::while_releasing),
+    ("cancelled_at_every_await", cancellation::at_every_await),
+    ("holder_killed", kills::a_holder),
+    ("waiter_killed", kills::a_waiter),
+    ("holder_stopped", kills::a_holder_stopped_beyond_its_ttl),
+    ("waiter_stopped", kills::a_waiter_stopped_beyond_its_session),
+];
+
+const FAULTS: &[(&str, fn())] = &[
+    ("absent", faults::absent),
+    ("silent", faults::silent),
+    ("web_server", faults::a_web_server),
+    ("not_an_address", faults::not_an_address),
+    ("ttl_beyond_the_session", faults::a_ttl_beyond_the_session),
+    ("wrong_password", faults::wrong_password),
+    ("no_right_to_write", faults::no_right_to_write),
+    ("ephemeral_in_the_way", faults::an_ephemeral_node_in_the_way),
+    ("node_deleted_while_held", faults::deleted_while_held),
+    ("node_deleted_while_waiting", faults::deleted_while_waiting),
+];
+
+const WAYS: &[(&str, fn())] = &[
+    ("a_base_of_its_own", ways::a_base_of_its_own),
+    ("the_root", ways::the_root),
+    ("several_hosts", ways::several_hosts),
+    ("user_and_password", ways::user_and_password),
+    ("what_others_hold_is_shown", ways::what_others_hold_is_shown),
+    ("one_waiter_is_woken", ways::one_waiter_is_woken),
+];
+
+const FOLDERS: &[(&str, fn())] = &[
+    ("removed_when_idle", folders::removed_when_idle),
+    (
+        "of_others_are_left_alone",
+        folders::of_others_are_left_alone,
+    ),
+    ("vanish_under_a_newcomer", folders::vanish_under_a_newcomer),
+];
+
+const RUNTIMES: &[(&str, fn())] = &[
+    ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
+    (
+        "an_old_place_is_given_up",
+        runtimes::an_old_place_is_given_up,
+    ),
+    #[cfg(feature = "blocking")]
+    ("none_at_all", runtimes::none_at_all),
+];
+
+const INTEROP: &[(&str, fn())] = &[("curator", interop::curator), ("kazoo", interop::kazoo)];
+
+fn main() {
+    if let Some(part) = actor::Part::of_this_process() {
+        return actor::play(&part);
+    }
+    let mut arguments = Arguments::from_args();
+    if support::is_soak() {
+        // Side by side they would disturb each other's figures.
+        arguments.test_threads = Some(1);
+    }
+    let themes = [
+        ("nasty", NASTY, support::runs()),
+        ("faults", FAULTS, 1),
+        ("ways", WAYS, 1),
+        ("folders", FOLDERS, 1),
+        ("runtimes", RUNTIMES, 1),
+        ("interop", INTEROP, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
+            .iter()
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
+    Trial::test(format!("{theme}::{name}"), move || {
+        (0..runs).for_each(|_| test());
+        Ok(())
+    })
+}

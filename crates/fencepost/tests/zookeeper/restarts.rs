@@ -1,0 +1,120 @@
+//! A server that is killed and started anew, whatever we are doing at the moment.
+
+use crate::support::{NAME, SESSION, Server, impatient, locker, now, open, run, soon};
+
+/// Sessions survive, and with them what is held.
+pub(crate) fn while_holding() {
+    run(async {
+        let mut server = Server::start();
+        let session = SESSION * 4;
+        let address = server.0.address();
+        let (store, rival) = (open(address, session).await, open(address, session).await);
+        let (ours, rival) = (locker(&store, session), locker(&rival, session));
+        let guard = ours.acquire(NAME).await.unwrap();
+        server.0.restart().unwrap();
+        let eyes = server.eyes().await;
+        assert_eq!(eyes.line().await.len(), 1, "the node is still there");
+        // Once it has found the server again.
+        drop(
+            soon("another lock", rival.acquire("another"))
+                .await
+                .unwrap(),
+        );
+        let got = rival.acquire_within(NAME, SESSION / 2).await.unwrap();
+        assert!(got.is_none(), "granted to another while it is held");
+        guard.extend(session).await.unwrap();
+        assert!(!guard.is_lost());
+        drop(guard);
+        let guard = soon("the lock", ours.acquire(NAME)).await.unwrap();
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// Whoever waits keeps its place, and is woken all the same.
+pub(crate) fn while_waiting() {
+    run(async {
+        let mut server = Server::start();
+        let session = SESSION * 4;
+        let address = server.0.address();
+        let (store, holder) = (open(address, session).await, open(address, session).await);
+        let held = locker(&holder, session).acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker(&store, session);
+            async move { locker.acquire(NAME).await.unwrap() }
+        });
+        let eyes = server.eyes().await;
+        eyes.wait_for_line(2).await;
+        let before = eyes.line().await;
+        server.0.restart().unwrap();
+        let eyes = server.eyes().await;
+        assert_eq!(eyes.line().await, before, "everybody has its old place");
+        assert!(held.release().await.is_released());
+        let guard = soon("the waiter", waiting).await.unwrap();
+        assert_eq!(eyes.line().await, before[1..]);
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// What is given back while there is no server is given back when there is.
+pub(crate) fn while_releasing() {
+    run(async {
+        let mut server = Server::start();
+        let ours = locker(&server.store().await, SESSION);
+        let guard = ours.acquire(NAME).await.unwrap();
+        server.0.crash();
+        let releasing = tokio::spawn(guard.release());
+        server.0.restart().unwrap();
+        let outcome = soon("the release", releasing).await.unwrap();
+        let eyes = server.eyes().await;
+        eyes.is_clean().await;
+        assert!(outcome.is_released(), "{outcome:?}");
+    });
+}
+
+/// It knows nothing of our session any more: the holder is told, and everything works again.
+pub(crate) fn without_its_data() {
+    run(async {
+        let mut server = Server::start();
+        let ours = locker(&server.store().await, SESSION);
+        let guard = ours.acquire(NAME).await.unwrap();
+        server.0.forget().unwrap();
+        server.0.restart().unwrap();
+        soon("the loss", guard.lost()).await;
+        let next = soon("the lock", ours.acquire(NAME)).await.unwrap();
+        assert!(next.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// The server is away for so long that we gave our session up; when it comes back, it remembers that session and would wait for it. We end it
+/// there before we begin another, and keep nobody waiting.
+pub(crate) fn after_we_gave_up() {
+    run(async {
+        let mut server = Server::start();
+        let session = SESSION * 2;
+        let ours = impatient(&open(server.0.address(), session).await, session);
+        let guard = ours.acquire(NAME).await.unwrap();
+        server.0.crash();
+        soon("the loss", guard.lost()).await;
+        // The client gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
+        tokio::time::sleep(session * 3 / 2).await;
+        server.0.restart().unwrap();
+        let back = now();
+        let next = loop {
+            if let Ok(guard) = soon("an answer", ours.acquire(NAME)).await {
+                break guard;
+            }
+        };
+        let cost = now().since(back);
+        println!("restarted after we gave up: the next served {cost:?} after its return");
+        assert!(
+            cost < session / 2,
+            "waited for our own old session: {cost:?}"
+        );
+        assert!(next.fence() > guard.fence());
+        assert!(next.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}

@@ -1,0 +1,189 @@
+//! A private server, sessions at it through a proxy, and eyes of our own on what it holds.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::backend::zookeeper::Zookeeper;
+use fencepost::clock::{BootClock, Clock};
+use fencepost::{Claim, Locker, Moment, OwnerId};
+use fencepost_rig::Proxy;
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+/// Whatever does not happen within this time never will.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Much less than what would be a hang, much more than what a busy machine needs.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// The session timeout of most stores here, and the longest TTL.
+pub(crate) const SESSION: Duration = Duration::from_secs(2);
+/// What a busy machine may add to what the protocol promises, and the server's tick.
+pub(crate) const GRACE: Duration = Duration::from_millis(1000);
+/// The node below which locks are.
+pub(crate) const BASE: &str = "/locks";
+/// The lock everybody here wants.
+pub(crate) const NAME: &str = "stock";
+
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
+}
+
+/// How often each of the nasty tests runs.
+pub(crate) fn runs() -> usize {
+    if is_soak() { 20 } else { 1 }
+}
+
+/// Runs on the thread of the test, which must outlive the server it starts.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    run_within(2 * LONG, test);
+}
+
+pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let done = tokio::time::timeout(longest, test).await;
+        done.expect("a test that ends");
+    });
+}
+
+/// A server of our own.
+pub(crate) struct Server(pub(crate) fencepost_rig::Zookeeper);
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
+        Self(fencepost_rig::Zookeeper::start_with(settings).unwrap())
+    }
+
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::start(self.0.address()).unwrap()
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Zookeeper> {
+        open(self.0.address(), SESSION).await
+    }
+
+    /// A client that knows nothing of ours.
+    pub(crate) async fn eyes(&self) -> Eyes {
+        Eyes::open(self.0.address()).await
+    }
+}
+
+/// Looks at the tree, and meddles with it.
+pub(crate) struct Eyes(pub(crate) Client);
+
+impl Eyes {
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let connector = Client::connector().with_session_timeout(LONG);
+        Self(connector.connect(&address.to_string()).await.unwrap())
+    }
+
+    /// The children of a node; none if there is no such node.
+    pub(crate) async fn children(&self, path: &str) -> Vec<String> {
+        match self.0.list_children(path).await {
+            Ok(mut children) => {
+                // By sequence number, whoever made them.
+                children
+                    .sort_by_key(|name| name.len().checked_sub(10).map(|at| name[at..].to_owned()));
+                children
+            }
+            Err(Error::NoNode) => Vec::new(),
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+
+    /// The nodes of those who want the lock, the first one first.
+    pub(crate) async fn line(&self) -> Vec<String> {
+        self.children(&format!("{BASE}/{NAME}")).await
+    }
+
+    pub(crate) async fn wait_for_line(&self, length: usize) {
+        let started = Instant::now();
+        while self.line().await.len() != length {
+            assert!(
+                started.elapsed() < LONG,
+                "waited in vain for a line of {length}"
+            );
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits until nothing is left below the base: the server removes empty containers.
+    pub(crate) async fn is_clean(&self) {
+        let started = Instant::now();
+        loop {
+            let mut left = Vec::new();
+            for folder in self.children(BASE).await {
+                left.extend(self.children(&format!("{BASE}/{folder}")).await);
+                left.push(folder);
+            }
+            if left.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < SOON, "left at the server: {left:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) async fn make(&self, path: &str, data: &str, mode: CreateMode) {
+        let how = mode.with_acls(Acls::anyone_all());
+        self.0.create(path, data.as_bytes(), &how).await.unwrap();
+    }
+}
+
+/// A session of the store.
+pub(crate) async fn open(address: SocketAddr, session: Duration) -> Arc<Zookeeper> {
+    let builder = Zookeeper::builder(&format!("zk://{address}{BASE}"));
+    Arc::new(builder.session_timeout(session).open().await.unwrap())
+}
+
+/// A locker whose tasks each stand in the server's line.
+pub(crate) fn locker(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl);
+    builder.without_hand_over().build().unwrap()
+}
+
+/// One that does not put up with silence.
+pub(crate) fn impatient(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
+    builder
+        .store_timeout(Duration::from_millis(500))
+        .build()
+        .unwrap()
+}
+
+/// A claim as a locker makes them.
+pub(crate) fn claim(ttl: Duration) -> Claim {
+    Claim {
+        name: NAME.try_into().unwrap(),
+        owner: OwnerId::random(&fencepost::random::SystemRandom),
+        ttl,
+        label: "test".into(),
+    }
+}
+
+pub(crate) fn now() -> Moment {
+    BootClock.now()
+}
+
+/// Waits until it is so.
+pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < LONG, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// What must happen soon.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    let done = tokio::time::timeout(SOON, future).await;
+    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
+}
