@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use fencepost::backend::postgres_table::PostgresTable;
-use fencepost::{Effect, Error, ErrorKind};
+use fencepost::{Backend, Effect, Error, ErrorKind};
 
 use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, is, locker, now, run, soon};
 
@@ -269,8 +269,19 @@ pub(crate) fn odd_defaults() {
             let next = soon("the next", waiting).await.unwrap();
             assert!(next.release().await.is_released());
         }
+        let crowd = (0..6).map(|at| {
+            let locker = [&holder, &waiter][at % 2].clone();
+            tokio::spawn(async move {
+                for _ in 0..20 {
+                    let guard = locker.acquire(NAME).await.unwrap();
+                    assert!(guard.release().await.is_released());
+                }
+            })
+        });
+        for turns in crowd.collect::<Vec<_>>() {
+            soon("everybody's turns", turns).await.unwrap();
+        }
         let claim = claim(ttl);
-        use fencepost::Backend;
         assert!(one.try_acquire(&claim).await.unwrap().is_some());
         let record = other.inspect(&claim.name).await.unwrap().unwrap();
         assert_eq!(record.holder.unwrap().owner, Some(claim.owner));

@@ -81,10 +81,12 @@ pub(crate) fn a_stale_request() {
             "SELECT pid::bigint FROM pg_stat_activity WHERE application_name = 'fencepost'";
         let pid = Pid::from_raw(i32::try_from(plain.number(session).await).unwrap());
         kill(pid, Signal::SIGSTOP).unwrap();
-        let mut failed = 0;
-        while failed < 4 {
-            // As long as the old session is there, no new one takes its place.
-            failed += usize::from(soon("an answer", locker.acquire(NAME)).await.is_err());
+        for _ in 0..4 {
+            let answer = soon("an answer", locker.acquire(NAME)).await;
+            assert!(
+                answer.is_err(),
+                "a new session, while the old one may still read what it was sent"
+            );
         }
         assert!(plain.left_ms().await <= 0, "nobody has read it");
         kill(pid, Signal::SIGCONT).unwrap();
