@@ -8,6 +8,7 @@ mod interrupt;
 mod jobs;
 mod prepare;
 mod runner;
+mod servers;
 mod soak;
 mod terminal;
 mod test;

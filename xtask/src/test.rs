@@ -11,6 +11,7 @@ use crate::counts::{Counts, Runner, Tally};
 use crate::doc;
 use crate::prepare;
 use crate::runner;
+use crate::servers::Servers;
 use crate::terminal;
 use crate::tidy;
 use crate::tree;
@@ -30,7 +31,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
     let mut report = Report::default();
-    report.add("tests of the workspace", || workspace_tests(filter))?;
+    report.add("tests of the workspace", || {
+        workspace_tests(&Servers::start()?, filter)
+    })?;
     report.add("examples in the documentation", || doc_tests(filter))?;
     report.add("tree", || tidy::run(filter))?;
     report.add("documentation", || doc::run(filter))?;
@@ -43,19 +46,23 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(report.sum().are_good())
 }
 
-fn workspace_tests(filter: Option<&str>) -> Result<Counts> {
+fn workspace_tests(servers: &Servers, filter: Option<&str>) -> Result<Counts> {
     let scope = ["--workspace", "--all-features", "--no-fail-fast"];
     if has_nextest() {
         let arguments = ["nextest", "run"]
             .into_iter()
             .chain(scope)
             .chain(["--no-tests=pass"]);
-        count(Runner::Nextest, &mut runner::cargo(arguments.chain(filter)))
+        let mut command = runner::cargo(arguments.chain(filter));
+        servers.tell(&mut command);
+        count(Runner::Nextest, &mut command)
     } else {
         // Named one by one, because the examples in the documentation have a step of their own.
         let targets = ["--lib", "--bins", "--tests", "--examples"];
         let arguments = ["test"].into_iter().chain(scope).chain(targets);
-        count(Runner::Libtest, &mut runner::cargo(arguments.chain(filter)))
+        let mut command = runner::cargo(arguments.chain(filter));
+        servers.tell(&mut command);
+        count(Runner::Libtest, &mut command)
     }
 }
 

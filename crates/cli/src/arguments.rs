@@ -203,8 +203,8 @@ impl Look {
 /// What every command takes that runs something.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = Store::parse)]
-    pub(crate) store: Store,
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = Store::parse)]
+    pub(crate) store: Option<Store>,
     #[arg(long)]
     pub(crate) json: bool,
     #[arg(long, short)]
@@ -216,6 +216,10 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    pub(crate) fn store(&self) -> &Store {
+        self.store.as_ref().unwrap_or(&Store::Sqlite)
+    }
+
     pub(crate) fn screen(&self) -> Screen {
         Screen::new(self.color, self.ascii, self.quiet || self.json)
     }
@@ -289,7 +293,12 @@ fn holding_lock(text: &str) -> Result<Lock, BadValue> {
 }
 
 /// The scenarios without a command of their own.
-pub(crate) const TRIALS: [Scenario; 2] = [Scenario::StaleRelease, Scenario::ShortStock];
+pub(crate) const TRIALS: [Scenario; 4] = [
+    Scenario::StaleRelease,
+    Scenario::ShortStock,
+    Scenario::Failover,
+    Scenario::RestartEmpty,
+];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
     let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);
@@ -326,7 +335,9 @@ pub(crate) fn without_password(address: &str) -> String {
     let (person, place) = match rest.rsplit_once('@').filter(|_| !is_path) {
         Some((person, place)) => match person.split_once(':') {
             Some((user, _)) => (format!("{user}:***@"), place),
-            None if scheme.is_empty() => (format!("{person}@"), place),
+            None if scheme.is_empty() || scheme.starts_with("postgres") => {
+                (format!("{person}@"), place)
+            }
             None => (format!("{person}:***@"), place),
         },
         None => (String::new(), rest),
@@ -368,11 +379,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 16, a line each"
+            "--lock=safe      or --lock help for all 21, a line each"
         );
         assert_eq!(
             lock("zookeeper").unwrap_err().advice,
-            "--lock help for all 16, a line each"
+            "--lock help for all 21, a line each"
         );
     }
 

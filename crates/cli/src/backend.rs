@@ -1,16 +1,17 @@
 //! The store of `exec`, `locks` and `doctor`: a file that stays, or a server that somebody runs.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Error, ErrorKind};
 
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
 use crate::fault::Fault;
+use crate::server::Server;
 use crate::wording::{seconds, shell_word};
 
 /// What `--store` asks for.
@@ -29,24 +30,25 @@ pub(crate) struct NotOpened {
     pub(crate) place: String,
     /// Why.
     pub(crate) words: String,
-    advice: &'static str,
+    advice: Cow<'static, str>,
 }
 
 const SQLITE_ADVICE: &str = "--store sqlite:PATH for another file";
 
 impl LockStore {
     pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
-        let is_address = ["redis://", "rediss://", "unix:"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme));
+        if let Some(server) = Server::of(text) {
+            server.is_built_in()?;
+            return Ok(Self::Address(text.to_owned()));
+        }
         match text {
             "sqlite" => Ok(Self::Sqlite(None)),
-            "redis" => Err(BadValue {
-                what: "--store redis is a private server, which nobody else could ask for a lock"
-                    .into(),
-                advice: "--store redis://HOST for one you run · no --store for sqlite".into(),
+            "redis" | "redlock" | "postgres" | "etcd" | "zk" => Err(BadValue {
+                what: format!(
+                    "--store {text} is a private server, which nobody else could ask for a lock"
+                ),
+                advice: format!("--store {text}://HOST for one you run · no --store for sqlite"),
             }),
-            _ if is_address => Ok(Self::Address(text.to_owned())),
             _ => match text.strip_prefix("sqlite:") {
                 Some(path) if !path.is_empty() => Ok(Self::Sqlite(Some(path.into()))),
                 _ => Err(BadValue {
@@ -54,9 +56,10 @@ impl LockStore {
                         "there is no store '{}' in this version",
                         without_password(text)
                     ),
-                    advice:
-                        "--store sqlite: a file of yours · sqlite:PATH: any file · redis://HOST"
-                            .into(),
+                    advice: format!(
+                        "--store sqlite: a file of yours · sqlite:PATH: any file · {}",
+                        Server::shown()
+                    ),
                 }),
             },
         }
@@ -99,9 +102,8 @@ impl LockStore {
                 self.file(&path).await
             }
             Self::Address(address) => {
-                let opened = Redis::open(address).await;
-                let redis = opened.map_err(|error| NotOpened::new(self, &error))?;
-                Ok(Arc::new(redis))
+                let opened = fencepost::backend::open(address).await;
+                opened.map_err(|error| NotOpened::new(self, &error))
             }
         }
     }
@@ -133,7 +135,7 @@ impl LockStore {
         path.ok_or_else(|| NotOpened {
             place: self.place(),
             words: "neither XDG_STATE_HOME nor HOME says where this user's files are".to_owned(),
-            advice: SQLITE_ADVICE,
+            advice: SQLITE_ADVICE.into(),
         })
     }
 
@@ -141,7 +143,7 @@ impl LockStore {
         NotOpened {
             place: self.place(),
             words: crate::fault::system_words(error),
-            advice: SQLITE_ADVICE,
+            advice: SQLITE_ADVICE.into(),
         }
     }
 }
@@ -166,7 +168,7 @@ impl NotOpened {
     }
 
     pub(crate) fn fault(&self) -> Fault {
-        self.fault_with("none", self.advice)
+        self.fault_with("none", &self.advice)
     }
 
     /// Where something had begun already.
@@ -178,13 +180,18 @@ impl NotOpened {
     }
 }
 
-fn advice(store: &LockStore, kind: ErrorKind) -> &'static str {
-    match store {
-        LockStore::Sqlite(_) => SQLITE_ADVICE,
-        LockStore::Address(_) if kind == ErrorKind::Unavailable => {
-            "start Redis there · no --store for sqlite"
+fn advice(store: &LockStore, kind: ErrorKind) -> Cow<'static, str> {
+    let LockStore::Address(address) = store else {
+        return SQLITE_ADVICE.into();
+    };
+    let Some(server) = Server::of(address) else {
+        return "no --store for sqlite".into();
+    };
+    match kind {
+        ErrorKind::Unavailable => {
+            format!("start {} there · no --store for sqlite", server.name).into()
         }
-        LockStore::Address(_) => "--store redis://[USER:PASSWORD@]HOST · no --store for sqlite",
+        _ => format!("--store {} · no --store for sqlite", server.form).into(),
     }
 }
 
@@ -218,7 +225,7 @@ mod tests {
             assert_eq!(parsed, LockStore::Address(address.into()));
             assert!(!parsed.place().contains(":p@"), "{}", parsed.place());
         }
-        for refused in ["redis", "sqlite:", "etcd://u:hunter2@h", ""] {
+        for refused in ["redis", "etcd", "sqlite:", "mysql://u:hunter2@h", ""] {
             let error = LockStore::parse(refused).unwrap_err();
             assert!(!error.what.contains("hunter2"), "{}", error.what);
         }

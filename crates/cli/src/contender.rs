@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fencepost_rig::Interrupt;
+use fencepost_trial::ground::Place;
+use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::Strategy;
+use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::arguments::Lock;
+use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::explain;
-use crate::store::Site;
+use crate::store::{Site, WITH_POSTGRES};
 use crate::stranger::Stranger;
 
 /// Somebody on trial, and how to start its processes.
@@ -61,6 +64,7 @@ impl Contender {
         match lock {
             Lock::Help => Ok(None),
             Lock::Strategy(strategy) => {
+                fits(strategy, &site.place)?;
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
             }
@@ -82,4 +86,30 @@ impl Contender {
             Program::Theirs(stranger) => stranger.command(),
         }
     }
+}
+
+/// A lock that a store does not have cannot be tried there.
+pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
+    if strategy.stores.include(place) {
+        return Ok(());
+    }
+    let (name, store) = (strategy.name, place.name());
+    let (what, advice) = match strategy.stores {
+        Stores::Postgres => (
+            format!("{name} is a lock of the database: it is tried on Postgres"),
+            match HAS_POSTGRES {
+                true => format!(
+                    "--lock={name} --store postgres      or --lock help for all, a line each"
+                ),
+                false => format!("{WITH_POSTGRES}, then --lock={name} --store postgres"),
+            },
+        ),
+        Stores::Any | Stores::WithLibrary => (
+            format!("{name} is not tried on Postgres so far"),
+            format!("--lock=safe --store {store}      or --lock={name} --store redis"),
+        ),
+    };
+    Err(Fault::new(exit::USAGE, what)
+        .at(format_args!("--lock={name} --store {store}"))
+        .try_this(advice))
 }

@@ -14,11 +14,13 @@ use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
 use crate::contender::Contender;
+use crate::exit;
 use crate::fault::Fault;
 use crate::help;
 use crate::oversell::explain;
 use crate::results::Files;
 use crate::screen::Screen;
+use crate::store::Store;
 
 /// Two locks, in opposite or in the same order.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
@@ -54,7 +56,10 @@ fn run(
         return list();
     }
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let site = arguments.common.store.open()?;
+    let site = match scenario.fails_servers() {
+        true => servers_to_fail(scenario, arguments.common.store.as_ref())?.open()?,
+        false => arguments.common.store().open()?,
+    };
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms());
     let resource = match scenario {
         Scenario::ShortStock => Resource::Stock,
@@ -64,12 +69,15 @@ fn run(
     else {
         return list();
     };
+    // Where servers fail, the trial starts its own; this one was there to see that it can, and to meet strangers at.
+    let site = (!scenario.fails_servers()).then_some(site);
+    let place = site.as_ref().map(|site| site.place.clone());
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
         work_ms,
-        place: site.place.clone(),
+        place: place.unwrap_or_else(|| scenario.place()),
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
     let files = Files::open(
@@ -104,6 +112,24 @@ fn run(
         &html::page_of_trial(&tried),
     )?;
     Ok(screen.end(tried.verdict.outcome.exit_code()))
+}
+
+/// The store whose servers are killed: only ever the lab's own.
+fn servers_to_fail(scenario: Scenario, asked: Option<&Store>) -> Result<Store, Fault> {
+    match asked {
+        None | Some(Store::PrivateRedis) => Ok(Store::PrivateRedis),
+        Some(other) => {
+            let what = match other {
+                Store::Sqlite => "a file has no server that could fail",
+                _ => "servers are killed here, so they have to be the lab's own",
+            };
+            let command = scenario.command();
+            Err(Fault::new(exit::USAGE, what)
+                .at(format_args!("--store {}", other.name()))
+                .effect("none: no process was started")
+                .try_this(format_args!("fencepost {command} --store redis")))
+        }
+    }
 }
 
 /// Runs a lock trial with processes of this program, and judges it, without showing anything.

@@ -19,6 +19,7 @@ mod results;
 mod retry;
 mod run_all;
 mod screen;
+mod server;
 mod store;
 mod stranger;
 mod usage;

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     if let Lock::Help = arguments.lock {
         return list();
     }
-    let site = arguments.common.store.open()?;
+    let site = arguments.common.store().open()?;
     let setting = (LEASE_MS, Resource::Stock);
     let Some(contender) = Contender::of(&arguments.lock, &site, setting, interrupt)? else {
         return list();
@@ -111,11 +111,11 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     if !json {
         screen.print(&format!(
             "{}\n",
-            table::all_title(sale, strategy::ALL.len())
+            table::all_title(sale, strategy::at(&sale.place).count())
         ));
     }
     let mut runs = Vec::new();
-    for strategy in strategy::ALL {
+    for strategy in strategy::at(&sale.place) {
         let sale = Sale {
             strategy,
             ..sale.clone()

@@ -12,7 +12,7 @@ use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Claim, Strategy};
 
 use crate::arguments::{Lock, Retry, random_seed};
-use crate::contender::Contender;
+use crate::contender::{Contender, fits};
 use crate::exit;
 use crate::fault::Fault;
 use crate::help;
@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.common.store.open()?;
+    let site = arguments.common.store().open()?;
+    fits(strategy, &site.place)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Interrupt, Redis, RedisError};
+use fencepost_rig::{Interrupt, Postgres, Redis, RedisError};
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::matrix::{self, Cell, Run, cells};
 use fencepost_trial::report::html;
 use fencepost_trial::report::matrix::{Shown, progress, title};
@@ -34,7 +35,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let site = arguments.common.store.open()?;
+    let site = arguments.common.store().open()?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
     let folder = arguments.output.as_deref();
@@ -58,12 +59,12 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
     if as_json {
         screen.print_json(&matrix::reports(runs.iter()));
     } else {
-        let redis = redis_line(&site.place);
+        let elsewhere = elsewhere(&site.place);
         let shown = Shown {
             cells: &cells,
             runs: &runs,
             took_ns,
-            redis: &redis,
+            elsewhere: &elsewhere,
             place: &site.place,
             seed,
         };
@@ -105,15 +106,22 @@ fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
 }
 
 /// Where to go on from SQLite.
-fn redis_line(place: &Place) -> String {
-    match place {
-        Place::Sqlite if Redis::is_installed() => "fencepost run-all --store redis".into(),
-        Place::Sqlite => format!(
+fn elsewhere(place: &Place) -> Vec<(&'static str, String)> {
+    if *place != Place::Sqlite {
+        return Vec::new();
+    }
+    let redis = match Redis::is_installed() {
+        true => "fencepost run-all --store redis".into(),
+        false => format!(
             "skipped: no redis-server ({}), then run-all --store redis",
             RedisError::INSTALL
         ),
-        Place::Redis { .. } => String::new(),
+    };
+    let mut ways = vec![("redis", redis)];
+    if HAS_POSTGRES && Postgres::is_installed() {
+        ways.push(("postgres", "fencepost run-all --store postgres".into()));
     }
+    ways
 }
 
 /// What runs everything.

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use fencepost_rig::{Redis, RedisError};
+use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
 use fencepost_trial::ground::Place;
-use fencepost_trial::ground::reach::{NotReached, is_address, reach};
+use fencepost_trial::ground::reach::{
+    HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
+    reach_postgres,
+};
 use fencepost_trial::report::numbers::decimal;
 
 use crate::arguments::{BadValue, without_password};
@@ -23,6 +26,10 @@ pub(crate) enum Store {
     PrivateRedis,
     /// A Redis server at this address.
     Redis(String),
+    /// A private Postgres server of this run.
+    PrivatePostgres,
+    /// A Postgres database at this address.
+    Postgres(String),
 }
 
 /// A place that can be used.
@@ -30,7 +37,15 @@ pub(crate) enum Store {
 pub(crate) struct Site {
     pub(crate) place: Place,
     // Lives as long as the place is used.
-    _server: Option<Redis>,
+    _server: Server,
+}
+
+/// What was started for this run.
+#[derive(Debug)]
+enum Server {
+    None,
+    Redis(#[expect(dead_code, reason = "only kept alive")] Redis),
+    Postgres(#[expect(dead_code, reason = "only kept alive")] Postgres),
 }
 
 impl Store {
@@ -43,14 +58,37 @@ impl Store {
                 what: format!("'{}' is not the address of a server", without_password(url)),
                 advice: "redis://HOST, redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT/DATABASE".into(),
             }),
+            name if (name == "postgres" || names_postgres(name)) && !HAS_POSTGRES => Err(BadValue {
+                what: "this fencepost was built without Postgres".into(),
+                advice: format!(
+                    "{WITH_POSTGRES} · --store sqlite or redis meanwhile"
+                ),
+            }),
+            "postgres" => Ok(Self::PrivatePostgres),
+            url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),
+            url if names_postgres(url) => Err(BadValue {
+                what: format!("'{}' is not the address of a database", without_password(url)),
+                advice: "postgres://USER@HOST/DATABASE or postgres://USER:PASSWORD@HOST:PORT/DATABASE".into(),
+            }),
             other => Err(BadValue {
                 what: format!(
                     "there is no store '{}' in this version",
                     without_password(other)
                 ),
-                advice: "--store sqlite: a file, nothing to install · redis: a private server · redis://HOST"
+                advice: "--store sqlite: a file, nothing to install · redis, postgres: a private server · \
+                    redis://HOST · postgres://USER@HOST/DATABASE"
                     .into(),
             }),
+        }
+    }
+
+    /// What `--store` calls it, fit to be shown.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Sqlite => "sqlite".into(),
+            Self::PrivateRedis => "redis".into(),
+            Self::PrivatePostgres => "postgres".into(),
+            Self::Redis(url) | Self::Postgres(url) => without_password(url),
         }
     }
 
@@ -59,14 +97,14 @@ impl Store {
         match self {
             Self::Sqlite => Ok(Site {
                 place: Place::Sqlite,
-                _server: None,
+                _server: Server::None,
             }),
             Self::PrivateRedis => {
                 let server = Redis::start().map_err(|error| no_server(&error))?;
                 let (url, name) = (server.url(), "redis".to_owned());
                 Ok(Site {
                     place: Place::Redis { url, name },
-                    _server: Some(server),
+                    _server: Server::Redis(server),
                 })
             }
             Self::Redis(url) => {
@@ -77,12 +115,35 @@ impl Store {
                         url: url.clone(),
                         name,
                     },
-                    _server: None,
+                    _server: Server::None,
+                })
+            }
+            Self::PrivatePostgres => {
+                let server = Postgres::start().map_err(|error| no_postgres(&error))?;
+                let (url, name) = (server.url(), "postgres".to_owned());
+                Ok(Site {
+                    place: Place::Postgres { url, name },
+                    _server: Server::Postgres(server),
+                })
+            }
+            Self::Postgres(url) => {
+                let name = without_password(url);
+                let reached = reach_postgres(url, PATIENCE);
+                reached.map_err(|reason| postgres_not_reached(&name, &reason))?;
+                Ok(Site {
+                    place: Place::Postgres {
+                        url: url.clone(),
+                        name,
+                    },
+                    _server: Server::None,
                 })
             }
         }
     }
 }
+
+/// How to get a fencepost that has it.
+pub(crate) const WITH_POSTGRES: &str = "cargo install --path crates/cli --features full";
 
 fn no_server(error: &RedisError) -> Fault {
     if matches!(error, RedisError::NotInstalled) {
@@ -102,6 +163,54 @@ fn no_server(error: &RedisError) -> Fault {
         .iter()
         .fold(fault, |fault, words| fault.with("said", words));
     fault.effect("none: no process was started")
+}
+
+fn no_postgres(error: &ServerError) -> Fault {
+    match error {
+        ServerError::NotInstalled { what, install } => {
+            let what_then = "--store postgres starts a private server, and none is installed";
+            Fault::new(exit::STORE, what_then)
+                .at(format_args!("no {what} in /usr/lib/postgresql"))
+                .try_this(format_args!(
+                    "{install} · --store postgres://USER@HOST/DATABASE for your own"
+                ))
+        }
+        ServerError::NotRunning {
+            program,
+            what,
+            last_words,
+        } => {
+            let place = format!("{}: {what}", program.display());
+            let fault = Fault::new(exit::STORE, "cannot start a private Postgres").at(place);
+            let fault = last_words
+                .iter()
+                .fold(fault, |fault, words| fault.with("said", words));
+            fault.effect("none: no process was started")
+        }
+        error => Fault::new(exit::STORE, "cannot start a private Postgres")
+            .at(error)
+            .effect("none: no process was started"),
+    }
+}
+
+fn postgres_not_reached(name: &str, reason: &NotReached) -> Fault {
+    let others = "--store postgres for a private one · no --store for sqlite";
+    let effect = "none: no process was started";
+    match reason {
+        NotReached::Silent(words) => {
+            let tried = decimal(PATIENCE.as_secs_f64());
+            Fault::new(exit::STORE, "cannot reach the store")
+                .at(format_args!("{name}: {words}, tried for {tried} s"))
+                .effect(effect)
+                .try_this(format_args!("start Postgres there · {others}"))
+        }
+        NotReached::Refuses(words) => Fault::new(exit::STORE, "cannot use the store")
+            .at(format_args!("{name}: {words}"))
+            .effect(effect)
+            .try_this(format_args!(
+                "postgres://USER:PASSWORD@HOST/DATABASE · {others}"
+            )),
+    }
 }
 
 fn not_reached(name: &str, reason: &NotReached) -> Fault {

@@ -13,7 +13,7 @@ use fencepost_trial::ground::Place;
 use fencepost_trial::holds::{FIRST, SECOND};
 use fencepost_trial::protocol::{Claims, Reply, Request, Resource};
 use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Buyer, Claim, Failure, Group, Opening, Setup, Strategy};
+use fencepost_trial::strategy::{Buyer, Claim, Failure, Group, Opening, Setup, Stores, Strategy};
 
 use crate::contender::Contender;
 use crate::exit;
@@ -102,6 +102,7 @@ impl Stranger {
         Box::leak(Box::new(Strategy {
             name: Box::leak(self.typed.clone().into_boxed_str()),
             group: Group::Locks,
+            stores: Stores::Any,
             summary: "somebody else's",
             gloss: "",
             flaw: None,

@@ -16,16 +16,31 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "memory", feature = "sqlite", feature = "zookeeper"))]
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(any(
+    feature = "memory",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper"
+))]
 mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
+mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "postgres")]
+pub mod postgres_table;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
+
+pub use open::open;
 
 /// A store of locks.
 ///

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tracing::Instrument;
@@ -253,7 +252,7 @@ impl Locker {
         let engine = &self.engine;
         // What was dropped just now is given back first: the store then need not make this task wait for it.
         if engine.reaper.is_busy() {
-            behind_the_others().await;
+            tokio::task::yield_now().await;
         }
         let mut stale = 0;
         loop {
@@ -335,21 +334,6 @@ enum Answer {
     NotInTime,
     /// This task's own time was over before the store had answered; it may yet answer those behind it.
     Unheard,
-}
-
-/// Lets every task run that is ready now. Unlike Tokio's own way this does not look at the network first: what this task does next
-/// leaves together with what they send.
-async fn behind_the_others() {
-    let mut is_behind = false;
-    std::future::poll_fn(|context| match is_behind {
-        true => Poll::Ready(()),
-        false => {
-            is_behind = true;
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    })
-    .await;
 }
 
 fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {

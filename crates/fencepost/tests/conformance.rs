@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
@@ -15,6 +17,10 @@ use fencepost::conformance::{Subject, trials};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
+#[cfg(feature = "postgres")]
+#[path = "stages/postgres.rs"]
+mod postgres;
+
 /// A store for one trial, and the folder or server that must live as long.
 type Stage = (Subject, Box<dyn Any>);
 
@@ -24,8 +30,22 @@ fn main() {
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
+    #[cfg(feature = "postgres")]
+    {
+        use fencepost::backend::postgres::Postgres;
+        use fencepost::backend::postgres_table::PostgresTable;
+        tests.extend(tests_of(
+            "postgres",
+            Postgres::CAPABILITIES,
+            postgres_advisory,
+        ));
+        let capabilities = PostgresTable::CAPABILITIES;
+        tests.extend(tests_of("postgres_table", capabilities, postgres_table));
+    }
     #[cfg(feature = "zookeeper")]
     tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
+    #[cfg(feature = "etcd")]
+    tests.extend(tests_of("etcd", etcd::CAPABILITIES, etcd::stage));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -50,6 +70,35 @@ async fn redis() -> Stage {
     let (one, other) = (connect().await, connect().await);
     let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
     (subject, Box::new(server))
+}
+
+/// Advisory locks of a database through the connections of two clients.
+#[cfg(feature = "postgres")]
+async fn postgres_advisory() -> Stage {
+    use fencepost::backend::postgres::Postgres;
+    let database = postgres::Database::make().await;
+    let connect = async || {
+        // Trials that count tasks wait until connections that are not needed any more are gone.
+        let builder = Postgres::builder(database.url()).keep_spare(Duration::from_secs(1));
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
+}
+
+/// A table of its own through two connections.
+#[cfg(feature = "postgres")]
+async fn postgres_table() -> Stage {
+    use fencepost::backend::postgres_table::PostgresTable;
+    let database = postgres::Database::make().await;
+    let connect = async || {
+        let builder = PostgresTable::builder(database.url()).create_table(true);
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
 }
 
 /// A server of its own, or a node of its own on the one that `FENCEPOST_SHARED_ZK` (host:port) names, through two sessions. The server
@@ -83,6 +132,33 @@ fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use super::*;
+    use fencepost::backend::etcd::Etcd;
+
+    pub(super) const CAPABILITIES: Capabilities = Etcd::CAPABILITIES;
+
+    /// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+    pub(super) async fn stage() -> Stage {
+        let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD")
+        {
+            Ok(shared) => (
+                format!("{shared}/trial-{}", std::process::id()),
+                Box::new(()),
+            ),
+            Err(_) => {
+                let server = fencepost_rig::Etcd::start().expect("a private etcd");
+                (server.url(), Box::new(server))
+            }
+        };
+        let connect = async || Etcd::open(&address).await.expect("a connection");
+        let (one, other) = (connect().await, connect().await);
+        let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+        (subject, server)
+    }
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>

@@ -3,10 +3,12 @@
 //!
 //! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
 //! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it. A
-//! [`Redis`], a [`Postgres`] or a [`Zookeeper`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a server and loses, delays or
+//! [`Redis`], a [`Postgres`], an [`Etcd`] or a [`Zookeeper`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a
+//! server and loses, delays or
 //! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
 
 mod child;
+mod etcd;
 mod feed;
 mod folder;
 mod frames;
@@ -21,6 +23,7 @@ mod server;
 mod zookeeper;
 
 pub use child::Child;
+pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
 pub use folder::folder;
 pub use halt::stop_self;

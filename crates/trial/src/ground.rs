@@ -11,6 +11,11 @@ use crate::latch::{self, Latches};
 use crate::stock::{self, Stock};
 use crate::strategy::Failure;
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "ground/without_postgres.rs"]
+pub(crate) mod postgres;
 pub mod reach;
 pub(crate) mod redis;
 
@@ -21,13 +26,18 @@ pub enum Ground {
     Sqlite(PathBuf),
     /// A Redis server, by its address. After a `#`, the space in which the keys of this trial are.
     Redis(String),
+    /// A Postgres database, by its address. After a `#`, the schema in which the tables of this trial are.
+    Postgres(String),
 }
 
 impl Ground {
-    /// The ground that an endpoint names: `sqlite:PATH` or `redis://…`.
+    /// The ground that an endpoint names: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         if endpoint.starts_with("redis://") {
             return Some(Self::Redis(endpoint.to_owned()));
+        }
+        if reach::names_postgres(endpoint) {
+            return Some(Self::Postgres(endpoint.to_owned()));
         }
         let path = endpoint.strip_prefix("sqlite:")?;
         Some(Self::Sqlite(PathBuf::from(path)))
@@ -53,6 +63,7 @@ impl Ground {
                 latch::sqlite::create(path)
             }
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+            Self::Postgres(endpoint) => postgres::prepare(endpoint),
         }
     }
 
@@ -64,6 +75,7 @@ impl Ground {
         match self {
             Self::Sqlite(_) => Ok(()),
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+            Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
     }
 
@@ -75,6 +87,7 @@ impl Ground {
         Ok(match self {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
             Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
+            Self::Postgres(endpoint) => postgres::stock(endpoint)?,
         })
     }
 
@@ -86,6 +99,7 @@ impl Ground {
         Ok(match self {
             Self::Sqlite(path) => Box::new(latch::sqlite::SqliteLatches::open(path)?),
             Self::Redis(endpoint) => Box::new(latch::redis::RedisLatches::open(endpoint)?),
+            Self::Postgres(endpoint) => postgres::latches(endpoint)?,
         })
     }
 
@@ -130,7 +144,7 @@ impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Redis(endpoint) => f.write_str(endpoint),
+            Self::Redis(endpoint) | Self::Postgres(endpoint) => f.write_str(endpoint),
         }
     }
 }
@@ -148,6 +162,13 @@ pub enum Place {
         /// What people call it: `redis` for a private one, else the address without a password.
         name: String,
     },
+    /// In a Postgres database.
+    Postgres {
+        /// Its address.
+        url: String,
+        /// What people call it: `postgres` for a private one, else the address without a password.
+        name: String,
+    },
 }
 
 impl Place {
@@ -155,6 +176,10 @@ impl Place {
     pub fn named(name: &str) -> Self {
         match name {
             "sqlite" => Self::Sqlite,
+            name if name == "postgres" || reach::names_postgres(name) => Self::Postgres {
+                url: name.to_owned(),
+                name: name.to_owned(),
+            },
             name => Self::Redis {
                 url: name.to_owned(),
                 name: name.to_owned(),
@@ -166,7 +191,7 @@ impl Place {
     pub fn name(&self) -> &str {
         match self {
             Self::Sqlite => "sqlite",
-            Self::Redis { name, .. } => name,
+            Self::Redis { name, .. } | Self::Postgres { name, .. } => name,
         }
     }
 
@@ -175,17 +200,24 @@ impl Place {
         match self {
             Self::Sqlite => "sqlite (one machine)".into(),
             Self::Redis { name, .. } if name == "redis" => "redis (a private server)".into(),
-            Self::Redis { name, .. } => name.clone(),
+            Self::Postgres { name, .. } if name == "postgres" => {
+                "postgres (a private server)".into()
+            }
+            Self::Redis { name, .. } | Self::Postgres { name, .. } => name.clone(),
         }
     }
 
-    /// A ground of one trial's own: a file in `folder`, or a space of its own on the server.
+    /// A ground of one trial's own: a file in `folder`, or a space or a schema of its own on the server.
     pub fn ground(&self, folder: &Path) -> Ground {
         match self {
             Self::Sqlite => Ground::Sqlite(folder.join("run.db")),
             Self::Redis { url, .. } => {
                 let space = SystemRandom.next_u64();
                 Ground::Redis(format!("{url}#fencepost-lab-{space:016x}"))
+            }
+            Self::Postgres { url, .. } => {
+                let space = SystemRandom.next_u64();
+                Ground::Postgres(format!("{url}#fencepost_lab_{space:016x}"))
             }
         }
     }
@@ -230,24 +262,105 @@ pub(crate) mod tests {
         }
     }
 
+    /// A Postgres to use: the one that all tests share, or a private one as long as the keeper lives.
+    pub(crate) struct SomePostgres {
+        url: String,
+        _keeper: Option<fencepost_rig::Postgres>,
+    }
+
+    impl SomePostgres {
+        pub(crate) fn place(&self) -> Place {
+            Place::Postgres {
+                url: self.url.clone(),
+                name: "postgres".into(),
+            }
+        }
+    }
+
+    /// `None`, said aloud, where none is installed; in silence where this build cannot use it.
+    pub(crate) fn postgres() -> Option<SomePostgres> {
+        use fencepost_rig::{Postgres, ServerError};
+        if !cfg!(feature = "postgres") {
+            return None;
+        }
+        if let Ok(url) = std::env::var("FENCEPOST_SHARED_POSTGRES") {
+            return Some(SomePostgres { url, _keeper: None });
+        }
+        match Postgres::start() {
+            Ok(server) => Some(SomePostgres {
+                url: server.url(),
+                _keeper: Some(server),
+            }),
+            Err(error @ ServerError::NotInstalled { .. }) => {
+                println!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// What is gone with the last of its grounds: schemas on a server that others use too.
+    struct Cleared(Vec<Ground>);
+
+    impl Drop for Cleared {
+        fn drop(&mut self) {
+            for ground in &self.0 {
+                let _ = ground.clear();
+            }
+        }
+    }
+
+    /// The servers there are here.
+    pub(crate) struct Servers {
+        redis: Option<Redis>,
+        postgres: Option<SomePostgres>,
+    }
+
+    pub(crate) fn servers() -> Servers {
+        Servers {
+            redis: redis(),
+            postgres: postgres(),
+        }
+    }
+
+    impl Servers {
+        /// Every place there is here.
+        pub(crate) fn places(&self) -> Vec<Place> {
+            let redis = self.redis.as_ref().map(|server| Place::Redis {
+                url: server.url(),
+                name: "redis".into(),
+            });
+            let postgres = self.postgres.as_ref().map(SomePostgres::place);
+            let all = [Some(Place::Sqlite), redis, postgres];
+            all.into_iter().flatten().collect()
+        }
+
+        /// Grounds in a state as new, as long as the keeper lives.
+        pub(crate) fn grounds(&self, places: &[Place]) -> (impl Sized + use<>, Vec<Ground>) {
+            let folder = tempfile::tempdir().unwrap();
+            let grounds = places.iter().map(|place| place.ground(folder.path()));
+            let grounds: Vec<Ground> = grounds.collect();
+            for ground in &grounds {
+                ground.prepare().unwrap();
+            }
+            ((Cleared(grounds.clone()), folder), grounds)
+        }
+    }
+
     /// Every ground there is here, each in a state as new, as long as the keeper lives.
     pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
-        let folder = tempfile::tempdir().unwrap();
-        let server = redis();
-        let mut grounds = vec![Place::Sqlite.ground(folder.path())];
-        if let Some(server) = &server {
-            let (url, name) = (server.url(), "redis".to_owned());
-            grounds.push(Place::Redis { url, name }.ground(folder.path()));
-        }
-        for ground in &grounds {
-            ground.prepare().unwrap();
-        }
-        ((folder, server), grounds)
+        let servers = servers();
+        let (keeper, grounds) = servers.grounds(&servers.places());
+        ((keeper, servers), grounds)
     }
 
     #[test]
     fn an_endpoint_names_its_ground() {
-        for endpoint in ["sqlite:/tmp/run.db", "redis://127.0.0.1:6379#a"] {
+        for endpoint in [
+            "sqlite:/tmp/run.db",
+            "redis://127.0.0.1:6379#a",
+            "postgres://127.0.0.1/shop#a",
+        ] {
             assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
         }
         assert_eq!(Ground::parse("etcd://x"), None);
@@ -255,25 +368,40 @@ pub(crate) mod tests {
 
     #[test]
     fn each_trial_has_a_ground_of_its_own_and_leaves_nothing() {
-        let Some(server) = redis() else { return };
-        let place = Place::Redis {
-            url: server.url(),
-            name: "redis".into(),
-        };
+        if let Some(server) = redis() {
+            apart_and_nothing_left(&Place::Redis {
+                url: server.url(),
+                name: "redis".into(),
+            });
+        }
+        if let Some(database) = postgres() {
+            apart_and_nothing_left(&database.place());
+        }
+    }
+
+    fn apart_and_nothing_left(place: &Place) {
         let [one, two] = [(); 2].map(|()| place.ground(Path::new("")));
+        one.prepare().unwrap();
+        two.prepare().unwrap();
         one.stock().unwrap().write("product_A", 1).unwrap();
         two.stock().unwrap().write("product_A", 2).unwrap();
         assert_eq!(one.stock().unwrap().read("product_A").unwrap(), 1);
         one.clear().unwrap();
         assert!(one.stock().unwrap().read("product_A").is_err());
         assert_eq!(two.stock().unwrap().read("product_A").unwrap(), 2);
+        two.clear().unwrap();
     }
 
     #[test]
     fn a_server_that_is_not_there_is_a_certain_failure() {
-        let ground = Ground::Redis("redis://127.0.0.1:1".into());
-        let failure = ground.prepare().unwrap_err();
-        assert!(failure.definite, "{failure}");
-        assert!(failure.message.contains("no connection"), "{failure}");
+        let mut nowhere = vec![Ground::Redis("redis://127.0.0.1:1".into())];
+        if cfg!(feature = "postgres") {
+            nowhere.push(Ground::Postgres("postgres://u@127.0.0.1:1/d#x".into()));
+        }
+        for ground in nowhere {
+            let failure = ground.prepare().unwrap_err();
+            assert!(failure.definite, "{failure}");
+            assert!(failure.message.contains("no connection"), "{failure}");
+        }
     }
 }

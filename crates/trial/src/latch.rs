@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::ground::Look;
 use crate::strategy::Failure;
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod redis;
 pub mod sqlite;
 

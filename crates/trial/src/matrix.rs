@@ -25,6 +25,8 @@ const DELAY_US: u64 = 20_000;
 const RETRY_BUDGET_MS: u64 = 8_000;
 /// The lock that is waited for there.
 const RETRY_LOCK: &str = "safe";
+/// The same where the database has a queue of its own.
+const RETRY_LOCK_OF_DATABASE: &str = "advisory";
 
 /// A scenario of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,10 +84,14 @@ pub enum Cell {
 pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for column in &COLUMNS {
-        let all = strategy::ALL.into_iter();
+        let all = strategy::at(place);
         cells.extend(all.filter_map(|strategy| cell(column, strategy, place, seed)));
     }
-    cells.extend(strategy::find(RETRY_LOCK).map(|strategy| {
+    let retried = match place {
+        Place::Postgres { .. } => RETRY_LOCK_OF_DATABASE,
+        Place::Sqlite | Place::Redis { .. } => RETRY_LOCK,
+    };
+    cells.extend(strategy::find(retried).map(|strategy| {
         Cell::Retry(Comparison {
             budget_ms: RETRY_BUDGET_MS,
             place: place.clone(),
@@ -156,6 +162,7 @@ impl Cell {
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
                 Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
+                Scenario::Failover | Scenario::RestartEmpty => 800,
             },
         }
     }
@@ -344,5 +351,20 @@ mod tests {
         let cells = cells(&Place::Redis { url, name }, 1);
         let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
         assert_eq!(verdicts, 16 + 7 * 6 + 4);
+    }
+
+    #[test]
+    fn on_postgres_its_own_locks_are_run_too() {
+        let (url, name) = ("postgres://shop".into(), "postgres".into());
+        let cells = cells(&Place::Postgres { url, name }, 1);
+        let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
+        assert_eq!(verdicts, 19 + 10 * 6 + 4);
+        let of = |name| {
+            cells
+                .iter()
+                .filter(move |cell| cell.strategy().name == name)
+        };
+        assert_eq!(of("row").count(), COLUMNS.len());
+        assert_eq!(of("fenced").count(), 0);
     }
 }

@@ -196,6 +196,9 @@ pub struct Claims {
     pub keep_alive: bool,
     /// Waiters are served in order.
     pub fair: bool,
+    /// It has no lease: however long its holder takes, it lasts until it is given back. If it also promises
+    /// [`recovery_ms`](Self::recovery_ms), it ends with its holder; else not even then.
+    pub untimed: bool,
     /// A dead holder's lock is free within this time; by default its TTL.
     pub recovery_ms: Option<u64>,
 }

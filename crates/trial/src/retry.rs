@@ -13,7 +13,7 @@ use crate::ground::Place;
 use crate::history::{Event, Header, History, Recorder, What};
 use crate::protocol::{Pauses, Retry};
 use crate::sale::{self, Sale, Stopped, Watch};
-use crate::strategy::{self, Group, Strategy};
+use crate::strategy::{self, Group, OF_SESSION, Strategy};
 use crate::verdict::{self, Verdict};
 
 pub(crate) mod buyer;
@@ -79,9 +79,12 @@ impl Comparison {
         }
     }
 
-    /// The ways of waiting that are compared. Only the library's locks have a line to wait in.
+    /// The ways of waiting that are compared. Only the library's locks and those of a database's sessions have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
-        let has_line = self.strategy.group == Group::Locks;
+        let has_line = match self.place {
+            Place::Postgres { .. } => self.strategy.claims == OF_SESSION,
+            Place::Sqlite | Place::Redis { .. } => self.strategy.group == Group::Locks,
+        };
         Pauses::ALL
             .into_iter()
             .filter(|pauses| *pauses != Pauses::Line || has_line)

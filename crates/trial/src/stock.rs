@@ -6,6 +6,8 @@
 use crate::strategy::Failure;
 
 pub(crate) mod fenced;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod redis;
 pub mod sqlite;
 

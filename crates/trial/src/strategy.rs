@@ -10,26 +10,32 @@ use fencepost::BoxFuture;
 
 use crate::exhibit;
 use crate::facts::Facts;
-use crate::ground::Ground;
+use crate::ground::{Ground, Place};
 use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
 use crate::verdict;
 
+mod advisory;
 mod atomic;
 mod constraint;
 pub(crate) mod customer;
+mod database;
 mod fenced;
 pub(crate) mod hand_made;
+mod lease;
 mod library;
 #[cfg(test)]
 mod lock_tests;
 mod optimistic;
 mod queue;
+mod row;
 mod safe;
+mod table;
+mod unique_index;
 mod watchdog;
 
 /// Every strategy, in the order in which tables show them.
-pub static ALL: [&Strategy; 16] = [
+pub static ALL: [&Strategy; 21] = [
     &exhibit::none::STRATEGY,
     &exhibit::decrement::STRATEGY,
     &exhibit::mutex::STRATEGY,
@@ -42,11 +48,23 @@ pub static ALL: [&Strategy; 16] = [
     &safe::STRATEGY,
     &watchdog::STRATEGY,
     &fenced::STRATEGY,
+    &row::STRATEGY,
+    &table::STRATEGY,
+    &advisory::STRATEGY,
+    &unique_index::STRATEGY,
+    &lease::STRATEGY,
     &atomic::STRATEGY,
     &optimistic::STRATEGY,
     &constraint::STRATEGY,
     &queue::STRATEGY,
 ];
+
+/// The strategies that can be tried at this place, in the same order.
+pub fn at(place: &Place) -> impl Iterator<Item = &'static Strategy> + Clone {
+    let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
+    let there = stores.into_iter().filter(|(_, included)| *included);
+    there.map(|(strategy, _)| strategy)
+}
 
 /// The strategy called `name`.
 pub fn find(name: &str) -> Option<&'static Strategy> {
@@ -60,6 +78,8 @@ pub struct Strategy {
     pub name: &'static str,
     /// Under which heading tables show it.
     pub group: Group,
+    /// Where it can be tried.
+    pub stores: Stores,
     /// What it is, in a line.
     pub summary: &'static str,
     /// A gloss for the title of a report; may be empty.
@@ -92,6 +112,8 @@ pub enum Group {
     Flawed,
     /// Locks across processes.
     Locks,
+    /// Locks that a database keeps beside the data.
+    Database,
     /// The store itself sells exactly.
     NoLock,
 }
@@ -104,7 +126,31 @@ impl Group {
             Self::OneProcess => "LOCKS THAT END AT THE PROCESS",
             Self::Flawed => "LOCKS WITH A KNOWN FLAW",
             Self::Locks => "LOCKS",
+            Self::Database => "LOCKS OF THE DATABASE (--store postgres)",
             Self::NoLock => "NO LOCK NEEDED",
+        }
+    }
+}
+
+/// Where a strategy can be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stores {
+    /// Wherever a stock can be.
+    Any,
+    /// Where the lab uses the library's locks: not on Postgres so far.
+    WithLibrary,
+    /// Where the database itself has such locks.
+    Postgres,
+}
+
+impl Stores {
+    /// Whether this place is among them.
+    pub fn include(self, place: &Place) -> bool {
+        let is_postgres = matches!(place, Place::Postgres { .. });
+        match self {
+            Self::Any => true,
+            Self::WithLibrary => !is_postgres,
+            Self::Postgres => is_postgres,
         }
     }
 }
@@ -178,6 +224,11 @@ pub trait Locking: Send {
     /// How many commands its locks have cost the store so far, where somebody counts them.
     fn commands(&self) -> Option<u64> {
         None
+    }
+
+    /// The holds that taking another lock has cost it, since this was last asked: a database ends a deadlock so. By default none.
+    fn forfeited(&mut self) -> Vec<u64> {
+        Vec::new()
     }
 
     /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
@@ -265,7 +316,15 @@ pub(crate) const PLAIN: Claims = Claims {
     fencing: false,
     keep_alive: false,
     fair: false,
+    untimed: false,
     recovery_ms: None,
+};
+
+/// A lock without a lease: it lasts until it is given back, or until its holder's session ends and the database notices.
+pub(crate) const OF_SESSION: Claims = Claims {
+    untimed: true,
+    recovery_ms: Some(100),
+    ..PLAIN
 };
 
 /// Nothing worth saying.
@@ -348,7 +407,7 @@ mod tests {
     fn the_groups_stand_together() {
         let mut groups: Vec<Group> = ALL.iter().map(|strategy| strategy.group).collect();
         groups.dedup();
-        assert_eq!(groups.len(), 5);
+        assert_eq!(groups.len(), 6);
     }
 
     #[test]

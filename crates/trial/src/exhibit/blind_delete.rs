@@ -6,12 +6,13 @@
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly, take_with_expiry};
-use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "blind-delete",
     group: Group::Flawed,
+    stores: Stores::Any,
     summary: "key and expiry in one step; deletes without looking whose the key is",
     gloss: "",
     flaw: Some(

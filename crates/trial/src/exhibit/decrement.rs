@@ -9,7 +9,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, no_stock, sold,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold,
 };
 use crate::verdict::Outcome;
 
@@ -17,6 +17,7 @@ use crate::verdict::Outcome;
 pub static STRATEGY: Strategy = Strategy {
     name: "decrement",
     group: Group::NoCoordination,
+    stores: Stores::Any,
     summary: "checks in the program, then subtracts in the store without a condition",
     gloss: "no coordination",
     flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),

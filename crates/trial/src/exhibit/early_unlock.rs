@@ -13,7 +13,7 @@ use crate::stock::Stock;
 use crate::strategy::customer::{Onwards, Turn};
 use crate::strategy::hand_made::{HandMade, Token};
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold,
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold,
 };
 use crate::verdict::Outcome;
 
@@ -26,6 +26,7 @@ const COMMIT: Duration = Duration::from_millis(50);
 pub static STRATEGY: Strategy = Strategy {
     name: "early-unlock",
     group: Group::Flawed,
+    stores: Stores::Any,
     summary: "gives the lock back before its transaction commits",
     gloss: "queues for the lock",
     flaw: Some(

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
-use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Stores, Strategy};
 
 /// Between the two steps.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -20,6 +20,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub static STRATEGY: Strategy = Strategy {
     name: "get-then-delete",
     group: Group::Flawed,
+    stores: Stores::Any,
     summary: "looks whose the key is, then deletes it: two steps",
     gloss: "",
     flaw: Some(

@@ -8,13 +8,14 @@ use super::not_met;
 use crate::facts::{Attempt, Facts};
 use crate::protocol::{Outcome, Purchase, ReleaseWord};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Stores, Strategy};
 use crate::verdict;
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "late-expiry",
     group: Group::Flawed,
+    stores: Stores::Any,
     summary: "sets the expiry only after the reservation; when stock is short, never",
     gloss: "",
     flaw: Some(

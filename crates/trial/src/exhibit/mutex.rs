@@ -10,7 +10,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -18,6 +18,7 @@ use crate::verdict::Outcome;
 pub static STRATEGY: Strategy = Strategy {
     name: "mutex",
     group: Group::OneProcess,
+    stores: Stores::Any,
     summary: "a lock in memory: excludes the threads of a process, not other processes",
     gloss: "in memory",
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),

@@ -7,12 +7,13 @@
 use super::not_met;
 use crate::protocol::ReleaseWord;
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
-use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Strategy};
+use crate::strategy::{Claim, Failure, Group, Halt, PLAIN, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
     name: "naive",
     group: Group::Flawed,
+    stores: Stores::Any,
     summary: "creates the key, then sets its expiry: two steps; deletes without looking",
     gloss: "",
     flaw: Some(

@@ -11,7 +11,7 @@ use crate::protocol::Purchase;
 use crate::report::numbers::word;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -19,6 +19,7 @@ use crate::verdict::Outcome;
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
     group: Group::NoCoordination,
+    stores: Stores::Any,
     summary: "reads the stock, works, writes it back; nothing keeps the others out",
     gloss: "no coordination",
     flaw: Some(

@@ -11,7 +11,7 @@ use fencepost::BoxFuture;
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 use crate::strategy::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, read_work_write,
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, read_work_write,
 };
 use crate::verdict::Outcome;
 
@@ -19,6 +19,7 @@ use crate::verdict::Outcome;
 pub static STRATEGY: Strategy = Strategy {
     name: "reentrant",
     group: Group::OneProcess,
+    stores: Stores::Any,
     summary: "as mutex, and its holder may take it again",
     gloss: "in memory",
     flaw: Some(

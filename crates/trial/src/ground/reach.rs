@@ -1,8 +1,13 @@
-//! Whether a Redis server can be used: asked before anything is started that relies on it.
+//! Whether a server can be used: asked before anything is started that relies on it.
 
 use std::time::{Duration, Instant};
 
 use redis::{Client, RedisError, RedisResult, cmd};
+
+use super::postgres;
+
+/// Whether the lab was built with Postgres.
+pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -12,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub enum NotReached {
     /// Nobody answers there, in the system's words.
     Silent(String),
-    /// Somebody answers, but not as it should: a password is missing, or it is no Redis server.
+    /// Somebody answers, but not as it should: a password is missing, or it is no such server.
     Refuses(String),
 }
 
@@ -42,6 +47,25 @@ pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
 /// Whether this can be the address of a Redis server.
 pub fn is_address(url: &str) -> bool {
     url.starts_with("redis://") && Client::open(url).is_ok()
+}
+
+/// Whether this is meant to be the address of a Postgres database.
+pub fn names_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Whether this can be the address of a Postgres database.
+pub fn is_postgres_address(url: &str) -> bool {
+    postgres::is_address(url)
+}
+
+/// Makes sure that a Postgres database answers at `url`, that it is recent enough, and that a schema may be made there. Asks again for up
+/// to `patience` while nobody is there.
+///
+/// # Errors
+/// As [`reach`].
+pub fn reach_postgres(url: &str, patience: Duration) -> Result<(), NotReached> {
+    postgres::reach(url, patience)
 }
 
 fn introduce(client: &Client, within: Duration) -> RedisResult<i64> {

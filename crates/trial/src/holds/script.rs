@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{Scenario, Trial};
-use crate::protocol::Action;
+use crate::ground::redis::IDLE_CONNECTION;
+use crate::protocol::{Action, Claims};
 use crate::strategy::Strategy;
 
 /// The lock of a trial with one lock; the first of two.
@@ -20,8 +21,13 @@ const C: usize = 2;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the holder works before it is killed, at most.
 const BEFORE_KILL: Duration = Duration::from_millis(300);
+/// How long two who may both be inside wait for each other.
+const MEETING: Duration = Duration::from_secs(2);
 /// Waits end somewhat after three TTLs, so that three TTLs have passed for certain.
 const MARGIN: Duration = Duration::from_millis(20);
+
+/// A database looks for deadlocks only after a while (Postgres: a second, unless told otherwise).
+const UNTIL_DETECTED: Duration = Duration::from_secs(5);
 
 /// One thing to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,12 +56,22 @@ pub(super) enum Act {
     Buy { wait: Duration },
     /// The lab puts units in.
     Restock(i64),
+    /// The lab does this to the servers.
+    Turn(Turn),
     /// Wait until another process has done so many acts, or all of its own.
     After(usize, usize),
     /// The same, but no longer than so.
     Meet(usize, usize, Duration),
     /// Wait until another process has done all it was to do.
     AfterAll(usize),
+}
+
+/// What happens to the servers of a trial that has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    CutOff,
+    Kill,
+    ServeAgain,
 }
 
 const fn read(key: &'static str) -> Act {
@@ -68,16 +84,23 @@ const fn write(key: &'static str) -> Act {
     Act::Step { key, action }
 }
 
-/// The scripts of a trial, one for each process.
-pub(super) fn scripts(trial: &Trial) -> Vec<Vec<Act>> {
+/// The scripts of a trial, one for each process, of a lock that promises this.
+pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     match trial.scenario {
+        Scenario::Crash if ends_with_holder(claims) => crash_of_session(trial),
         Scenario::Crash => crash(trial),
         Scenario::TtlEdge => ttl_edge(trial),
-        Scenario::Deadlock => deadlock(trial),
+        Scenario::Deadlock => deadlock(trial, claims),
         Scenario::Sorted => sorted(trial),
-        Scenario::StaleRelease => stale_release(trial),
+        Scenario::StaleRelease => stale_release(trial, claims),
         Scenario::ShortStock => short_stock(trial),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
     }
+}
+
+/// No time frees it, but the end of its holder does.
+fn ends_with_holder(claims: Claims) -> bool {
+    claims.untimed && claims.recovery_ms.is_some()
 }
 
 /// After so long without the lock, nobody will ever have it.
@@ -105,6 +128,28 @@ fn crash(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
+/// A lock that is free the moment its holder is gone keeps nobody out afterwards: that it did is shown before.
+fn crash_of_session(trial: &Trial) -> Vec<Vec<Act>> {
+    let work = BEFORE_KILL.min(trial.ttl() / 3);
+    let key = FIRST;
+    let wait = for_ever(trial);
+    vec![
+        vec![
+            Act::AcquireStepwise { key },
+            read(key),
+            Act::After(B, 2),
+            Act::Work(work),
+            Act::Kill,
+        ],
+        vec![
+            Act::After(A, 2),
+            Act::Try { key },
+            Act::AfterAll(A),
+            Act::Acquire { key, wait },
+        ],
+    ]
+}
+
 fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     let key = FIRST;
     let work = Duration::from_millis(trial.work_ms);
@@ -126,9 +171,12 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
     ]
 }
 
-fn deadlock(trial: &Trial) -> Vec<Vec<Act>> {
+fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let way = |mine, other, theirs| {
-        let wait = for_ever(trial);
+        let mut wait = for_ever(trial);
+        if ends_with_holder(claims) {
+            wait = wait.max(UNTIL_DETECTED);
+        }
         vec![
             Act::Acquire {
                 key: mine,
@@ -171,7 +219,7 @@ fn sorted(trial: &Trial) -> Vec<Vec<Act>> {
     vec![way(Duration::ZERO), second]
 }
 
-fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
+fn stale_release(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let key = FIRST;
     let wait = 2 * for_ever(trial);
     let (read, write) = (read(key), write(key));
@@ -180,9 +228,11 @@ fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
         wait: Duration::ZERO,
     };
     let mut paused = vec![at_once, read, write];
+    // What has no lease is not had by anybody else while its holder is paused: nobody waits for that.
+    let others = if claims.untimed { B_ASKS } else { B_READS };
     let beyond = [
         Act::Work(trial.ttl() + MARGIN),
-        Act::After(B, 3),
+        Act::After(B, others),
         Act::Continue,
     ];
     if releases_in_two_steps(trial.strategy) {
@@ -203,9 +253,21 @@ fn stale_release(trial: &Trial) -> Vec<Vec<Act>> {
             write,
             Act::Release { key },
         ],
-        vec![Act::AfterAll(A), at_once, read, write, Act::Release { key }],
+        vec![
+            Act::AfterAll(A),
+            Act::After(B, B_READS),
+            at_once,
+            read,
+            write,
+            Act::Release { key },
+        ],
     ]
 }
+
+/// B has come to ask, in the trial of a late release.
+const B_ASKS: usize = 1;
+/// B has the lock there, and has begun to work.
+const B_READS: usize = 3;
 
 fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
     let (at_once, wait) = (Duration::ZERO, for_ever(trial));
@@ -216,6 +278,46 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Restock(1),
             Act::Buy { wait: at_once },
             Act::Buy { wait },
+        ],
+    ]
+}
+
+/// A holds the lock while the store fails and comes back; B, who was kept out before, asks again.
+///
+/// A works until B has written; where B is kept out, until it has waited for a while.
+fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
+    let key = FIRST;
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    let meeting = MEETING.min(trial.ttl() / 4);
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let wait = for_ever(trial);
+    vec![
+        vec![
+            Act::Turn(Turn::CutOff),
+            at_once,
+            read,
+            Act::After(B, 5),
+            Act::Meet(B, 9, meeting),
+            write,
+            release,
+        ],
+        vec![
+            Act::After(A, 3),
+            Act::Try { key },
+            Act::Work(2 * IDLE_CONNECTION),
+            Act::Turn(Turn::Kill),
+            Act::Turn(Turn::ServeAgain),
+            Act::Acquire { key, wait },
+            read,
+            Act::Work(PAUSE),
+            write,
+            // So that both still hold it when the second of them has written, for everybody to see.
+            Act::Meet(A, 6, meeting),
+            Act::Work(PAUSE),
+            release,
         ],
     ]
 }

@@ -13,6 +13,7 @@ use fencepost_rig::{Heard, Interrupt, Said};
 
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
+use super::servers::{self, Servers};
 use super::{Lease, Scenario, Trial, Watch};
 use crate::ground::{Ground, Swept};
 use crate::history::{History, Recorder, What};
@@ -39,7 +40,10 @@ pub(super) fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let site = Swept::prepare(&trial.place)?;
+    // Before the ground, so that it is still there when the ground is left as it was found.
+    let servers = servers::start(trial)?;
+    let place = servers.as_ref().map(|servers| servers.place());
+    let site = Swept::prepare(place.as_ref().unwrap_or(&trial.place))?;
     let stock = site.ground.stock()?;
     let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
@@ -61,8 +65,9 @@ pub(super) fn run(
         trial,
         ground: &site.ground,
         stock,
+        servers,
         subjects,
-        actors: scripts(trial).into_iter().map(Actor::new).collect(),
+        actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
         lease: trial.lease(claims),
         register: Register::new(claims.fencing),
         diary: Diary::new(recorder),
@@ -107,6 +112,7 @@ struct Stage<'a> {
     trial: &'a Trial,
     ground: &'a Ground,
     stock: Box<dyn Stock>,
+    servers: Option<Box<dyn Servers>>,
     subjects: Subjects,
     actors: Vec<Actor>,
     lease: Lease,
@@ -382,6 +388,7 @@ impl Stage<'_> {
             key,
             taken: look.taken,
             ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+            server: None,
         };
         self.diary.record(Instant::now(), None, what)
     }

@@ -10,12 +10,14 @@ use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::report::numbers::{count, in_words, ms, plural, shorten};
+use crate::strategy;
 use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
 
 mod crash;
 mod deadlock;
 mod edge;
 mod fences;
+mod lost_store;
 mod stale;
 mod stock;
 
@@ -41,6 +43,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Sorted => deadlock::judge_sorted(&court),
         Scenario::StaleRelease => stale::judge(&court),
         Scenario::ShortStock => stock::judge(&court),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
     };
     if verdict.outcome != Outcome::Broken
         && let Some(broken) = fences::judge(&court)
@@ -72,6 +75,19 @@ struct Lost<'a> {
     read: &'a Op,
     between: &'a Op,
     write: &'a Op,
+}
+
+impl Lost<'_> {
+    /// «A writes 1: computed from op 1, B's update is gone»
+    fn evidence(&self) -> Evidence {
+        let sentence = format!(
+            "{}: computed from op {}, {}'s update is gone",
+            did(self.write),
+            self.read.serial,
+            self.between.who
+        );
+        op_evidence(self.write, sentence)
+    }
 }
 
 impl Court<'_> {
@@ -192,9 +208,11 @@ impl Court<'_> {
         strategy.flaw.map(Into::into)
     }
 
-    /// The same trial with another strategy.
+    /// The same trial with another strategy, where it can be tried.
     fn next(&self, strategy: &str, remark: &'static str) -> Option<Next> {
-        let command = self.trial.as_ref()?.command(strategy);
+        let trial = self.trial.as_ref()?;
+        let is_there = strategy::find(strategy)?.stores.include(&trial.place);
+        let command = is_there.then(|| trial.command(strategy))?;
         Some(Next { command, remark })
     }
 
@@ -292,7 +310,8 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
     }
 }
 
-fn capital(text: &str) -> String {
+/// The text with a capital letter.
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().collect::<String>() + letters.as_str()

@@ -11,6 +11,7 @@ use crate::strategy;
 
 mod telling;
 
+pub(crate) use telling::servers;
 pub use telling::{Line, SETTLED_NS, tell};
 
 /// The width that lines are made for. On a narrower screen the lanes become one.
@@ -22,15 +23,22 @@ const OP_COLUMN: usize = 32;
 
 /// What is tried, and what was set.
 pub fn title(trial: &Trial) -> String {
-    let gloss = match trial.strategy.claims.keep_alive {
-        true => " (the lease, renewed)",
-        false => " (the lease, then it is free)",
+    let claims = trial.strategy.claims;
+    let gloss = match (claims.untimed, claims.keep_alive) {
+        (true, _) => " (not used: no lease)",
+        (_, true) => " (the lease, renewed)",
+        (_, false) => " (the lease, then it is free)",
     };
     let (command, question, gloss) = match trial.scenario {
         Scenario::Crash => (
             "crash",
             "the holder is killed: how long until somebody else gets the lock?",
             gloss,
+        ),
+        Scenario::TtlEdge if claims.untimed => (
+            "crash --ttl-edge",
+            "A's work takes longer than a lease would last; both add 1 to a shared number",
+            "",
         ),
         Scenario::TtlEdge => (
             "crash --ttl-edge",
@@ -47,6 +55,11 @@ pub fn title(trial: &Trial) -> String {
             "two processes take two locks in the same order, and each adds 1 to a number",
             gloss,
         ),
+        Scenario::StaleRelease if claims.untimed => (
+            "trial stale-release",
+            "A is paused while it holds the lock and B wants it: who gets it, and when?",
+            gloss,
+        ),
         Scenario::StaleRelease => (
             "trial stale-release",
             "A is paused beyond its lease, B gets the lock, A gives it back: what then?",
@@ -56,6 +69,16 @@ pub fn title(trial: &Trial) -> String {
             "trial short-stock",
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
             gloss,
+        ),
+        Scenario::Failover => (
+            "trial failover",
+            "the primary dies before its replica has A's lock; the replica takes over",
+            "",
+        ),
+        Scenario::RestartEmpty => (
+            "trial restart-empty",
+            "the store's server dies while A holds the lock, and comes back empty",
+            "",
         ),
     };
     let work = match trial.scenario {
@@ -67,7 +90,7 @@ pub fn title(trial: &Trial) -> String {
             "  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
             trial.strategy.name,
             count(trial.ttl_ms as i64),
-            trial.place.title(),
+            stage_of(trial),
             trial.seed
         )
     };
@@ -82,6 +105,14 @@ pub fn title(trial: &Trial) -> String {
         );
     }
     text
+}
+
+/// Where it takes place, in a few words.
+fn stage_of(trial: &Trial) -> String {
+    match trial.scenario {
+        Scenario::Failover => format!("{} (a primary, a replica)", trial.place.name()),
+        _ => trial.place.title(),
+    }
 }
 
 /// The lanes of a trial, printed as its lines settle.
@@ -161,7 +192,11 @@ impl Lanes {
 
     fn line(&self, line: &Line, lanes: usize) -> String {
         let Some(lane) = line.lane else {
-            let text = format!("{:INDENT$}── {} ──", "", line.text);
+            let time = match line.is_turn() {
+                true => ms(line.at_ns),
+                false => String::new(),
+            };
+            let text = format!("{time:>11}  ── {} ──", line.text);
             return format!("{}\n", self.ink.paint(Role::Label, text));
         };
         let time = format!("{:>11}  ", ms(line.at_ns));

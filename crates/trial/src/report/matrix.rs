@@ -19,7 +19,7 @@ const NAMES_FROM: usize = 97;
 pub fn title(place: &Place, seed: u64) -> String {
     format!(
         "run-all   {}, {} and the retry schedules   {}   seed {seed}\n",
-        plural(strategy::ALL.len(), "strategy", "strategies"),
+        plural(strategy::at(place).count(), "strategy", "strategies"),
         plural(COLUMNS.len(), "scenario", "scenarios"),
         place.title(),
     )
@@ -34,8 +34,8 @@ pub struct Shown<'a> {
     pub runs: &'a [Run],
     /// How long all of it took.
     pub took_ns: u64,
-    /// Where to go from here on another store; may be empty.
-    pub redis: &'a str,
+    /// Where to go from here: a store, and what to type. May be empty.
+    pub elsewhere: &'a [(&'static str, String)],
     /// Where it was run.
     pub place: &'a Place,
     /// The random seed.
@@ -71,7 +71,7 @@ impl Shown<'_> {
         });
         let heading = layout.row("strategy", heads.map(|head| (None, head)), ink);
         let mut text = ink.paint(Role::Label, heading.trim_end()) + "\n";
-        for strategy in strategy::ALL {
+        for strategy in strategy::at(self.place) {
             let verdicts = (0..COLUMNS.len()).map(|column| self.verdict(strategy, column, layout));
             text.push_str(layout.row(strategy.name, verdicts, ink).trim_end());
             text.push('\n');
@@ -140,8 +140,8 @@ impl Shown<'_> {
                 text.push_str(&ink.sentence("retry", &ways(judged, &run.lines())));
             }
         }
-        if !self.redis.is_empty() {
-            text.push_str(&ink.sentence("redis", self.redis));
+        for (store, how) in self.elsewhere {
+            text.push_str(&ink.sentence(store, how));
         }
         text
     }

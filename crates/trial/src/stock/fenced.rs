@@ -26,6 +26,11 @@ impl FencedStock {
                 server: redis::library(endpoint).await?,
                 endpoint: endpoint.clone(),
             },
+            Ground::Postgres(_) => {
+                return Err(Failure::definite(
+                    "there is no fenced stock on Postgres so far",
+                ));
+            }
         })
     }
 

@@ -2,13 +2,14 @@
 
 use fencepost::BoxFuture;
 
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, no_stock, sold};
+use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold};
 use crate::protocol::Purchase;
 use crate::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
     group: Group::NoLock,
+    stores: Stores::Any,
     summary: "one update that subtracts only if there is enough",
     gloss: "no lock needed",
     flaw: None,

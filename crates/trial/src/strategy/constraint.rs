@@ -3,7 +3,7 @@
 use fencepost::BoxFuture;
 
 use super::atomic::met_others;
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy};
+use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy};
 use crate::protocol::{Outcome, Purchase};
 use crate::report::numbers::count;
 use crate::stock::Stock;
@@ -11,6 +11,7 @@ use crate::stock::Stock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "constraint",
     group: Group::NoLock,
+    stores: Stores::Any,
     summary: "subtracts, and the store refuses to go below zero",
     gloss: "no lock needed",
     flaw: None,

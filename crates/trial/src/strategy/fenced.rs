@@ -9,7 +9,8 @@ use fencepost::resource::Pass;
 use super::customer::{Onwards, Turn};
 use super::library::Library;
 use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark, no_stock, sold,
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_remark,
+    no_stock, sold,
 };
 use crate::protocol::{Claims, Purchase};
 use crate::stock::fenced::FencedStock;
@@ -17,6 +18,7 @@ use crate::stock::fenced::FencedStock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
     group: Group::Locks,
+    stores: Stores::WithLibrary,
     summary: "as safe, and the resource refuses whoever is late",
     gloss: "",
     flaw: None,

@@ -73,13 +73,18 @@ pub(crate) fn lock(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Locking
 impl<R: Recipe> HandMade<R> {
     /// Connects to the store.
     pub(crate) fn open(setup: &Setup, recipe: R) -> Result<Self, Failure> {
-        Ok(Self {
+        Ok(Self::over(setup.ground.latches()?, setup, recipe))
+    }
+
+    /// A lock made of these records.
+    pub(crate) fn over(latches: Box<dyn Latches>, setup: &Setup, recipe: R) -> Self {
+        Self {
             recipe,
-            latches: setup.ground.latches()?,
+            latches,
             ttl: setup.ttl,
             holds: HashMap::new(),
             last_hold: 0,
-        })
+        }
     }
 
     async fn take(

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencepost::backend::Backend;
 use fencepost::backend::redis::Redis;
@@ -12,6 +12,9 @@ use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, Rele
 use super::{Failure, Halt, Held, Locking, Setup};
 use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
+
+/// How long a store that is not there is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes locks with the library.
 pub(super) struct Library {
@@ -55,7 +58,13 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
             let endpoint = endpoint.clone();
             Ok((server.clone(), Place::Server { server, endpoint }))
         }
+        Ground::Postgres(_) => Err(not_on_postgres()),
     }
+}
+
+/// The list of strategies says the same.
+fn not_on_postgres() -> Failure {
+    Failure::definite("the lab does not use the library's locks on Postgres so far")
 }
 
 impl Library {
@@ -86,13 +95,17 @@ impl Library {
         wait: Duration,
         halt: &mut dyn Halt,
     ) -> Result<Option<Held>, Failure> {
-        let key = &self.place.name(key);
-        let at_once = self.locker.try_acquire(key.as_str()).await;
-        let at_once = at_once.map_err(Failure::indefinite)?;
-        let contended = at_once.is_none();
-        let guard = match at_once {
-            None if !wait.is_zero() => self.wait(key, wait).await?,
-            at_once => at_once,
+        let key = self.place.name(key);
+        let asked = Instant::now();
+        let (guard, contended) = loop {
+            let left = wait.saturating_sub(asked.elapsed());
+            match self.ask(&key, left).await {
+                // Who waits asks again when the store was not there; who tries once does not.
+                Err(error) if error.kind() == ErrorKind::Unavailable && left > PAUSE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answer => break answer.map_err(Failure::indefinite)?,
+            }
         };
         let Some(guard) = guard else {
             return Ok(None);
@@ -109,13 +122,24 @@ impl Library {
         Ok(Some(held))
     }
 
-    async fn wait(&self, key: &str, wait: Duration) -> Result<Option<Guard>, Failure> {
+    /// The lock, if it was to be had, and whether it was found taken at first.
+    async fn ask(&self, key: &str, wait: Duration) -> fencepost::Result<(Option<Guard>, bool)> {
+        let at_once = self.locker.try_acquire(key).await?;
+        let contended = at_once.is_none();
+        let guard = match at_once {
+            None if !wait.is_zero() => self.wait(key, wait).await?,
+            at_once => at_once,
+        };
+        Ok((guard, contended))
+    }
+
+    async fn wait(&self, key: &str, wait: Duration) -> fencepost::Result<Option<Guard>> {
         match self.locker.acquire_within(key, wait).await {
             // The store said before that the lock is taken; for the same again there was not time enough.
             Err(error) if error.kind() == ErrorKind::Timeout && wait < DEFAULT_STORE_TIMEOUT => {
                 Ok(None)
             }
-            turn => turn.map_err(Failure::indefinite),
+            turn => turn,
         }
     }
 

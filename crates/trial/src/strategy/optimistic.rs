@@ -2,7 +2,9 @@
 
 use fencepost::BoxFuture;
 
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Strategy, busy, no_stock, sold};
+use super::{
+    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, busy, no_stock, sold,
+};
 use crate::protocol::Purchase;
 use crate::report::numbers::count;
 use crate::stock::Stock;
@@ -13,6 +15,7 @@ const TRIES: u32 = 1_000;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "optimistic",
     group: Group::NoLock,
+    stores: Stores::Any,
     summary: "writes only if nobody wrote since it read; else reads again",
     gloss: "no lock needed",
     flaw: None,

@@ -9,7 +9,9 @@ use fencepost::BoxFuture;
 
 use super::customer::Onwards;
 use super::hand_made::{HandMade, Token};
-use super::{Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_stock, sold};
+use super::{
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold,
+};
 use crate::protocol::Purchase;
 use crate::report::numbers::in_words;
 use crate::stock::{Settled, Stock, Ticket};
@@ -22,6 +24,7 @@ const SHARE_OF_TTL: u32 = 4;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "queue",
     group: Group::NoLock,
+    stores: Stores::Any,
     summary: "requests in a queue, served by one consumer",
     gloss: "no lock around the stock",
     flaw: None,

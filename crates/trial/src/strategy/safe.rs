@@ -10,13 +10,16 @@ use fencepost::BoxFuture;
 use super::customer::Customer;
 use super::hand_made::{self, HandMade, Token};
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Strategy, no_remark};
+use super::{
+    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_remark,
+};
 use crate::ground::Ground;
 use crate::protocol::Purchase;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
     group: Group::Locks,
+    stores: Stores::Any,
     summary: "owner's token, TTL in the same step, release checks the owner; no keep-alive",
     gloss: "",
     flaw: Some(
@@ -33,12 +36,15 @@ async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     if matches!(setup.ground, Ground::Redis(_)) {
         return Ok(Box::new(OnRedis::open(&setup).await?));
     }
+    if matches!(setup.ground, Ground::Postgres(_)) {
+        return hand_made::buyer(&setup, Token);
+    }
     let lock = Library::open(&setup, false).await?;
     Ok(Box::new(Customer::open(&setup, lock)?))
 }
 
 async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
-    if matches!(setup.ground, Ground::Redis(_)) {
+    if matches!(setup.ground, Ground::Redis(_) | Ground::Postgres(_)) {
         return hand_made::lock(&setup, Token);
     }
     Ok(Box::new(Library::open(&setup, false).await?))

@@ -3,12 +3,13 @@
 
 use super::customer::Customer;
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Group, Locking, PLAIN, Setup, Strategy, no_remark};
+use super::{Buyer, Claim, Failure, Group, Locking, PLAIN, Setup, Stores, Strategy, no_remark};
 use crate::protocol::Claims;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
     group: Group::Locks,
+    stores: Stores::WithLibrary,
     summary: "as safe, and kept alive while its holder lives",
     gloss: "",
     flaw: None,

@@ -72,7 +72,13 @@ impl Holder {
                     after: halt_after,
                 };
                 let wait = Duration::from_millis(wait_ms);
-                self.acquire(op, &key, wait, &mut halt).await
+                let answer = self.acquire(op, &key, wait, &mut halt).await;
+                for hold in self.locking.forfeited() {
+                    self.fences.remove(&hold);
+                    // Who cannot be told is gone.
+                    let _ = say(halt.pause.output, &Reply::Lost { hold });
+                }
+                answer
             }
             Request::Step { op, hold, action } => self.step(op, hold, action).await,
             Request::Release {

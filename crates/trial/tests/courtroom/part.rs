@@ -34,6 +34,7 @@ const PLAIN: Claims = Claims {
     fencing: false,
     keep_alive: false,
     fair: false,
+    untimed: false,
     recovery_ms: None,
 };
 const FENCED: Claims = Claims {

@@ -55,7 +55,7 @@ impl Facts {
             held.key == wait.key
                 && held.who != wait.who
                 && held.granted.at_ns <= at.at_ns
-                && at.at_ns < held.believed_until_ns
+                && at.at_ns < held.unquestioned_until_ns()
         };
         self.holds.iter().rev().find(holds)
     }

@@ -26,7 +26,8 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let holds_on = |held: &Hold| {
         // The lease began no earlier than it was asked for.
         let is_running = died.at_ns < held.asked.at_ns.saturating_add(court.ttl_ns());
-        held.killed.is_some() && (is_running || court.claims.keep_alive)
+        let has_no_end = court.claims.keep_alive || court.claims.untimed;
+        held.killed.is_some() && (is_running || has_no_end)
     };
     if !halted && !held.is_some_and(holds_on) {
         return inconclusive(
@@ -91,15 +92,20 @@ fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) ->
         Some(_) => "while holding",
         None => "between two steps of taking the lock",
     };
-    let after = ms(refused.at_ns.saturating_sub(died.at_ns));
-    let witness = format!("A died of signal 9 {how}; B was refused {after} ms later");
-    let seconds = decimal(took_ns as f64 / 1e9);
+    let witness = match refused.at_ns.checked_sub(died.at_ns) {
+        Some(after) => {
+            let after = ms(after);
+            format!("A died of signal 9 {how}; B was refused {after} ms later")
+        }
+        None => format!(
+            "B was refused while A held it; A died of signal 9 {} ms later",
+            ms(died.at_ns - refused.at_ns)
+        ),
+    };
     Verdict {
         measured: measured(court, died, held, took_ns).into_iter().collect(),
         witness: vec![witness],
-        limits: Some(format!(
-            "nobody could work for {seconds} s. A shorter TTL recovers sooner and is overrun sooner."
-        )),
+        limits: Some(limits(court, took_ns)),
         next: next_commands(court),
         ..Verdict::bare(
             Outcome::Held,
@@ -108,9 +114,24 @@ fn recovered(court: &Court<'_>, died: Mark, held: Option<&Hold>, next: &Hold) ->
     }
 }
 
+fn limits(court: &Court<'_>, took_ns: u64) -> String {
+    if court.claims.untimed {
+        return "the store saw the connection close. A machine that vanishes without a word keeps its \
+            locks until TCP gives up."
+            .into();
+    }
+    let seconds = decimal(took_ns as f64 / 1e9);
+    format!(
+        "nobody could work for {seconds} s. A shorter TTL recovers sooner and is overrun sooner."
+    )
+}
+
 /// How the recovery compares with what was left of the lease.
 fn measured(court: &Court<'_>, died: Mark, held: Option<&Hold>, took_ns: u64) -> Option<String> {
     let held = held?;
+    if court.claims.untimed {
+        return Some("there was no lease to wait for".into());
+    }
     let since_ns = died.at_ns.saturating_sub(held.granted.at_ns);
     let left_ns = if court.claims.keep_alive {
         // It may have been renewed just before.
@@ -159,7 +180,12 @@ fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
     Verdict {
         evidence: proof,
         why: court.why_strategy(),
-        next: court.next("safe", "both in one step").into_iter().collect(),
+        next: match court.claims.untimed {
+            true => court.next("lease", "a row that says until when"),
+            false => court.next("safe", "both in one step"),
+        }
+        .into_iter()
+        .collect(),
         ..Verdict::bare(Outcome::Stuck, because)
     }
 }

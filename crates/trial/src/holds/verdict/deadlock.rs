@@ -4,7 +4,8 @@ use super::edge::FENCED_LIMITS;
 use super::{Court, evidence, for_ever, inconclusive};
 use crate::holds::Scenario;
 use crate::holds::check::{Overlap, Stuck};
-use crate::holds::facts::{Cycle, Hold};
+use crate::holds::facts::{Cycle, Hold, Mark, Op};
+use crate::protocol::Action;
 use crate::report::numbers::ms;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
@@ -26,6 +27,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     };
     if let Some(stuck) = court.findings.stuck() {
         return stuck_for_ever(court, cycle, &stuck);
+    }
+    if let Some(ended) = ended_by_store(court, cycle) {
+        return ended;
     }
     match court.refused_op() {
         Some(op) => {
@@ -54,6 +58,47 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         ),
         None => court.unanswered(),
     }
+}
+
+/// One of the two was told that it had lost its lock, and the other went on.
+fn ended_by_store(court: &Court<'_>, cycle: &Cycle) -> Option<Verdict> {
+    let lost = |held: &&Hold| {
+        let is_told = |told: Mark| told.at_ns >= cycle.since.at_ns;
+        cycle.who.contains(&held.who) && held.learnt.is_some_and(is_told)
+    };
+    let victim = court.facts.holds.iter().find(lost)?;
+    let after = |held: &&Hold| {
+        cycle.who.contains(&held.who)
+            && held.who != victim.who
+            && held.key == victim.key
+            && held.granted.at_ns >= cycle.since.at_ns
+    };
+    let next = court.facts.holds.iter().find(after)?;
+    let wrote = |op: &Op| op.who == next.who && op.action == Action::Write && !op.refused;
+    court.facts.ops.iter().find(|op| wrote(op))?;
+    let said = court.facts.failures.iter();
+    let said = said.clone().find(|(_, who, _)| *who == victim.who);
+    let said = said.map_or_else(String::new, |(_, who, words)| format!("; {who}: {words}"));
+    Some(Verdict {
+        witness: vec![format!("{}{said}", told(cycle))],
+        limits: Some(format!(
+            "{} did not do its work: whoever is ended so has to begin anew",
+            victim.who
+        )),
+        next: court
+            .next_scenario(Scenario::Sorted, "both take the locks in the same order")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!(
+                "The store ended the deadlock after {} ms: {} lost its lock and was told, {} went on.",
+                ms(cycle.lasted_ns),
+                victim.who,
+                next.who
+            ),
+        )
+    })
 }
 
 fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) -> Verdict {
@@ -147,10 +192,14 @@ fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
         proof.push(evidence(*mark, who, "refused", sentence));
     }
     proof.extend(court.look());
+    let name = &court.header.strategy;
     let why = if court.claims.keep_alive {
-        let name = &court.header.strategy;
         Some(format!(
             "{name} renews the leases while their holders wait: nothing ends the deadlock."
+        ))
+    } else if court.claims.untimed {
+        Some(format!(
+            "{name} has no lease, and nobody sees who waits for whom: nothing ends the deadlock."
         ))
     } else {
         court.why_strategy()
@@ -177,7 +226,7 @@ pub(super) fn judge_sorted(court: &Court<'_>) -> Verdict {
     let cycles = court.facts.cycles();
     let ttl_ns = court.ttl_ns();
     let mut guilty = overlaps.clone();
-    guilty.retain(|overlap| overlap.is_within_lease(ttl_ns));
+    guilty.retain(|overlap| court.claims.untimed || overlap.is_within_lease(ttl_ns));
     if !guilty.is_empty() {
         return broken(court, cycles.first(), &guilty);
     }

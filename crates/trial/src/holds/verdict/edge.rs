@@ -66,14 +66,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
                             count(lost.between.value)
                         ),
                     ),
-                    op_evidence(
-                        lost.write,
-                        format!(
-                            "{}: computed from op {}, {other}'s update is gone",
-                            did(lost.write),
-                            lost.read.serial
-                        ),
-                    ),
+                    lost.evidence(),
                 ],
                 ..Verdict::bare(Outcome::Broken, because)
             }
@@ -98,6 +91,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     verdict.next = [
         court.next("watchdog", "renews the lease while A works"),
         court.next("fenced", "lets the resource refuse A"),
+        court.next("advisory", "has no lease: it lasts as long as A does"),
     ]
     .into_iter()
     .flatten()
@@ -107,7 +101,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
 }
 
 /// «two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms»
-fn two_holders(overlap: &Overlap<'_>) -> String {
+pub(super) fn two_holders(overlap: &Overlap<'_>) -> String {
     let span = |held: &Hold| {
         let (from, to) = (ms(held.granted.at_ns), ms(held.believed_until_ns));
         format!("{} from {from} to {to}", held.who)
@@ -167,13 +161,19 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
+    } else if court.claims.untimed && court.claims.recovery_ms.is_some() {
+        "nobody else could work meanwhile: without a lease, only A's end would have let B in"
     } else {
         "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
     };
+    let ttl = count(court.header.ttl_ms as i64);
+    let lease = match court.claims.untimed {
+        true => format!("and no lease of {ttl} ms ended its lock"),
+        false => format!("on a lease of {ttl} ms"),
+    };
     Verdict {
         witness: vec![format!(
-            "A worked {worked} ms on a lease of {} ms; B waited, and came in {} ms after A",
-            count(court.header.ttl_ms as i64),
+            "A worked {worked} ms {lease}; B waited, and came in {} ms after A",
             ms(other.granted.at_ns - release.at_ns)
         )],
         limits: Some(limits.into()),

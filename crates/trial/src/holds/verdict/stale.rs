@@ -4,7 +4,7 @@ use super::{Court, evidence, inconclusive};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
-use crate::holds::facts::Mark;
+use crate::holds::facts::{Hold, Mark};
 use crate::report::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
@@ -17,7 +17,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     // That the paused one still believes to hold it after its lease is how this trial is set up, not what it asks.
     let ttl_ns = court.ttl_ns();
     let mut overlaps = court.findings.overlaps();
-    overlaps.retain(|overlap| overlap.first.who != LATE || overlap.is_within_lease(ttl_ns));
+    let untimed = court.claims.untimed;
+    overlaps
+        .retain(|overlap| untimed || overlap.first.who != LATE || overlap.is_within_lease(ttl_ns));
     // B's lease began when A's had ended, and that was a TTL after A asked for it at the earliest.
     let asked = court
         .facts
@@ -25,7 +27,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         .map_or(0, |held| held.asked.at_ns);
     let end_of_two_leases = asked.saturating_add(ttl_ns.saturating_mul(2));
     let mut guilty = overlaps.clone();
-    guilty.retain(|overlap| overlap.from_ns < end_of_two_leases);
+    guilty.retain(|overlap| untimed || overlap.from_ns < end_of_two_leases);
     if !guilty.is_empty() {
         return broken(court, &guilty);
     }
@@ -56,6 +58,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if late.released.is_none() {
         return court.unanswered();
     }
+    if untimed {
+        return kept(court, late, new, (stopped, continued));
+    }
     let third = court.facts.waits.iter().find(|wait| wait.who == THIRD);
     let Some(refused) = third.and_then(|wait| wait.refused()) else {
         return court.unanswered();
@@ -69,6 +74,40 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         );
     }
     held(court, stopped, continued)
+}
+
+/// A lock without a lease: the pause gave it to nobody else.
+fn kept(court: &Court<'_>, late: &Hold, new: &Hold, (stopped, continued): (Mark, Mark)) -> Verdict {
+    let paused_ns = continued.at_ns.saturating_sub(stopped.at_ns);
+    let waited = new.asked.at_ns < continued.at_ns && paused_ns >= court.ttl_ns();
+    let release = late.release.filter(|sent| new.granted.at_ns > sent.at_ns);
+    let (Some(release), true) = (release, waited) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B did not wait while A was paused.",
+            "contention",
+            "somebody who waits for the lock during the pause.",
+        );
+    };
+    let ends = match court.claims.recovery_ms {
+        Some(_) => "only the end of A's process, or of its connection, would have let B in",
+        None => "had A died there, nobody would ever have got it",
+    };
+    Verdict {
+        witness: vec![format!(
+            "A was stopped for {} ms; B waited, and came in {} ms after A's release was sent",
+            ms(paused_ns),
+            ms(new.granted.at_ns - release.at_ns)
+        )],
+        limits: Some(format!("nobody could work during the pause: {ends}")),
+        next: court
+            .next_scenario(Scenario::Crash, "")
+            .into_iter()
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A kept its lock while it was paused: B got it only after A had given it back.",
+        )
+    }
 }
 
 fn held(court: &Court<'_>, stopped: Mark, continued: Mark) -> Verdict {

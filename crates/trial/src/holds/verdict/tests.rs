@@ -1,6 +1,8 @@
 //! Verdicts over histories written by hand.
 
 mod late_release;
+mod lost_store;
+mod sessions;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;

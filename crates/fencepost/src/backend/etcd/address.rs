@@ -1,0 +1,121 @@
+//! Where the servers are, who asks, and below which key the locks are.
+
+/// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or `etcds://…` for TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) is_tls: bool,
+    pub(super) user: Option<(String, String)>,
+    /// `HOST:PORT`, at least one.
+    pub(super) hosts: Vec<String>,
+    /// Without a slash at its end; empty when the locks are at the root.
+    pub(super) prefix: String,
+}
+
+const PORT: u16 = 2379;
+
+impl Address {
+    /// `None`: it is none.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let is_tls = match scheme {
+            "etcd" => false,
+            "etcds" => true,
+            _ => return None,
+        };
+        let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, hosts) = match servers.rsplit_once('@') {
+            None => (None, servers),
+            Some((user, hosts)) => {
+                let (name, password) = user.split_once(':')?;
+                (Some((decode(name)?, decode(password)?)), hosts)
+            }
+        };
+        let hosts: Option<Vec<String>> = hosts.split(',').map(with_port).collect();
+        Some(Self {
+            is_tls,
+            user,
+            hosts: hosts?,
+            prefix: decode(prefix.trim_end_matches('/'))?,
+        })
+    }
+
+    /// For people: without user and password.
+    pub(super) fn shown(&self) -> String {
+        let scheme = if self.is_tls { "etcds" } else { "etcd" };
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        format!("{scheme}://{}{slash}{}", self.hosts.join(","), self.prefix)
+    }
+
+    /// As the client wants them.
+    pub(super) fn endpoints(&self) -> Vec<String> {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let endpoint = |host: &String| format!("{scheme}://{host}");
+        self.hosts.iter().map(endpoint).collect()
+    }
+}
+
+/// An IPv6 address has colons of its own, and stands in brackets.
+fn with_port(host: &str) -> Option<String> {
+    let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    match after_brackets.rsplit_once(':') {
+        Some((_, port)) => {
+            let _number: u16 = port.parse().ok()?;
+            (!host.starts_with(':')).then(|| host.to_owned())
+        }
+        None => (!host.is_empty()).then(|| format!("{host}:{PORT}")),
+    }
+}
+
+/// `%2F` and the like.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_servers_and_may_have_a_user_and_a_prefix() {
+        let full = Address::parse("etcds://ci:p%40ss@a,b:1,[::1]:2/locks/ci/").unwrap();
+        assert!(full.is_tls);
+        assert_eq!(full.user, Some(("ci".into(), "p@ss".into())));
+        assert_eq!(full.hosts, ["a:2379", "b:1", "[::1]:2"]);
+        assert_eq!(full.prefix, "locks/ci");
+        assert_eq!(full.shown(), "etcds://a:2379,b:1,[::1]:2/locks/ci");
+        assert_eq!(full.endpoints()[0], "https://a:2379");
+        let plain = Address::parse("etcd://a").unwrap();
+        assert_eq!(plain.shown(), "etcd://a:2379");
+        assert_eq!((plain.user, plain.prefix.as_str()), (None, ""));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "a:2379",
+            "redis://a",
+            "etcd://",
+            "etcd://a,,b",
+            "etcd://a:port",
+            "etcd://:2379",
+            "etcd://user@a",
+            "etcd://a:b%zz@a",
+        ] {
+            assert!(Address::parse(text).is_none(), "{text}");
+        }
+    }
+}

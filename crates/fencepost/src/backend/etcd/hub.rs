@@ -1,0 +1,261 @@
+//! What all requests of one [`Etcd`](super::Etcd) share: a connection to one of the servers, and what each owner has at the store.
+//!
+//! All talk goes to one server at a time. When it is gone, silent, or without a leader, the next one is asked the same again: every request of
+//! ours says under which condition it takes effect, so that asking twice does no harm.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use etcd_client::{Client, ConnectOptions, Error as Cause};
+use tokio::sync::Notify;
+
+use super::failure;
+use super::sessions::Sessions;
+use crate::clock::{BootClock, Clock};
+use crate::engine::within;
+use crate::error::{Effect, Error, Operation, Result};
+use crate::lease::lock;
+
+/// A server that has not answered for this long is given up. Longer than ordinary hiccups, shorter than the patience of most
+/// callers.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
+/// Where there are other servers, one that does not answer a renewal may cost no more than this part of the TTL…
+const SILENCE_PER_TTL: u32 = 6;
+/// … but a busy machine is not a silent one.
+const SHORTEST_SILENCE: Duration = Duration::from_millis(500);
+/// How long an election may take before a request fails for want of a leader.
+const ELECTION: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) outage: Duration,
+}
+
+pub(super) struct Hub {
+    endpoints: Vec<String>,
+    options: ConnectOptions,
+    /// What the keys of all locks begin with.
+    pub(super) prefix: String,
+    pub(super) settings: Settings,
+    pub(super) sessions: Sessions,
+    link: Mutex<Option<Arc<Link>>>,
+    /// Which of the endpoints is asked; those who count it up agree that another be tried.
+    turn: AtomicU64,
+    /// Only one connects at a time; the others take what it made.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+/// One connection to one server.
+pub(super) struct Link {
+    pub(super) client: Client,
+    given_up: AtomicBool,
+    told: Notify,
+}
+
+impl Link {
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Completes when this connection is of no use any more.
+    pub(super) async fn until_given_up(&self) {
+        loop {
+            let told = self.told.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            if self.is_given_up() {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+/// Why a request has no answer.
+pub(super) enum Failed {
+    /// A server answered with a refusal. `repeated`: an earlier attempt of the same request may have taken effect.
+    Refused { cause: Cause, repeated: bool },
+    /// No server answered.
+    Unreached(Error),
+}
+
+impl Failed {
+    pub(super) fn into_error(self, operation: Operation) -> Error {
+        match self {
+            Self::Refused {
+                cause,
+                repeated: false,
+            } => failure::of_request(operation, cause),
+            Self::Refused {
+                cause,
+                repeated: true,
+            } => failure::of_request(operation, cause).with_effect(Effect::Maybe),
+            Self::Unreached(error) => error,
+        }
+    }
+}
+
+impl Hub {
+    pub(super) fn new(
+        endpoints: Vec<String>,
+        options: ConnectOptions,
+        prefix: String,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            endpoints,
+            options,
+            prefix,
+            settings,
+            sessions: Sessions::default(),
+            link: Mutex::default(),
+            turn: AtomicU64::new(0),
+            connecting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Asks one server after the other until one answers.
+    ///
+    /// `operation` is for the words of an error. `silence` is what each may take.
+    pub(super) async fn ask<T, F>(
+        &self,
+        operation: Operation,
+        silence: Duration,
+        request: impl Fn(Client) -> F,
+    ) -> std::result::Result<T, Failed>
+    where
+        F: Future<Output = std::result::Result<T, Cause>>,
+    {
+        let give_up_at = BootClock.now() + ELECTION;
+        let (mut attempts, mut effect) = (0, Effect::None);
+        loop {
+            attempts += 1;
+            let link = self.link(operation).await;
+            let (error, may_wait) = match link {
+                Err(error) => (error, false),
+                Ok(link) => match self.ask_over(&link, silence, &request).await {
+                    Some(Ok(answer)) => return Ok(answer),
+                    Some(Err(cause)) if failure::ends_link(&cause) => {
+                        let is_between_leaders = failure::is_between_leaders(&cause);
+                        (failure::of_request(operation, cause), is_between_leaders)
+                    }
+                    Some(Err(cause)) => {
+                        let repeated = effect == Effect::Maybe;
+                        return Err(Failed::Refused { cause, repeated });
+                    }
+                    None => (failure::unanswered(operation), false),
+                },
+            };
+            if error.effect() == Effect::Maybe {
+                effect = Effect::Maybe;
+            }
+            let is_round_done = attempts % self.endpoints.len() == 0;
+            let is_over = match may_wait {
+                true => BootClock.now() >= give_up_at,
+                // Once more than there are servers: the first connection may just have been an old one.
+                false => attempts > self.endpoints.len(),
+            };
+            if is_over || !failure::is_passing(&error) {
+                return Err(Failed::Unreached(error.with_effect(effect)));
+            }
+            if is_round_done && may_wait {
+                BootClock.sleep_until(BootClock.now() + PAUSE).await;
+            }
+        }
+    }
+
+    /// Asks one server once: for requests that must not be repeated.
+    pub(super) async fn ask_once<T, F>(
+        &self,
+        operation: Operation,
+        request: impl Fn(Client) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = std::result::Result<T, Cause>>,
+    {
+        let link = self.link(operation).await?;
+        match self.ask_over(&link, SILENCE, &request).await {
+            Some(answer) => answer.map_err(|cause| failure::of_request(operation, cause)),
+            None => Err(failure::unanswered(operation)),
+        }
+    }
+
+    /// `None`: it did not answer. A connection that failed is given up.
+    async fn ask_over<T, F>(
+        &self,
+        link: &Arc<Link>,
+        silence: Duration,
+        request: &impl Fn(Client) -> F,
+    ) -> Option<std::result::Result<T, Cause>>
+    where
+        F: Future<Output = std::result::Result<T, Cause>>,
+    {
+        let until = BootClock.now() + silence;
+        let answer = within(&BootClock, until, request(link.client.clone())).await;
+        let is_useless = match &answer {
+            None => true,
+            Some(Err(cause)) => failure::ends_link(cause),
+            Some(Ok(_)) => false,
+        };
+        if is_useless {
+            self.give_up(link);
+        }
+        answer
+    }
+
+    /// The connection; made anew when there is none.
+    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
+        if let Some(link) = self.current() {
+            return Ok(link);
+        }
+        let _alone = self.connecting.lock().await;
+        if let Some(link) = self.current() {
+            return Ok(link);
+        }
+        let turn = self.turn.load(Ordering::Relaxed);
+        // The remainder is smaller than the number of endpoints.
+        let endpoint = &self.endpoints[(turn % self.endpoints.len() as u64) as usize];
+        let connecting = Client::connect([endpoint], Some(self.options.clone()));
+        let until = BootClock.now() + self.settings.connect_timeout;
+        let connected = match within(&BootClock, until, connecting).await {
+            Some(Ok(client)) => Ok(client),
+            Some(Err(cause)) => Err(failure::of_connecting(operation, cause)),
+            None => Err(failure::unanswered(operation).with_effect(Effect::None)),
+        };
+        let client = connected.inspect_err(|_| {
+            self.turn.fetch_add(1, Ordering::Relaxed);
+        })?;
+        let link = Arc::new(Link {
+            client,
+            given_up: AtomicBool::new(false),
+            told: Notify::new(),
+        });
+        *lock(&self.link) = Some(link.clone());
+        Ok(link)
+    }
+
+    fn current(&self) -> Option<Arc<Link>> {
+        let link = lock(&self.link);
+        link.as_ref().filter(|link| !link.is_given_up()).cloned()
+    }
+
+    /// The next one who asks asks another server. Those who watch over this connection look anew.
+    pub(super) fn give_up(&self, link: &Link) {
+        if !link.given_up.swap(true, Ordering::AcqRel) {
+            self.turn.fetch_add(1, Ordering::Relaxed);
+        }
+        link.told.notify_waiters();
+    }
+
+    /// How long a server may take to answer about a lease of this TTL, before another is asked.
+    pub(super) fn silence_for(&self, ttl: Duration) -> Duration {
+        match self.endpoints.len() {
+            1 => SILENCE,
+            _ => (ttl / SILENCE_PER_TTL).clamp(SHORTEST_SILENCE, SILENCE),
+        }
+    }
+}

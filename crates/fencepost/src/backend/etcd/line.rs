@@ -1,0 +1,230 @@
+//! Who stands in line for a lock: the keys below its name, in the order in which they were created. The first has the lock.
+
+use etcd_client::{
+    Compare, CompareOp, GetOptions, GetResponse, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse,
+};
+
+use super::failure;
+use super::hub::{Failed, Hub, SILENCE};
+use super::keys::{Keys, Value, is_of_line};
+use crate::error::{Effect, Operation, Result};
+
+/// The line at one moment.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Of the whole store, at that moment.
+    pub(super) revision: i64,
+    /// Of the leader that was asked.
+    pub(super) term: u64,
+    own: Option<Own>,
+    /// All keys but ours: since which revision, and its name. In order.
+    others: Vec<(i64, Vec<u8>)>,
+}
+
+/// A key of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    /// The revision that created it: the fence.
+    pub(super) since: i64,
+    pub(super) lease: i64,
+    /// `None`: somebody else has written into it.
+    pub(super) value: Option<Value>,
+}
+
+/// Where an owner stands.
+pub(super) enum Standing<'a> {
+    /// It has the lock.
+    First(&'a Own),
+    /// Behind this key.
+    Behind(&'a Own, &'a [u8]),
+    /// It is not there; `is_free`: nobody is.
+    Absent { is_free: bool },
+}
+
+impl Line {
+    pub(super) fn standing(&self) -> Standing<'_> {
+        let Some(own) = &self.own else {
+            let is_free = self.others.is_empty();
+            return Standing::Absent { is_free };
+        };
+        let before = self.others.iter().rfind(|(since, _)| *since < own.since);
+        match before {
+            Some((_, key)) => Standing::Behind(own, key),
+            None => Standing::First(own),
+        }
+    }
+
+    pub(super) fn own(&self) -> Option<&Own> {
+        self.own.as_ref()
+    }
+
+    fn read(
+        operation: Operation,
+        keys: &Keys,
+        answer: &TxnResponse,
+        line: &GetResponse,
+        own: Option<&GetResponse>,
+    ) -> Result<Self> {
+        let header = answer.header();
+        let header = header.ok_or_else(|| failure::unexpected(operation, "no header"))?;
+        let of_line = line
+            .kvs()
+            .iter()
+            .filter(|kv| is_of_line(&keys.line, kv.key()));
+        let (own_key, others): (Vec<_>, Vec<_>) = of_line.partition(|kv| kv.key() == keys.own);
+        let value = own.and_then(|own| Value::read(own.kvs().first()?.value()));
+        let own = own_key.first().map(|kv| Own {
+            since: kv.create_revision(),
+            lease: kv.lease(),
+            value,
+        });
+        let other = |kv: &&etcd_client::KeyValue| (kv.create_revision(), kv.key().to_vec());
+        let mut others: Vec<_> = others.iter().map(other).collect();
+        others.sort_unstable();
+        Ok(Self {
+            revision: header.revision(),
+            term: header.raft_term(),
+            own,
+            others,
+        })
+    }
+}
+
+fn look(keys: &Keys) -> [TxnOp; 2] {
+    let line = GetOptions::new().with_prefix().with_keys_only();
+    [
+        TxnOp::get(keys.own.clone(), None),
+        TxnOp::get(keys.line.clone(), Some(line)),
+    ]
+}
+
+/// Reads the line as the majority knows it.
+pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result<Line> {
+    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+        client.txn(Txn::new().and_then(look(keys))).await
+    });
+    let answer = asked.await;
+    // Looking changes nothing.
+    let answer = answer.map_err(|failed| failed.into_error(operation).with_effect(Effect::None))?;
+    match answer.op_responses().as_slice() {
+        [TxnOpResponse::Get(own), TxnOpResponse::Get(line)] => {
+            Line::read(operation, keys, &answer, line, Some(own))
+        }
+        _ => Err(failure::unexpected(operation, "not what was asked for")),
+    }
+}
+
+/// What came of a key that was to be made.
+pub(super) enum Made {
+    /// The line with it.
+    Yes(Line),
+    /// It was not: the line is not as it was expected to be.
+    No,
+    /// It was not, because its lease has ended.
+    LeaseEnded,
+}
+
+/// Makes a key of ours in a line that was found empty, if nobody came since.
+pub(super) async fn enter_empty(
+    hub: &Hub,
+    keys: &Keys,
+    empty: &Line,
+    value: &Value,
+    lease: i64,
+) -> Result<Made> {
+    // Nothing below the name was created since. What was there before belongs to locks whose names begin with this one's.
+    let nobody_came =
+        Compare::create_revision(keys.line.clone(), CompareOp::Less, empty.revision + 1);
+    enter(hub, keys, nobody_came.with_prefix(), value, lease).await
+}
+
+/// Makes a key of ours at the end of the line, if there is none.
+pub(super) async fn enter_behind(
+    hub: &Hub,
+    keys: &Keys,
+    value: &Value,
+    lease: i64,
+) -> Result<Made> {
+    let is_absent = Compare::create_revision(keys.own.clone(), CompareOp::Equal, 0);
+    enter(hub, keys, is_absent, value, lease).await
+}
+
+async fn enter(
+    hub: &Hub,
+    keys: &Keys,
+    condition: Compare,
+    value: &Value,
+    lease: i64,
+) -> Result<Made> {
+    let operation = Operation::Acquire;
+    let put = put(keys, value, lease);
+    let [_, line] = look(keys);
+    let transaction = Txn::new().when([condition]).and_then([put, line]);
+    let answer = match transact(hub, operation, transaction).await? {
+        Some(answer) => answer,
+        None => return Ok(Made::LeaseEnded),
+    };
+    match answer.op_responses().as_slice() {
+        [TxnOpResponse::Put(_), TxnOpResponse::Get(line)] if answer.succeeded() => {
+            Line::read(operation, keys, &answer, line, None).map(Made::Yes)
+        }
+        _ => Ok(Made::No),
+    }
+}
+
+/// Writes into our key, created at `since`, and attaches it to `lease`. Whether it is still there.
+pub(super) async fn rewrite(
+    hub: &Hub,
+    operation: Operation,
+    keys: &Keys,
+    since: i64,
+    value: &Value,
+    lease: i64,
+) -> Result<bool> {
+    let transaction = Txn::new()
+        .when([is_held(keys.own.clone(), since)])
+        .and_then([put(keys, value, lease)]);
+    let answer = transact(hub, operation, transaction).await?;
+    Ok(answer.is_some_and(|answer| answer.succeeded()))
+}
+
+/// True as long as the key that was created at `since` exists.
+pub(super) fn is_held(key: Vec<u8>, since: i64) -> Compare {
+    Compare::create_revision(key, CompareOp::Equal, since)
+}
+
+/// Takes our key out of the line when no lease would.
+pub(super) async fn leave(
+    hub: &Hub,
+    operation: Operation,
+    keys: &Keys,
+    since: i64,
+) -> Result<bool> {
+    let transaction = Txn::new()
+        .when([is_held(keys.own.clone(), since)])
+        .and_then([TxnOp::delete(keys.own.clone(), None)]);
+    let answer = transact(hub, operation, transaction).await?;
+    Ok(answer.is_some_and(|answer| answer.succeeded()))
+}
+
+fn put(keys: &Keys, value: &Value, lease: i64) -> TxnOp {
+    let options = PutOptions::new().with_lease(lease);
+    TxnOp::put(keys.own.clone(), value.write(), Some(options))
+}
+
+/// `None`: the lease that a key was to be attached to has ended.
+async fn transact(
+    hub: &Hub,
+    operation: Operation,
+    transaction: Txn,
+) -> Result<Option<TxnResponse>> {
+    let transaction = &transaction;
+    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+        client.txn(transaction.clone()).await
+    });
+    match asked.await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Failed::Refused { cause, .. }) if failure::is_unknown_lease(&cause) => Ok(None),
+        Err(failed) => Err(failed.into_error(operation)),
+    }
+}

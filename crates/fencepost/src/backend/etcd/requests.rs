@@ -1,0 +1,422 @@
+//! The requests: what is asked, and what the answers mean.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::join_all;
+
+use super::failure;
+use super::hub::Hub;
+use super::keys::{Keys, Value};
+use super::line::{self, Line, Made, Own, Standing};
+use super::loan::{self, Granted};
+use super::sessions::{Loans, in_turn};
+use super::watch::{self, Behind};
+use crate::backend::{Release, Renewal, Wait};
+use crate::claim::{Claim, Grant};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Error, Operation, Result};
+
+/// The lease of one who waits, where the TTL is longer: it may be dead when its turn comes.
+pub(super) const WAITING_LEASE: Duration = Duration::from_secs(5);
+/// How often the line may change between looking and acting before it is the store's fault.
+const LOOKS: usize = 100;
+/// How often in a row the leader may change between two questions.
+const LEADERS: usize = 5;
+/// Renewals under way at once.
+const RENEWALS: usize = 64;
+/// Between two attempts to reach a store that is away.
+const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
+    in_turn(
+        hub,
+        claim,
+        Operation::Acquire,
+        |hub, claim, mut loans| async move {
+            let asking = Asking::new(&hub, &claim, Operation::Acquire);
+            let answer = asking.once(&mut loans).await;
+            let answer = answer.map_err(|error| told_of_loans(error, &loans))?;
+            if answer.is_none() {
+                let left = loan::revoke_all(&hub, Operation::Acquire, &mut loans).await;
+                left.map_err(|error| told_of_loans(error, &loans))?;
+            }
+            Ok(answer)
+        },
+    )
+    .await
+}
+
+pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    let mut outage = Outage::default();
+    let mut has_waited = false;
+    loop {
+        let step = in_turn(
+            hub,
+            claim,
+            Operation::Acquire,
+            move |hub, claim, mut loans| async move {
+                let asking = Asking::new(&hub, &claim, Operation::Acquire);
+                let step = asking.in_line(&mut loans, has_waited).await;
+                step.map_err(|error| told_of_loans(error, &loans))
+            },
+        );
+        let waited = match step.await {
+            Ok(Step::Granted(grant)) => return Ok(grant),
+            Ok(Step::Behind(behind)) => {
+                wait.heard();
+                has_waited = true;
+                outage = Outage::default();
+                watch::until_gone(hub, claim, &behind).await
+            }
+            Err(error) => Err(error),
+        };
+        match waited {
+            Ok(()) => {}
+            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
+                outage.sit_out(hub.settings.outage, error).await?;
+            }
+            // Who has been in line may still be, whatever became of the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
+    let mut renewals = Vec::with_capacity(claims.len());
+    for some in claims.chunks(RENEWALS) {
+        renewals.extend(join_all(some.iter().map(|claim| renew_one(hub, claim))).await);
+    }
+    renewals
+}
+
+async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
+    in_turn(
+        hub,
+        claim,
+        Operation::Renew,
+        |hub, claim, mut loans| async move {
+            let asking = Asking::new(&hub, &claim, Operation::Renew);
+            Ok(match asking.stand(&mut loans, Lease::Full).await? {
+                Stand::First(_) => Renewal::Extended,
+                Stand::Behind(_) | Stand::Absent => Renewal::Lost,
+            })
+        },
+    )
+    .await
+}
+
+pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
+    in_turn(
+        hub,
+        claim,
+        Operation::Release,
+        |hub, claim, mut loans| async move {
+            let asking = Asking::new(&hub, &claim, Operation::Release);
+            asking.leave(&mut loans).await
+        },
+    )
+    .await
+}
+
+/// What one who asks for a lock is told.
+enum Step {
+    Granted(Grant),
+    Behind(Behind),
+}
+
+/// Where one stands who has asked before, with its lease begun anew.
+enum Stand {
+    First(Grant),
+    Behind(Behind),
+    Absent,
+}
+
+/// How long a lease is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lease {
+    /// As long as it was when it was granted.
+    AsItIs,
+    /// The TTL of the claim, by another lease if need be.
+    Full,
+}
+
+/// One request of one claim.
+struct Asking<'a> {
+    hub: &'a Hub,
+    claim: &'a Claim,
+    keys: Keys,
+    operation: Operation,
+}
+
+impl<'a> Asking<'a> {
+    fn new(hub: &'a Hub, claim: &'a Claim, operation: Operation) -> Self {
+        Self {
+            hub,
+            claim,
+            keys: Keys::of(&hub.prefix, claim),
+            operation,
+        }
+    }
+
+    /// Takes the lock if it is free, or if it is the asker's already.
+    async fn once(&self, loans: &mut Loans) -> Result<Option<Grant>> {
+        for _ in 0..LOOKS {
+            let line = line::read(self.hub, self.operation, &self.keys).await?;
+            match line.standing() {
+                Standing::First(_) => {
+                    if let Stand::First(grant) = self.stand(loans, Lease::Full).await? {
+                        return Ok(Some(grant));
+                    }
+                }
+                Standing::Behind(own, _) => {
+                    loans.note(own.lease, BootClock.now() + WAITING_LEASE);
+                    return Ok(None);
+                }
+                Standing::Absent { is_free: false } => return Ok(None),
+                Standing::Absent { is_free: true } => {
+                    if let Some(grant) = self.take(loans, &line).await? {
+                        return Ok(Some(grant));
+                    }
+                }
+            }
+        }
+        Err(self.too_lively())
+    }
+
+    /// Takes the lock if it is free, or a place in line.
+    async fn in_line(&self, loans: &mut Loans, has_waited: bool) -> Result<Step> {
+        let mut has_place = has_waited;
+        for _ in 0..LOOKS {
+            if has_place {
+                // Who has waited is told at once, and asks for the rest of its time when it turns out to need it.
+                let lease = if has_waited {
+                    Lease::AsItIs
+                } else {
+                    Lease::Full
+                };
+                match self.stand(loans, lease).await? {
+                    Stand::First(grant) => return Ok(Step::Granted(grant)),
+                    Stand::Behind(behind) => return Ok(Step::Behind(behind)),
+                    Stand::Absent => {}
+                }
+            }
+            let line = line::read(self.hub, self.operation, &self.keys).await?;
+            match line.standing() {
+                Standing::First(_) | Standing::Behind(..) => has_place = true,
+                Standing::Absent { is_free: true } => {
+                    if let Some(grant) = self.take(loans, &line).await? {
+                        return Ok(Step::Granted(grant));
+                    }
+                }
+                Standing::Absent { is_free: false } => {
+                    if let Some(step) = self.queue(loans).await? {
+                        return Ok(step);
+                    }
+                }
+            }
+        }
+        Err(self.too_lively())
+    }
+
+    /// Takes a lock that was seen free. `None`: it is not any more.
+    async fn take(&self, loans: &mut Loans, empty: &Line) -> Result<Option<Grant>> {
+        let granted = self.lend(loans, self.keys.number, self.claim.ttl).await?;
+        let value = Value::new(self.claim, false, SystemTime::now());
+        let made = line::enter_empty(self.hub, &self.keys, empty, &value, granted.lease).await?;
+        match made {
+            Made::Yes(line) => Ok(line.own().map(|own| self.granted(own, &granted))),
+            Made::No => Ok(None),
+            Made::LeaseEnded => {
+                loans.settle(granted.lease);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a place at the end of the line. `None`: it came to nothing, look again.
+    async fn queue(&self, loans: &mut Loans) -> Result<Option<Step>> {
+        let (number, ttl) = match self.claim.ttl <= WAITING_LEASE {
+            true => (self.keys.number, self.claim.ttl),
+            false => (loan::another(), WAITING_LEASE),
+        };
+        let granted = self.lend(loans, number, ttl).await?;
+        let value = Value::new(self.claim, true, SystemTime::now());
+        let made = line::enter_behind(self.hub, &self.keys, &value, granted.lease).await?;
+        let line = match made {
+            Made::Yes(line) => line,
+            Made::No => return Ok(None),
+            Made::LeaseEnded => {
+                loans.settle(granted.lease);
+                return Ok(None);
+            }
+        };
+        Ok(match line.standing() {
+            // Whoever was there has gone meanwhile.
+            Standing::First(own) => Some(Step::Granted(self.granted(own, &granted))),
+            Standing::Behind(_, key) => Some(Step::Behind(Behind {
+                key: key.to_vec(),
+                revision: line.revision,
+                lease: granted.lease,
+                lease_ttl: granted.ttl,
+            })),
+            Standing::Absent { .. } => None,
+        })
+    }
+
+    async fn lend(&self, loans: &mut Loans, number: i64, ttl: Duration) -> Result<Granted> {
+        loan::grant(self.hub, loans, number, ttl).await
+    }
+
+    fn granted(&self, own: &Own, granted: &Granted) -> Grant {
+        Grant {
+            epoch: own.since.cast_unsigned(),
+            asked_at: granted.asked_at,
+            // The store may keep others out for longer than was asked for: nobody is to rely on that.
+            lease: granted.ttl.min(self.claim.ttl),
+        }
+    }
+
+    /// Lets the lease of one who has asked before begin anew, and looks *afterwards* where it stands: who had to wait may have lost its
+    /// key meanwhile, and a lease may have been kept alive by one who leads no more.
+    async fn stand(&self, loans: &mut Loans, wanted: Lease) -> Result<Stand> {
+        let silence = self.hub.silence_for(self.claim.ttl);
+        let mut lease = loans.leases().last().copied().unwrap_or(self.keys.number);
+        for _ in 0..LEADERS {
+            let asked_at = BootClock.now();
+            let kept = loan::keep_alive(self.hub, self.operation, lease, silence).await?;
+            let line = line::read(self.hub, self.operation, &self.keys).await?;
+            let Some(own) = line.own() else {
+                return Ok(Stand::Absent);
+            };
+            let ttl = match kept {
+                Some(kept) if own.lease == lease && kept.term == line.term => kept.ttl,
+                // Somebody has written into our key and taken its lease away.
+                _ if own.lease == 0 => Duration::ZERO,
+                _ => {
+                    lease = own.lease;
+                    continue;
+                }
+            };
+            loans.note(lease, asked_at + ttl);
+            if let Standing::Behind(_, key) = line.standing() {
+                return Ok(Stand::Behind(Behind {
+                    key: key.to_vec(),
+                    revision: line.revision,
+                    lease,
+                    lease_ttl: ttl,
+                }));
+            }
+            let granted = Granted {
+                lease,
+                ttl,
+                asked_at,
+            };
+            let is_enough = wanted == Lease::AsItIs && own.lease != 0;
+            if is_enough || is_settled(own, ttl, self.claim) {
+                return Ok(Stand::First(self.granted(own, &granted)));
+            }
+            return match self.settle(loans, own, granted).await? {
+                Some(grant) => Ok(Stand::First(grant)),
+                None => Ok(Stand::Absent),
+            };
+        }
+        Err(failure::no_steady_leader(self.operation))
+    }
+
+    /// Writes down that the lock is held, since when, and for how long; and changes to a longer lease where the claim wants one.
+    /// `None`: it is held no more.
+    async fn settle(&self, loans: &mut Loans, own: &Own, kept: Granted) -> Result<Option<Grant>> {
+        let since = match &own.value {
+            Some(value) if !value.had_to_wait => value.since,
+            _ => SystemTime::now(),
+        };
+        let is_long_enough = kept.ttl >= self.claim.ttl;
+        let granted = match is_long_enough {
+            true => kept,
+            false => {
+                let number = match kept.lease == self.keys.number {
+                    true => loan::another(),
+                    false => self.keys.number,
+                };
+                self.lend(loans, number, self.claim.ttl).await?
+            }
+        };
+        let value = Value::new(self.claim, false, since);
+        let held = line::rewrite(
+            self.hub,
+            self.operation,
+            &self.keys,
+            own.since,
+            &value,
+            granted.lease,
+        );
+        if !held.await? {
+            return Ok(None);
+        }
+        if !is_long_enough {
+            loan::revoke(self.hub, self.operation, loans, kept.lease).await?;
+        }
+        Ok(Some(self.granted(own, &granted)))
+    }
+
+    /// Ends whatever the owner has at the store.
+    async fn leave(&self, loans: &mut Loans) -> Result<Release> {
+        let line = line::read(self.hub, self.operation, &self.keys).await?;
+        let mut was_held = false;
+        if let Some(own) = line.own() {
+            let has_gone = match own.lease {
+                0 => line::leave(self.hub, self.operation, &self.keys, own.since).await?,
+                lease => loan::revoke(self.hub, self.operation, loans, lease).await?,
+            };
+            was_held = has_gone && matches!(line.standing(), Standing::First(_));
+        }
+        loan::revoke_all(self.hub, self.operation, loans).await?;
+        Ok(match was_held {
+            true => Release::Freed,
+            false => Release::NotHeld,
+        })
+    }
+
+    fn too_lively(&self) -> Error {
+        failure::unexpected(self.operation, "the line changes whenever it is looked at")
+    }
+}
+
+/// A request may have had no effect itself, and yet something be left at the store.
+fn told_of_loans(error: Error, loans: &Loans) -> Error {
+    match loans.leases().is_empty() {
+        true => error,
+        false => error.with_effect(Effect::Maybe),
+    }
+}
+
+/// What stands in the key is right, and its lease is long enough.
+fn is_settled(own: &Own, lease: Duration, claim: &Claim) -> bool {
+    let is_written = own.value.as_ref().is_some_and(|value| {
+        !value.had_to_wait && value.owner == claim.owner && value.ttl >= claim.ttl
+    });
+    is_written && lease >= claim.ttl
+}
+
+/// A store that was there and is away: how long it has been.
+#[derive(Default)]
+struct Outage {
+    since: Option<Moment>,
+    pause: Duration,
+}
+
+impl Outage {
+    /// Waits a little; gives up when it has lasted too long.
+    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
+        let now = BootClock.now();
+        if now.since(*self.since.get_or_insert(now)) >= longest {
+            return Err(error.with_effect(Effect::Maybe));
+        }
+        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
+        BootClock.sleep_until(now + self.pause).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Waiting for the one before us to go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchStream};
+
+use super::failure;
+use super::hub::{Hub, Link, SILENCE};
+use super::loan;
+use crate::claim::Claim;
+use crate::clock::{BootClock, Clock};
+use crate::engine::within;
+use crate::error::{Operation, Result};
+
+/// A place in line.
+#[derive(Debug)]
+pub(super) struct Behind {
+    /// The key just before ours.
+    pub(super) key: Vec<u8>,
+    /// It was there at this revision.
+    pub(super) revision: i64,
+    /// The lease that keeps our place.
+    pub(super) lease: i64,
+    pub(super) lease_ttl: Duration,
+}
+
+/// Completes when the key before ours is gone, or when it must be looked where we stand: our lease has ended, the connection broke.
+/// Keeps our place meanwhile.
+///
+/// # Errors
+/// The store's, when it cannot be watched.
+///
+/// # Cancel safety
+/// When dropped, nobody keeps our place: it is lost when its lease ends.
+pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
+    let link = hub.link(Operation::Acquire).await?;
+    let mut events = watch(hub, &link, behind).await?;
+    let gone = until_deleted(&mut events);
+    tokio::select! {
+        biased;
+        is_alive = gone => {
+            if !is_alive {
+                hub.give_up(&link);
+            }
+            Ok(())
+        }
+        () = link.until_given_up() => Ok(()),
+        lost = keep_place(hub, claim, behind) => lost,
+    }
+}
+
+async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStream> {
+    let options = WatchOptions::new()
+        .with_start_revision(behind.revision + 1)
+        .with_filters([WatchFilterType::NoPut]);
+    let mut client = link.client.clone();
+    let begun = client.watch(behind.key.clone(), Some(options));
+    let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
+    match begun {
+        Some(Ok(events)) => Ok(events),
+        Some(Err(cause)) => {
+            if failure::ends_link(&cause) {
+                hub.give_up(link);
+            }
+            Err(failure::of_request(Operation::Acquire, cause))
+        }
+        None => {
+            hub.give_up(link);
+            Err(failure::unanswered(Operation::Acquire))
+        }
+    }
+}
+
+/// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
+async fn until_deleted(events: &mut WatchStream) -> bool {
+    while let Ok(Some(news)) = events.message().await {
+        let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
+        // Cancelled: what has happened since the revision was compacted away.
+        if news.canceled() || kinds.any(|kind| kind == EventType::Delete) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Keeps the lease of one who waits alive. Completes when it has ended.
+async fn keep_place(hub: &Hub, claim: &Claim, behind: &Behind) -> Result<()> {
+    let silence = hub.silence_for(claim.ttl.min(behind.lease_ttl));
+    loop {
+        BootClock
+            .sleep_until(BootClock.now() + behind.lease_ttl / 3)
+            .await;
+        let kept = loan::keep_alive(hub, Operation::Acquire, behind.lease, silence).await?;
+        if kept.is_none() {
+            return Ok(());
+        }
+    }
+}

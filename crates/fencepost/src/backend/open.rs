@@ -1,0 +1,116 @@
+//! Which store an address names.
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+const STORE: &str = "address";
+
+/// The kinds of stores that addresses name: how each begins, and the feature that brings it.
+#[rustfmt::skip]
+const SCHEMES: &[(&str, &str)] = &[
+    ("sqlite:", "sqlite"),
+    ("redis://", "redis"), ("rediss://", "redis-tls"), ("unix:", "redis"),
+    ("postgres://", "postgres"), ("postgresql://", "postgres"),
+    ("etcd://", "etcd"),
+    ("zk://", "zookeeper"),
+    ("redlock://", "redlock"),
+];
+
+/// Opens the store that an address names, with the default settings:
+///
+/// | address | store |
+/// |---|---|
+/// | `sqlite:PATH` | the file, which is made where there is none |
+/// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
+/// | `postgres://…` | advisory locks of Postgres |
+/// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them |
+/// | `etcd://HOST,HOST,HOST` | an etcd cluster |
+/// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
+/// | `redlock://HOST,HOST,HOST` | independent Redis servers |
+///
+/// Each but SQLite and Redis needs the feature of its name.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] when the address names no store that this build has, and those of the store's own `open`.
+///
+/// # Cancel safety
+/// Dropping the future closes what it has opened.
+pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
+    let Some((_, feature)) = SCHEMES
+        .iter()
+        .find(|(scheme, _)| address.starts_with(scheme))
+    else {
+        let known: Vec<&str> = SCHEMES.iter().map(|(scheme, _)| *scheme).collect();
+        return Err(invalid(format!(
+            "not the address of a store; it begins with one of {}",
+            known.join(" ")
+        )));
+    };
+    match *feature {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let path = address.trim_start_matches("sqlite:");
+            Ok(Arc::new(super::sqlite::Sqlite::open(path).await?))
+        }
+        #[cfg(feature = "redis")]
+        "redis" | "redis-tls" => Ok(Arc::new(super::redis::Redis::open(address).await?)),
+        #[cfg(feature = "postgres")]
+        "postgres" if has_table(address) => Ok(Arc::new(
+            super::postgres_table::PostgresTable::open(address).await?,
+        )),
+        #[cfg(feature = "postgres")]
+        "postgres" => Ok(Arc::new(super::postgres::Postgres::open(address).await?)),
+        #[cfg(feature = "etcd")]
+        "etcd" => Ok(Arc::new(super::etcd::Etcd::open(address).await?)),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => Ok(Arc::new(super::zookeeper::Zookeeper::open(address).await?)),
+        missing => Err(invalid(format!(
+            "built without this kind of store: it needs the feature {missing}"
+        ))),
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn has_table(address: &str) -> bool {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').any(|pair| pair.starts_with("table="))
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_address_is_refused_without_quoting_it() {
+        for wrong in ["", "redis", "mysql://shop:hunter2@db", "etcd:hunter2"] {
+            let error = open(wrong).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[tokio::test]
+    async fn a_file_is_a_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locks.db");
+        let store = open(&format!("sqlite:{}", path.display())).await.unwrap();
+        assert_eq!(store.store(), "sqlite");
+        assert!(path.exists());
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_table_is_asked_for_by_its_parameter() {
+        assert!(has_table(
+            "postgres://db/shop?sslmode=require&table=shedlock"
+        ));
+        assert!(!has_table("postgres://db/table=x?sslmode=require"));
+    }
+}

@@ -1,0 +1,215 @@
+//! Which session does what: pure bookkeeping, without a server.
+//!
+//! A lock gets a session of its own while there are enough. Beyond the bound, locks share: then they are only tried for, never waited
+//! for, because a statement that waits would hold up, or deadlock with, whoever else the session belongs to. One session at least
+//! never waits, so that there is always one to try, to look and to cancel with.
+
+use crate::claim::OwnerId;
+use crate::clock::Moment;
+
+/// Names a session in the book.
+pub(super) type Number = u64;
+
+/// The sessions there are.
+#[derive(Debug)]
+pub(super) struct Book<S> {
+    slots: Vec<Slot<S>>,
+    opening: usize,
+    most: usize,
+    last_number: Number,
+}
+
+#[derive(Debug)]
+struct Slot<S> {
+    number: Number,
+    session: S,
+    /// Held or asked for, the oldest first.
+    locks: Vec<(OwnerId, i64)>,
+    /// Somebody looks at other locks through it.
+    visitors: usize,
+    waits: bool,
+    /// When it was last used for anything.
+    used_at: Moment,
+}
+
+/// Where a request can go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pick<S> {
+    /// This one has been noted down for it.
+    Use(Number, S),
+    /// There is room: one more is being opened, see [`Book::opened`].
+    Open,
+    /// All there are, are waiting or have the same lock: another of our own owners holds it or asks for it.
+    None,
+}
+
+impl<S: Clone> Book<S> {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            opening: 0,
+            most,
+            last_number: 0,
+        }
+    }
+
+    /// A session to ask for the lock `key` with. Spare ones count if they were used after `fresh_since`.
+    pub(super) fn pick(&mut self, owner: OwnerId, key: i64, fresh_since: Moment) -> Pick<S> {
+        let is_spare = |slot: &Slot<S>| slot.is_spare() && slot.used_at >= fresh_since;
+        // The one used last, so that the others grow old and go.
+        let spare = self.slots.iter_mut().filter(|slot| is_spare(slot));
+        if let Some(slot) = spare.max_by_key(|slot| slot.used_at) {
+            return slot.take(owner, key);
+        }
+        if self.slots.len() + self.opening < self.most {
+            self.opening += 1;
+            return Pick::Open;
+        }
+        let shared = self.slots.iter_mut().filter(|slot| slot.may_share(key));
+        match shared.min_by_key(|slot| slot.locks.len()) {
+            Some(slot) => slot.take(owner, key),
+            None => Pick::None,
+        }
+    }
+
+    /// A session to look at locks with; give it back with [`visited`](Self::visited).
+    pub(super) fn visit(&mut self, fresh_since: Moment) -> Pick<S> {
+        let spare = self.slots.iter_mut();
+        let mut spare = spare.filter(|slot| slot.locks.is_empty() && slot.used_at >= fresh_since);
+        if let Some(slot) = spare.next() {
+            slot.visitors += 1;
+            return Pick::Use(slot.number, slot.session.clone());
+        }
+        if self.slots.len() + self.opening < self.most {
+            self.opening += 1;
+            return Pick::Open;
+        }
+        let mut others = self.slots.iter_mut().filter(|slot| !slot.waits);
+        match others.next() {
+            Some(slot) => {
+                slot.visitors += 1;
+                Pick::Use(slot.number, slot.session.clone())
+            }
+            None => Pick::None,
+        }
+    }
+
+    /// Notes down a visit to a session that was just opened for it.
+    pub(super) fn visit_this(&mut self, number: Number) {
+        if let Some(slot) = self.slot(number) {
+            slot.visitors += 1;
+        }
+    }
+
+    pub(super) fn visited(&mut self, number: Number, now: Moment) {
+        if let Some(slot) = self.slot(number) {
+            slot.visitors = slot.visitors.saturating_sub(1);
+            slot.used_at = now;
+        }
+    }
+
+    /// What [`Pick::Open`] announced did not come about.
+    pub(super) fn not_opened(&mut self) {
+        self.opening = self.opening.saturating_sub(1);
+    }
+
+    /// What [`Pick::Open`] announced is there.
+    pub(super) fn opened(&mut self, session: S, now: Moment) -> Number {
+        self.not_opened();
+        self.last_number += 1;
+        self.slots.push(Slot {
+            number: self.last_number,
+            session,
+            locks: Vec::new(),
+            visitors: 0,
+            waits: false,
+            used_at: now,
+        });
+        self.last_number
+    }
+
+    /// Notes down that this session is asked for the lock `key`.
+    pub(super) fn assign(&mut self, number: Number, owner: OwnerId, key: i64) {
+        if let Some(slot) = self.slot(number) {
+            slot.locks.push((owner, key));
+        }
+    }
+
+    /// Whether this session may wait for the only lock it has to do with; then it is noted down as waiting.
+    pub(super) fn may_wait(&mut self, number: Number) -> bool {
+        let waiting = self.slots.iter().filter(|slot| slot.waits).count();
+        let most = self.most;
+        match self.slot(number) {
+            Some(slot) => {
+                slot.waits = slot.locks.len() == 1 && slot.visitors == 0 && waiting + 1 < most;
+                slot.waits
+            }
+            None => false,
+        }
+    }
+
+    /// It waits no longer: it has the lock, or will not get it.
+    pub(super) fn waits_no_more(&mut self, number: Number) {
+        if let Some(slot) = self.slot(number) {
+            slot.waits = false;
+        }
+    }
+
+    /// This owner is done with the session.
+    pub(super) fn leave(&mut self, number: Number, owner: OwnerId, now: Moment) {
+        if let Some(slot) = self.slot(number) {
+            slot.locks.retain(|(other, _)| *other != owner);
+            slot.waits = false;
+            slot.used_at = now;
+        }
+    }
+
+    /// The owners whose locks this session holds or asks for, the newest first.
+    pub(super) fn owners(&self, number: Number) -> Vec<OwnerId> {
+        let slot = self.slots.iter().find(|slot| slot.number == number);
+        let locks = slot.map_or(&[][..], |slot| &slot.locks);
+        locks.iter().rev().map(|(owner, _)| *owner).collect()
+    }
+
+    /// Takes out the sessions that are of no use any more, and returns the owners whose locks went with them.
+    pub(super) fn remove(&mut self, is_over: impl Fn(&S) -> bool) -> Vec<OwnerId> {
+        let mut lost = Vec::new();
+        self.slots.retain(|slot| {
+            let over = is_over(&slot.session);
+            if over {
+                lost.extend(slot.locks.iter().map(|(owner, _)| *owner));
+            }
+            !over
+        });
+        lost
+    }
+
+    /// Takes out and returns those nobody has used since `fresh_since`.
+    pub(super) fn remove_stale(&mut self, fresh_since: Moment) -> Vec<S> {
+        let is_stale = |slot: &Slot<S>| slot.is_spare() && slot.used_at < fresh_since;
+        let stale = self.slots.iter().filter(|slot| is_stale(slot));
+        let stale = stale.map(|slot| slot.session.clone()).collect();
+        self.slots.retain(|slot| !is_stale(slot));
+        stale
+    }
+
+    fn slot(&mut self, number: Number) -> Option<&mut Slot<S>> {
+        self.slots.iter_mut().find(|slot| slot.number == number)
+    }
+}
+
+impl<S: Clone> Slot<S> {
+    fn is_spare(&self) -> bool {
+        self.locks.is_empty() && self.visitors == 0
+    }
+
+    /// A session that has the lock already would be granted it once more.
+    fn may_share(&self, key: i64) -> bool {
+        !self.waits && self.locks.iter().all(|(_, other)| *other != key)
+    }
+
+    fn take(&mut self, owner: OwnerId, key: i64) -> Pick<S> {
+        self.locks.push((owner, key));
+        Pick::Use(self.number, self.session.clone())
+    }
+}

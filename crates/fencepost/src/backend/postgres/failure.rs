@@ -1,0 +1,247 @@
+//! What the server or the network said, as an error a caller can act on.
+
+use std::error::Error as _;
+use std::io;
+
+use tokio_postgres::error::{DbError, SqlState};
+
+use crate::error::{Effect, Error, ErrorKind, Operation};
+
+/// A statement that was sent, or may have been.
+pub(crate) fn of_statement(
+    store: &'static str,
+    operation: Operation,
+    cause: tokio_postgres::Error,
+) -> Error {
+    let (kind, message, effect) = explain(&cause);
+    Error::new(kind, store, operation, message)
+        .with_effect(effect)
+        .with_source(cause)
+}
+
+/// The connection was over before the statement was answered; this is what the server said when it ended it.
+pub(crate) fn of_ending(
+    store: &'static str,
+    operation: Operation,
+    said: &tokio_postgres::Error,
+) -> Error {
+    let (kind, message, _) = explain(said);
+    let error = Error::new(kind, store, operation, message).with_effect(Effect::Maybe);
+    match said.as_db_error() {
+        Some(said) => error.with_source(said.clone()),
+        None => error,
+    }
+}
+
+/// A connection that could not be made: nothing was asked yet.
+pub(crate) fn of_connecting(
+    store: &'static str,
+    operation: Operation,
+    cause: tokio_postgres::Error,
+) -> Error {
+    let (kind, message) = match cause.as_db_error() {
+        None if is_about_tls(&cause) => (
+            ErrorKind::Unusable,
+            format!("no agreement on TLS: {}", deepest(&cause)),
+        ),
+        // The end of the connection in the middle of what is no message of this protocol.
+        None if io_cause(&cause).is_some_and(|io| io.kind() == io::ErrorKind::Other) => (
+            ErrorKind::Unusable,
+            format!(
+                "what answers there does not talk like Postgres ({})",
+                deepest(&cause)
+            ),
+        ),
+        None if cause.to_string().starts_with("authentication") => (
+            ErrorKind::Unusable,
+            format!("user or password is wrong ({})", deepest(&cause)),
+        ),
+        _ => {
+            let (kind, message, _) = explain(&cause);
+            (kind, message)
+        }
+    };
+    Error::new(kind, store, operation, message).with_source(cause)
+}
+
+/// Nobody answered while connecting.
+pub(crate) fn unreachable(store: &'static str, operation: Operation) -> Error {
+    let message = "the server does not answer";
+    Error::new(ErrorKind::Unavailable, store, operation, message)
+}
+
+/// A statement was not answered in time; its connection is given up.
+pub(crate) fn silent(store: &'static str, operation: Operation) -> Error {
+    unreachable(store, operation).with_effect(Effect::Maybe)
+}
+
+/// An answer that none of our statements gives.
+pub(crate) fn unexpected(store: &'static str, operation: Operation, what: &str) -> Error {
+    let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
+    Error::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
+}
+
+/// Whether the same request may succeed a little later, without anybody mending anything.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+}
+
+/// The session is over, and its locks with it: the server said so, or the connection broke.
+pub(crate) fn is_over(error: &Error) -> bool {
+    let broke = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<tokio_postgres::Error>())
+        .is_some_and(|cause| cause.as_db_error().is_none());
+    broke || was_ended(error)
+}
+
+/// The server itself said that it ends the session: what was asked in it has no effect any more.
+pub(crate) fn was_ended(error: &Error) -> bool {
+    let code = code(error).map(SqlState::code);
+    matches!(code, Some("57P01" | "57P02" | "57P03" | "57P05"))
+}
+
+/// The server's own code for what went wrong, if it was the server that said so.
+pub(crate) fn code(error: &Error) -> Option<&SqlState> {
+    let cause = error.source()?;
+    if let Some(said) = cause.downcast_ref::<DbError>() {
+        return Some(said.code());
+    }
+    cause.downcast_ref::<tokio_postgres::Error>()?.code()
+}
+
+fn explain(cause: &tokio_postgres::Error) -> (ErrorKind, String, Effect) {
+    if let Some(said) = cause.as_db_error() {
+        return of_server(said);
+    }
+    if let Some(refused) = io_cause(cause) {
+        return of_network(refused);
+    }
+    if cause.is_closed() {
+        let message = "the server closed the connection".to_owned();
+        return (ErrorKind::Unavailable, message, Effect::Maybe);
+    }
+    let message = format!(
+        "what answers there does not talk like Postgres ({})",
+        chain(cause)
+    );
+    (ErrorKind::Unusable, message, Effect::Maybe)
+}
+
+fn of_network(cause: &io::Error) -> (ErrorKind, String, Effect) {
+    match cause.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => (
+            ErrorKind::Unavailable,
+            format!("nothing listens there ({cause})"),
+            Effect::None,
+        ),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => (
+            ErrorKind::Unusable,
+            format!("what answers there does not talk like Postgres ({cause})"),
+            Effect::Maybe,
+        ),
+        _ => (
+            ErrorKind::Unavailable,
+            format!("the connection broke: {cause}"),
+            Effect::Maybe,
+        ),
+    }
+}
+
+/// A server that refuses a statement has undone it. That is not so for locks of a session: who asked for one closes the session.
+fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
+    use ErrorKind::{Timeout, Unavailable, Unusable};
+    let code = said.code();
+    let (kind, advice) = match code.code() {
+        "28P01" | "28000" if said.message().contains("no encryption") => (
+            Unusable,
+            "the server demands TLS: add sslmode=require to the address",
+        ),
+        "28P01" => (Unusable, "user or password is wrong"),
+        "28000" => (Unusable, "the server does not let this user in from here"),
+        "3D000" => (Unusable, "there is no such database; create it first"),
+        "42501" => (Unusable, "the user may not do what locks need"),
+        "42P01" => (Unusable, "there is no such table"),
+        "42703" | "42804" | "42P10" => (Unusable, "the table has not the columns a lock table has"),
+        "25006" => (
+            Unusable,
+            "the server or session is read-only; locks need the primary",
+        ),
+        // Advisory locks work on a standby, transaction numbers do not.
+        "55000" if said.message().contains("recovery") => (
+            Unusable,
+            "this is a standby, which cannot give fences; locks need the primary",
+        ),
+        "57P01" => (Unavailable, "the server ended the connection"),
+        "57P02" => (Unavailable, "the server crashed"),
+        "57P03" => (Unavailable, "the server is starting or stopping"),
+        "57P05" => (Unavailable, "the server ended an idle connection"),
+        "57014" => (
+            Timeout,
+            "the server cancelled the statement (a statement_timeout, or somebody's hand)",
+        ),
+        "55P03" => (Timeout, "the server's lock_timeout passed"),
+        "53300" => (
+            Unavailable,
+            "the server has no connection left; raise max_connections or use fewer",
+        ),
+        "53200" => (
+            Unavailable,
+            "the server is out of lock memory; raise max_locks_per_transaction",
+        ),
+        "53100" => (Unusable, "the server's disk is full"),
+        "40001" | "40P01" => (
+            Unavailable,
+            "the server ended a conflict with others at our cost",
+        ),
+        "08P01" => (
+            Unusable,
+            "what answers there refuses what locks need; is there a pooler in between?",
+        ),
+        _ if code.code().starts_with("08") => (Unavailable, "the connection broke"),
+        _ if code.code().starts_with("53") => (Unavailable, "the server lacks resources"),
+        _ => (Unusable, "the server refused"),
+    };
+    let message = format!("{advice} ({}, {})", said.message(), code.code());
+    // Cut off in the middle: what was done before stays done.
+    let is_cut = kind == Unavailable
+        && ["57P", "08"]
+            .iter()
+            .any(|class| code.code().starts_with(class));
+    let effect = match is_cut {
+        true => Effect::Maybe,
+        false => Effect::None,
+    };
+    (kind, message, effect)
+}
+
+/// One side does not accept the other's certificate, or does not speak TLS: trying again will not help.
+fn is_about_tls(cause: &tokio_postgres::Error) -> bool {
+    cause.to_string().contains("TLS") && io_cause(cause).is_none_or(|io| io.get_ref().is_some())
+}
+
+fn io_cause(cause: &tokio_postgres::Error) -> Option<&io::Error> {
+    let mut next = cause.source();
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn deepest(cause: &tokio_postgres::Error) -> String {
+    let mut last: &dyn std::error::Error = cause;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    last.to_string()
+}
+
+fn chain(cause: &tokio_postgres::Error) -> String {
+    match cause.source() {
+        Some(why) => format!("{cause}: {why}"),
+        None => cause.to_string(),
+    }
+}

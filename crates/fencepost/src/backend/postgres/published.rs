@@ -1,0 +1,236 @@
+//! What a session says about its locks, for those who look.
+//!
+//! `pg_locks` knows numbers and processes only. So every statement of a session begins with a comment that names the locks it holds or
+//! asks for; `pg_stat_activity` shows the last statement of each session. The fence, which that statement was the first to learn, is
+//! in `application_name` together with the owner, until the next statement.
+//!
+//! The server keeps 1,024 bytes of a statement (`track_activity_query_size`), and shows them to the same role, to superusers and to members of
+//! `pg_read_all_stats`.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::{Claim, OwnerId};
+
+const OPENING: &str = "/*fencepost ";
+/// What fits into the default size with some room for the statement itself.
+const LONGEST: usize = 900;
+/// Of a label; host and process take less.
+const LONGEST_LABEL: usize = 120;
+/// Of the program's own part of `application_name`: the server keeps 63 bytes, and the rest takes 49.
+const LONGEST_PROGRAM: usize = 14;
+
+/// When a lock was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Since {
+    pub(super) epoch: u64,
+    /// On the server's clock, in milliseconds since 1970.
+    pub(super) at_ms: u64,
+}
+
+/// What is said about one lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) name: String,
+    pub(super) owner: OwnerId,
+    pub(super) ttl: Duration,
+    /// `None`: the statement is the one that asks for it.
+    pub(super) since: Option<Since>,
+    pub(super) label: Arc<str>,
+}
+
+impl Said {
+    pub(super) fn of(claim: &Claim, since: Option<Since>) -> Self {
+        Self {
+            name: claim.name.as_str().to_owned(),
+            owner: claim.owner,
+            ttl: claim.ttl,
+            since,
+            label: claim.label.clone(),
+        }
+    }
+
+    /// Name, owner, TTL in ms, epoch, since, label.
+    fn write(&self) -> String {
+        let (epoch, at_ms) = match self.since {
+            Some(since) => (since.epoch.to_string(), since.at_ms.to_string()),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let ttl_ms = self.ttl.as_millis();
+        format!(
+            "{} {} {ttl_ms} {epoch} {at_ms} {}",
+            encode(&self.name, usize::MAX),
+            self.owner,
+            encode(&self.label, LONGEST_LABEL),
+        )
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut fields = text.split(' ');
+        let name = decode(fields.next()?)?;
+        let owner = fields.next()?.parse().ok()?;
+        let ttl = Duration::from_millis(fields.next()?.parse().ok()?);
+        let (epoch, at_ms) = (fields.next()?, fields.next()?);
+        let since = epoch.parse().ok().zip(at_ms.parse().ok());
+        Some(Self {
+            name,
+            owner,
+            ttl,
+            since: since.map(|(epoch, at_ms)| Since { epoch, at_ms }),
+            label: decode(fields.next()?)?.into(),
+        })
+    }
+}
+
+/// The comment before a statement; those that do not fit are left out. Empty without locks.
+pub(super) fn comment<'a>(locks: impl Iterator<Item = &'a Said>) -> String {
+    let mut text = String::new();
+    for lock in locks {
+        let written = lock.write();
+        match text.is_empty() {
+            true => text = format!("{OPENING}{written}"),
+            false if text.len() + written.len() < LONGEST => {
+                let _infallible = write!(text, ";{written}");
+            }
+            false => {}
+        }
+    }
+    if !text.is_empty() {
+        text.push_str("*/ ");
+    }
+    text
+}
+
+/// What a statement's comment says; nothing when the statement is none of ours.
+pub(super) fn read(statement: &str) -> Vec<Said> {
+    let Some(text) = statement.strip_prefix(OPENING) else {
+        return Vec::new();
+    };
+    // A server that keeps less of a statement than usual may have cut the comment: its last part cannot be trusted.
+    let (whole, cut) = match text.split_once("*/") {
+        Some((whole, _)) => (whole, false),
+        None => (text, true),
+    };
+    let parts: Vec<&str> = whole.split(';').collect();
+    let trusted = parts.len() - usize::from(cut);
+    parts[..trusted]
+        .iter()
+        .filter_map(|part| Said::read(part))
+        .collect()
+}
+
+/// What `application_name` begins with: the program's own, as far as it fits.
+pub(super) fn program(name: &str) -> String {
+    encode(name, LONGEST_PROGRAM)
+}
+
+/// Fence and owner of the lock that was granted last, out of `application_name`.
+pub(super) fn newest(application_name: &str) -> Option<(u64, OwnerId)> {
+    let mut words = application_name.rsplit(' ');
+    let owner = words.next()?.parse().ok()?;
+    let epoch = words.next()?.parse().ok()?;
+    Some((epoch, owner))
+}
+
+/// Letters, digits and a few marks stay; all other bytes become `%2F` and the like. The result cannot end a comment or a string.
+fn encode(text: &str, longest: usize) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b":._-@#+".contains(&byte);
+        let length = if plain { 1 } else { 3 };
+        if encoded.len() + length > longest {
+            break;
+        }
+        let _infallible = match plain {
+            true => write!(encoded, "{}", char::from(byte)),
+            false => write!(encoded, "%{byte:02X}"),
+        };
+    }
+    encoded
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?.to_owned();
+                bytes.push(u8::from_str_radix(&digits, 16).ok()?);
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    // A label may have been cut in the middle of a character.
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+
+    fn said(name: &str, since: Option<Since>) -> Said {
+        Said {
+            name: name.to_owned(),
+            owner: OwnerId::random(&SeededRandom::new(name.len() as u64)),
+            ttl: Duration::from_secs(30),
+            since,
+            label: "ci-7:2210".into(),
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_read_again() {
+        let since = Since {
+            epoch: 742,
+            at_ms: 1_700_000_000_000,
+        };
+        let locks = [
+            said("stock", None),
+            said("*/ drop table t; -- ключ 🔒", Some(since)),
+            said("'", Some(since)),
+        ];
+        let statement = format!("{}select 1", comment(locks.iter()));
+        assert_eq!(read(&statement), locks);
+        assert_eq!(statement.matches("*/").count(), 1);
+        assert!(!statement.contains('\''));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_not_guessed() {
+        let locks = [said("stock", None), said("orders", None)];
+        let statement = comment(locks.iter());
+        for cut in 0..statement.len() {
+            let found = read(&statement[..cut]);
+            assert!(found.iter().all(|lock| locks.contains(lock)), "{found:?}");
+        }
+        assert!(read("select 1").is_empty());
+        assert!(read("/* fencepost */ select 1").is_empty());
+    }
+
+    #[test]
+    fn the_longest_name_fits_and_further_locks_do_not_push_it_out() {
+        let long = said(&"é".repeat(127), None);
+        let others: Vec<Said> = (0..20).map(|at| said(&format!("n{at}"), None)).collect();
+        let statement = comment(std::iter::once(&long).chain(&others));
+        assert!(statement.len() < 1000, "{}", statement.len());
+        assert_eq!(read(&statement)[0], long);
+    }
+
+    #[test]
+    fn the_application_name_carries_the_newest_fence() {
+        let owner = OwnerId::random(&SeededRandom::new(1));
+        let name = format!(
+            "{} {} {owner}",
+            program("a program: with a long name"),
+            1_u64 << 46
+        );
+        assert!(name.len() <= 63, "{name}");
+        assert_eq!(newest(&name), Some((1 << 46, owner)));
+        assert_eq!(newest("psql"), None);
+        assert_eq!(newest(""), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! One owner's dealings with the server: what was asked last, and what is known of the answer.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+
+use super::book::Number;
+use super::published::{Said, Since};
+use super::session::{Session, text};
+use super::{STORE, failure, statement};
+use crate::claim::{Claim, Grant};
+use crate::clock::{BootClock, BoxFuture, Clock, Moment};
+use crate::error::{Operation, Result};
+use crate::lease::lock;
+
+/// Under way until somebody polls it to its end: dropping one who waits for it does not stop it, and the next can take over.
+pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;
+
+/// A lock that was granted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) since: Since,
+    /// Before the statement was sent that the server's count of the lease began with.
+    pub(super) asked_at: Moment,
+}
+
+/// The last thing an owner asked for.
+#[derive(Clone)]
+pub(super) enum Deed {
+    /// The lock, if it is free.
+    Try(Flight<Result<Option<Held>>>),
+    /// The lock, when it is free.
+    Wait(Flight<Result<Option<Held>>>),
+    /// To be rid of it: whether it had it.
+    Leave(Flight<Result<bool>>),
+}
+
+pub(super) struct Seat {
+    pub(super) claim: Claim,
+    pub(super) key: i64,
+    pub(super) number: Number,
+    pub(super) session: Arc<Session>,
+    /// The session had been used before: the server may be about to end it.
+    pub(super) is_reused: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    deed: Deed,
+    held: Option<Held>,
+    /// The longest that was asked for.
+    ttl: Duration,
+    until: Moment,
+}
+
+impl Seat {
+    pub(super) fn new(
+        claim: &Claim,
+        key: i64,
+        (number, session): (Number, Arc<Session>),
+        is_reused: bool,
+        deed: Deed,
+    ) -> Self {
+        Self {
+            claim: claim.clone(),
+            key,
+            number,
+            session,
+            is_reused,
+            state: Mutex::new(State {
+                deed,
+                held: None,
+                ttl: claim.ttl,
+                until: Moment::FAR,
+            }),
+        }
+    }
+
+    pub(super) fn deed(&self) -> Deed {
+        lock(&self.state).deed.clone()
+    }
+
+    pub(super) fn does(&self, deed: Deed) {
+        lock(&self.state).deed = deed;
+    }
+
+    /// Notes what the server granted; as a grant for whoever asked.
+    pub(super) fn has(&self, held: Held) -> Grant {
+        let mut state = lock(&self.state);
+        if state.held.is_none() {
+            state.held = Some(held);
+            state.until = held.asked_at + state.ttl;
+        }
+        Grant {
+            epoch: held.since.epoch,
+            asked_at: held.asked_at,
+            lease: self.claim.ttl.min(super::session::LONGEST_LEASE),
+        }
+    }
+
+    pub(super) fn held(&self) -> Option<Held> {
+        lock(&self.state).held
+    }
+
+    /// How long the lock has to last without a sign of life.
+    pub(super) fn ttl(&self) -> Duration {
+        lock(&self.state).ttl
+    }
+
+    pub(super) fn wants(&self, ttl: Duration) {
+        let mut state = lock(&self.state);
+        state.ttl = state.ttl.max(ttl);
+    }
+
+    pub(super) fn extended(&self, asked_at: Moment) {
+        let mut state = lock(&self.state);
+        state.until = state.until.max(asked_at + state.ttl);
+    }
+
+    /// It was granted, and not extended in time.
+    pub(super) fn is_overdue(&self, now: Moment) -> bool {
+        let state = lock(&self.state);
+        state.held.is_some() && state.until < now && !matches!(state.deed, Deed::Leave(_))
+    }
+
+    /// It asked to be rid of the lock, and is.
+    pub(super) fn has_left(&self) -> bool {
+        match self.deed() {
+            Deed::Leave(flight) => flight.now_or_never().is_some(),
+            Deed::Try(_) | Deed::Wait(_) => false,
+        }
+    }
+
+    pub(super) fn said(&self) -> Said {
+        let state = lock(&self.state);
+        let claim = Claim {
+            ttl: state.ttl,
+            ..self.claim.clone()
+        };
+        Said::of(&claim, state.held.map(|held| held.since))
+    }
+}
+
+/// Asks for the lock if it is free.
+pub(super) fn trying(session: Arc<Session>, key: i64, statement: String) -> Deed {
+    let asked_at = BootClock.now();
+    let flight = async move {
+        let answer = session.ask(Operation::Acquire, &statement).await;
+        match answer.and_then(|row| granted(text(&row, 1), asked_at)) {
+            Ok(held) => Ok(held),
+            Err(error) => {
+                clean(&session, key).await;
+                Err(error)
+            }
+        }
+    };
+    Deed::Try(shared(flight))
+}
+
+/// Waits for the lock; then makes a lease of it, which lasts from that moment.
+pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> Deed {
+    let flight = async move {
+        let fenced = async {
+            session.ask(Operation::Acquire, &wait).await?;
+            let asked_at = BootClock.now();
+            let row = session.ask(Operation::Acquire, &fence).await?;
+            granted(text(&row, 1), asked_at)
+        };
+        match fenced.await {
+            Ok(held) => Ok(held),
+            Err(error) => {
+                clean(&session, key).await;
+                Err(error)
+            }
+        }
+    };
+    Deed::Wait(shared(flight))
+}
+
+/// Gives the lock back. A session that cannot say whether it did is closed: that does.
+pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
+    let flight = async move {
+        let answer = session.ask(Operation::Release, &statement).await;
+        if answer.is_err() {
+            session.close();
+        }
+        answer.map(|row| text(&row, 1) == "t")
+    };
+    Deed::Leave(shared(flight))
+}
+
+fn shared<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
+    let flight: BoxFuture<'static, T> = Box::pin(flight);
+    flight.shared()
+}
+
+/// A statement that failed may have got the lock before it did, and others may have theirs in the same session.
+async fn clean(session: &Session, key: i64) {
+    if session.is_closed() {
+        return;
+    }
+    let unlock = statement::unlock(key, None);
+    if session.ask(Operation::Release, &unlock).await.is_err() {
+        session.close();
+    }
+}
+
+/// Fence and server time out of what a grant says; nothing when there is none.
+fn granted(said: &str, asked_at: Moment) -> Result<Option<Held>> {
+    if said.is_empty() {
+        return Ok(None);
+    }
+    let mut words = said.split(' ').map(|word| word.parse().ok());
+    match (words.next().flatten(), words.next().flatten()) {
+        (Some(epoch), Some(at_ms)) => Ok(Some(Held {
+            since: Since { epoch, at_ms },
+            asked_at,
+        })),
+        _ => Err(failure::unexpected(STORE, Operation::Acquire, said)),
+    }
+}

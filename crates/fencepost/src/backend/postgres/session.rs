@@ -1,0 +1,199 @@
+//! One session at the server: a connection of our own, made fit for locks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+
+use super::connect::{Address, Connection, connect};
+use super::{STORE, failure};
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// Postgres 14: the first that ends sessions that are idle, which is what makes a lease of a session.
+const OLDEST: u32 = 140_000;
+
+/// How soon a server notices that one who waits has closed the connection.
+const LOOK_AT_CLIENT_MS: u32 = 500;
+
+pub(super) struct Session {
+    connection: Connection,
+    /// The process that serves it.
+    pub(super) pid: i32,
+}
+
+impl Session {
+    /// Connects and prepares; `spare` is how long the server keeps the session while nothing is done with it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub(super) async fn open(
+        operation: Operation,
+        address: &Address,
+        patience: Duration,
+        spare: Duration,
+    ) -> Result<Arc<Self>> {
+        let opening = async {
+            let connection = connect(STORE, operation, address, STORE_PROGRAM, patience).await?;
+            let pid = prepare(operation, &connection, spare).await?;
+            Ok(Arc::new(Self { connection, pid }))
+        };
+        match tokio::time::timeout(patience, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(failure::unreachable(STORE, operation)),
+        }
+    }
+
+    /// Sends a statement whose first column is `pg_backend_pid()`, and returns the first row of the answer.
+    ///
+    /// Statements are carried out in the order in which their futures are first polled, also those whose futures are dropped then.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        statement: &str,
+    ) -> Result<SimpleQueryRow> {
+        let rows = self.ask_all(operation, statement).await?;
+        let row = rows.into_iter().next();
+        let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+        match number::<i32>(&row, 0) {
+            Some(pid) if pid == self.pid => Ok(row),
+            Some(_) => {
+                self.close();
+                Err(pooled(operation))
+            }
+            None => Err(failure::unexpected(STORE, operation, "no process")),
+        }
+    }
+
+    /// The rows of the last statement of `statement`.
+    pub(super) async fn ask_all(
+        &self,
+        operation: Operation,
+        statement: &str,
+    ) -> Result<Vec<SimpleQueryRow>> {
+        rows(&self.connection, operation, statement).await
+    }
+
+    /// Ends it here and now, with whatever it holds.
+    pub(super) fn close(&self) {
+        self.connection.close();
+    }
+
+    /// The server or the network has ended it, or we have: what it held is free, or will be within its TTL.
+    pub(super) fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+}
+
+/// What `application_name` is when the address says nothing.
+pub(super) const STORE_PROGRAM: &str = "fencepost";
+
+async fn rows(
+    connection: &Connection,
+    operation: Operation,
+    statement: &str,
+) -> Result<Vec<SimpleQueryRow>> {
+    let answer = connection.client.simple_query(statement).await;
+    let messages = answer.map_err(|cause| {
+        let said = match cause.is_closed() {
+            true => connection.last_words(),
+            false => None,
+        };
+        match said {
+            Some(said) => failure::of_ending(STORE, operation, said),
+            None => failure::of_statement(STORE, operation, cause),
+        }
+    })?;
+    let rows = messages.into_iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    Ok(rows.collect())
+}
+
+/// Makes the session independent of what the role, the database or the server has set, and finds out whether it will do.
+async fn prepare(operation: Operation, connection: &Connection, spare: Duration) -> Result<i32> {
+    let spare_ms = millis(spare);
+    // What the role may have set against runaway statements would cut our waiting short. The path keeps others' functions out.
+    // A fence that was told must not be forgotten by a crash: its record has to be on the disk before.
+    let first = format!(
+        "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'), \
+         set_config('search_path', 'pg_catalog', false), \
+         set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
+         set_config('default_transaction_read_only', 'off', false), \
+         set_config('synchronous_commit', case current_setting('synchronous_commit') \
+           when 'off' then 'local' else current_setting('synchronous_commit') end, false), \
+         set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
+         set_config('tcp_keepalives_count', '3', false), \
+         set_config('idle_session_timeout', '{spare_ms}', false)"
+    );
+    let answer = rows(connection, operation, &first).await;
+    let answer = answer.map_err(|error| match is_unknown_setting(&error) {
+        true => too_old(operation),
+        false => error,
+    })?;
+    let row = answer.first();
+    let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+    let (Some(pid), Some(version)) = (number(row, 0), number::<u32>(row, 2)) else {
+        return Err(failure::unexpected(
+            STORE,
+            operation,
+            "neither process nor version",
+        ));
+    };
+    if version < OLDEST {
+        return Err(too_old(operation));
+    }
+    if row.get(1) == Some("t") {
+        let message = "this is a standby, which cannot give fences; locks need the primary (target_session_attrs=read-write finds it among several hosts)";
+        return Err(Error::new(ErrorKind::Unusable, STORE, operation, message));
+    }
+    let mut more = vec![format!(
+        "set client_connection_check_interval = {LOOK_AT_CLIENT_MS}"
+    )];
+    if version >= 170_000 {
+        more.push("set transaction_timeout = 0".to_owned());
+    }
+    for setting in more {
+        // Not every system can look. There, one who waits and closes the connection is noticed when its turn comes.
+        if let Err(error) = rows(connection, operation, &setting).await
+            && connection.is_closed()
+        {
+            return Err(error);
+        }
+    }
+    Ok(pid)
+}
+
+fn is_unknown_setting(error: &Error) -> bool {
+    failure::code(error).is_some_and(|code| code.code() == "42704")
+}
+
+fn too_old(operation: Operation) -> Error {
+    let message = "the server is older than Postgres 14, which cannot end idle sessions";
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+/// Our statements reach changing sessions.
+pub(super) fn pooled(operation: Operation) -> Error {
+    let message = "a pooler hands our statements to different sessions (pool_mode = transaction or statement), where a lock would be stranded; connect to the server itself, or to a pool in session mode";
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+/// At least one: zero would mean for ever. At most what the server takes.
+pub(super) fn millis(duration: Duration) -> u128 {
+    let whole = duration.as_nanos().div_ceil(1_000_000);
+    whole.clamp(1, LONGEST_MS)
+}
+
+const LONGEST_MS: u128 = i32::MAX as u128;
+
+/// The longest lease that the server can keep time for: 24 days.
+pub(super) const LONGEST_LEASE: Duration = Duration::from_millis(i32::MAX as u64);
+
+pub(super) fn number<T: std::str::FromStr>(row: &SimpleQueryRow, column: usize) -> Option<T> {
+    row.try_get(column).ok().flatten()?.parse().ok()
+}
+
+pub(super) fn text(row: &SimpleQueryRow, column: usize) -> &str {
+    row.try_get(column).ok().flatten().unwrap_or_default()
+}

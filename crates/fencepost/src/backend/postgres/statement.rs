@@ -1,0 +1,125 @@
+//! The statements. Everything in them is a number, hexadecimal, or encoded so that it cannot be anything but a comment.
+
+use std::time::Duration;
+
+use super::session::millis;
+use crate::claim::OwnerId;
+
+/// One who was granted a lock has to say so within this time, or the server ends its session. Longer than the pauses of a process that
+/// is alive, shorter than a TTL: those behind it wait for that long when it is stopped or cut off.
+pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
+
+/// What is done at the moment of a grant.
+pub(super) struct Granting<'a> {
+    pub(super) owner: OwnerId,
+    /// From now on the server ends the session when nothing was asked of it for this long.
+    pub(super) session_ttl: Duration,
+    /// The program's part of `application_name`.
+    pub(super) program: &'a str,
+}
+
+impl Granting<'_> {
+    /// Fence, server time in ms, and the settings that make it a lease; one text.
+    ///
+    /// The fence is the number of this transaction. It only becomes durable with a record of its own in the log, for which
+    /// the message is there: without it a crash can give the same number to the next holder.
+    fn columns(&self) -> String {
+        let Self { owner, program, .. } = self;
+        let ttl_ms = millis(self.session_ttl);
+        format!(
+            "concat_ws(' ', pg_current_xact_id(), (extract(epoch from clock_timestamp()) * 1000)::bigint, \
+             pg_logical_emit_message(true, 'fencepost', ''), \
+             set_config('idle_session_timeout', '{ttl_ms}', false), \
+             set_config('application_name', concat('{program} ', pg_current_xact_id(), ' {owner}'), false))"
+        )
+    }
+}
+
+/// Takes the lock if it is free. `case` comes first: a number is drawn by the one who has the lock, not before and not else.
+pub(super) fn try_lock(key: i64, granting: &Granting<'_>) -> String {
+    let columns = granting.columns();
+    format!(
+        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} end"
+    )
+}
+
+/// Waits for the lock in the server's own line.
+pub(super) fn wait(key: i64) -> String {
+    let window_ms = millis(CLAIM_WINDOW);
+    format!(
+        "set idle_session_timeout = {window_ms}; \
+         select pg_backend_pid(), pg_advisory_lock('{key}'::bigint)"
+    )
+}
+
+/// What [`try_lock`] does beside taking the lock, for one who has waited for it.
+pub(super) fn fence(granting: &Granting<'_>) -> String {
+    format!("select pg_backend_pid(), {}", granting.columns())
+}
+
+/// A sign of life, which lets others go whose time is over.
+pub(super) fn renew(session_ttl: Duration, overdue: &[i64]) -> String {
+    let ttl_ms = millis(session_ttl);
+    let mut statement =
+        format!("select pg_backend_pid(), set_config('idle_session_timeout', '{ttl_ms}', false)");
+    for key in overdue {
+        statement.push_str(&format!(", pg_advisory_unlock('{key}'::bigint)"));
+    }
+    statement
+}
+
+/// Gives the lock back. `spare`: nothing is left to the session, and the server may end it after that time.
+pub(super) fn unlock(key: i64, spare: Option<(Duration, &str)>) -> String {
+    let mut statement = format!("select pg_backend_pid(), pg_advisory_unlock('{key}'::bigint)");
+    if let Some((keep, program)) = spare {
+        let keep_ms = millis(keep);
+        statement.push_str(&format!(
+            ", set_config('idle_session_timeout', '{keep_ms}', false), \
+             set_config('application_name', '{program}', false)"
+        ));
+    }
+    statement
+}
+
+/// Makes the process `pid` stop waiting for `key`, if it still does.
+pub(super) fn cancel(pid: i32, key: i64) -> String {
+    let place = place(key);
+    format!(
+        "select pg_backend_pid(), (select pg_cancel_backend(pid) from pg_locks \
+         where pid = {pid} and not granted and {place})"
+    )
+}
+
+/// Ends the session of the process `pid` if it has to do with this lock and no other, and waits for its end: how many locks it
+/// has to do with, and whether it is gone.
+pub(super) fn terminate(pid: i32, key: i64) -> String {
+    let place = place(key);
+    format!(
+        "select pg_backend_pid(), locks, case when locks = 1 then pg_terminate_backend({pid}, 2000) end \
+         from (select count(*) as locks, coalesce(bool_or({place}), false) as this from pg_locks \
+         where pid = {pid} and locktype = 'advisory') as found where this"
+    )
+}
+
+/// Who holds locks and who waits for them, holders first, then those who wait in their order.
+pub(super) fn look(key: Option<i64>) -> String {
+    let place = key.map_or("locktype = 'advisory' and objsubid = 1".to_owned(), place);
+    format!(
+        "select pg_backend_pid(), l.pid, l.granted, (l.classid::bigint << 32) | l.objid::bigint, \
+         coalesce((extract(epoch from clock_timestamp() - l.waitstart) * 1000)::bigint, 0), \
+         a.application_name, a.query, \
+         case when a.state = 'idle' then (extract(epoch from clock_timestamp() - a.state_change) * 1000)::bigint end, \
+         (extract(epoch from clock_timestamp()) * 1000)::bigint \
+         from pg_locks l left join pg_stat_activity a on a.pid = l.pid \
+         where {place} \
+         and l.database = (select oid from pg_database where datname = current_database()) \
+         order by l.granted desc, l.waitstart nulls last"
+    )
+}
+
+/// How `pg_locks` writes a number of 64 bits.
+fn place(key: i64) -> String {
+    let bits = key.cast_unsigned();
+    let (high, low) = (bits >> 32, bits & 0xffff_ffff);
+    format!("locktype = 'advisory' and classid = '{high}' and objid = '{low}' and objsubid = 1")
+}

@@ -1,0 +1,49 @@
+//! Whether what answers can hold locks: tried out once, with a lock that nobody else knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::session::{Session, pooled, text};
+use super::{STORE, failure, statement};
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::random::{Random, SystemRandom};
+
+/// A pool that has no session left lets its clients wait. A server does not.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const OPERATION: Operation = Operation::Open;
+
+/// Takes a lock with `one`, and sees that `other` does not get it and that `one` still has it, while `other` is in a
+/// transaction: a pooler in transaction mode has to give `one` another session then.
+pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()> {
+    let random: &dyn Random = &SystemRandom;
+    let key = random.next_u128() as i64;
+    let try_lock = format!("select pg_backend_pid(), pg_try_advisory_lock('{key}'::bigint)");
+    if text(&one.ask(OPERATION, &try_lock).await?, 1) != "t" {
+        return Err(unfit("a lock that nobody knows is taken"));
+    }
+    other.ask_all(OPERATION, "begin").await?;
+    if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
+        let told_apart = one.pid != other.pid;
+        let _undone = other.ask(OPERATION, &statement::unlock(key, None)).await;
+        return Err(match told_apart {
+            true => unfit("two sessions can have the same lock"),
+            false => pooled(OPERATION),
+        });
+    }
+    let unlock = statement::unlock(key, None);
+    let freed = tokio::time::timeout(PATIENCE, one.ask(OPERATION, &unlock)).await;
+    let freed = freed.map_err(|_| pooled(OPERATION))??;
+    if text(&freed, 1) != "t" {
+        return Err(pooled(OPERATION));
+    }
+    other.ask_all(OPERATION, "rollback").await?;
+    Ok(())
+}
+
+fn unfit(what: &str) -> Error {
+    let message =
+        format!("the advisory locks of this server exclude nobody: {what}; is it Postgres?");
+    let error = failure::unexpected(STORE, OPERATION, what);
+    Error::new(ErrorKind::Unusable, STORE, OPERATION, message).with_source(error)
+}

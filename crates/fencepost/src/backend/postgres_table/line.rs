@@ -1,0 +1,233 @@
+//! Those of this process who wait: woken by the server's notice, by a moment at which the lock may be free, or by a new connection.
+//!
+//! Of all who wait here for one lock only the first has a timer; the others have somebody alive before them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::names::{holder_of, label_of, row_of};
+use super::statements::{FIRST, NEXT};
+use crate::claim::{Claim, OwnerId};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::lease::lock;
+
+/// A notice may be lost: the first of this process looks so often in any case.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+/// Other programs send no notice. Of the time that one has held the lock, so much may pass before the first of this process looks again: a short
+/// hold is noticed soon, and a long one costs few looks.
+const FOREIGN_SHARE: u32 = 8;
+const FOREIGN_LEAST: Duration = Duration::from_millis(5);
+/// The server's clock is read in milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+/// The seats of those who wait, by row.
+#[derive(Default)]
+pub(super) struct Line {
+    seats: Mutex<HashMap<Arc<str>, Vec<Arc<Seat>>>>,
+}
+
+/// One who waits, or is about to.
+pub(super) struct Seat {
+    pub(super) claim: Claim,
+    pub(super) row: Arc<str>,
+    pub(super) holder: String,
+    pub(super) label: String,
+    state: Mutex<State>,
+    told: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Its place at the server, and since when.
+    place: Option<Place>,
+    /// How many were before it.
+    ahead: u32,
+    /// It is to ask now.
+    ask: bool,
+    /// It is to ask then, if it is the first of this process.
+    due: Option<Moment>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) ticket: i64,
+    pub(super) since: Moment,
+}
+
+/// What a refused request was told.
+pub(super) struct Refusal {
+    /// Until the lock may be had, if nobody gives it back before; `None`: not known.
+    pub(super) due_in: Option<Duration>,
+    pub(super) ahead: u32,
+    /// `None`: it does not stand in line.
+    pub(super) ticket: Option<i64>,
+    /// For how long another program has held the lock; `None`: one of ours does, or nobody.
+    pub(super) foreign_for: Option<Duration>,
+}
+
+impl Refusal {
+    /// When it is worth asking again, if nothing is heard.
+    fn ask_in(&self) -> Duration {
+        let due = self.due_in.map_or(LOOK, |due| due + ROUNDING);
+        let look = self.foreign_for.map_or(LOOK, |held| {
+            (held / FOREIGN_SHARE).clamp(FOREIGN_LEAST, LOOK)
+        });
+        due.min(look)
+    }
+}
+
+impl Line {
+    /// A seat until the returned value is dropped.
+    pub(super) fn sit_down(&self, claim: &Claim) -> Seated<'_> {
+        let row: Arc<str> = row_of(&claim.name).into();
+        let seat = Arc::new(Seat {
+            holder: holder_of(claim),
+            label: label_of(claim),
+            claim: claim.clone(),
+            row: row.clone(),
+            state: Mutex::default(),
+            told: Notify::new(),
+        });
+        lock(&self.seats).entry(row).or_default().push(seat.clone());
+        Seated { line: self, seat }
+    }
+
+    /// The server says that the lock is free, and who is the first in line.
+    pub(super) fn is_free(&self, row: &str, first: OwnerId) {
+        let seats = lock(&self.seats);
+        let Some(seats) = seats.get(row) else {
+            return;
+        };
+        match seats.iter().find(|seat| seat.claim.owner == first) {
+            Some(seat) => seat.ask_now(),
+            // It may be dead. Then it is our turn when its time has passed.
+            None => {
+                if let Some(seat) = front(seats) {
+                    seat.after_those_before();
+                }
+            }
+        }
+    }
+
+    /// There is a new connection, or none: everybody asks.
+    pub(super) fn ask_all(&self) {
+        for seat in lock(&self.seats).values().flatten() {
+            seat.ask_now();
+        }
+    }
+
+    fn leave(&self, seat: &Arc<Seat>) {
+        let mut all = lock(&self.seats);
+        let Some(seats) = all.get_mut(&seat.row) else {
+            return;
+        };
+        seats.retain(|other| !Arc::ptr_eq(other, seat));
+        match front(seats) {
+            Some(next) => next.is_first_now(),
+            None if seats.is_empty() => drop(all.remove(&seat.row)),
+            None => {}
+        }
+    }
+
+    fn is_front(&self, seat: &Arc<Seat>) -> bool {
+        let all = lock(&self.seats);
+        let first = all.get(&seat.row).and_then(|seats| front(seats));
+        first.is_none_or(|first| Arc::ptr_eq(first, seat))
+    }
+}
+
+/// The first of this process that stands in the server's line.
+fn front(seats: &[Arc<Seat>]) -> Option<&Arc<Seat>> {
+    let placed = seats.iter().filter_map(|seat| Some((seat.place()?, seat)));
+    let first = placed.min_by_key(|(place, _)| place.ticket);
+    first.map(|(_, seat)| seat)
+}
+
+impl Seat {
+    pub(super) fn place(&self) -> Option<Place> {
+        lock(&self.state).place
+    }
+
+    /// A request is about to be sent: it answers whatever was told before.
+    pub(super) fn begin(&self) {
+        let mut state = lock(&self.state);
+        (state.ask, state.due) = (false, None);
+    }
+
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        let now = BootClock.now();
+        let mut state = lock(&self.state);
+        if let Some(ticket) = refusal.ticket {
+            let since = state.place.map_or(now, |place| place.since);
+            state.place = Some(Place { ticket, since });
+        }
+        state.ahead = refusal.ahead;
+        state.due = Some(now + refusal.ask_in());
+    }
+
+    fn ask_now(&self) {
+        lock(&self.state).ask = true;
+        self.told.notify_one();
+    }
+
+    fn after_those_before(&self) {
+        let ahead = lock(&self.state).ahead;
+        let pause = FIRST + NEXT * ahead.saturating_sub(1) + ROUNDING;
+        self.due_by(BootClock.now() + pause.min(LOOK));
+    }
+
+    /// What it knew of the lock may be long past.
+    fn is_first_now(&self) {
+        let now = BootClock.now();
+        let mut state = lock(&self.state);
+        let due = state.due.filter(|due| *due > now);
+        state.due = Some(due.map_or(now + LOOK, |due| due.min(now + LOOK)));
+        drop(state);
+        self.told.notify_one();
+    }
+
+    fn due_by(&self, moment: Moment) {
+        let mut state = lock(&self.state);
+        state.due = Some(state.due.map_or(moment, |due| due.min(moment)));
+        drop(state);
+        self.told.notify_one();
+    }
+}
+
+/// A seat that somebody sits on.
+pub(super) struct Seated<'a> {
+    line: &'a Line,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Seated<'_> {
+    /// Completes when it is time to ask.
+    pub(super) async fn until_worth_asking(&self) {
+        loop {
+            let (ask, due) = {
+                let state = lock(&self.seat.state);
+                (state.ask, state.due.unwrap_or(Moment::FAR))
+            };
+            if ask {
+                return;
+            }
+            let due = match self.line.is_front(&self.seat) {
+                true => due,
+                false => Moment::FAR,
+            };
+            tokio::select! {
+                () = self.seat.told.notified() => {}
+                () = BootClock.sleep_until(due) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Seated<'_> {
+    fn drop(&mut self) {
+        self.line.leave(&self.seat);
+    }
+}

@@ -1,0 +1,102 @@
+//! How locks and their holders are called in ShedLock's columns.
+
+use std::time::Duration;
+
+use super::tables::digest;
+use crate::claim::{Claim, LockName, OwnerId};
+
+/// What ShedLock's column has room for, in characters.
+const NAME_MAX: usize = 64;
+const HOLDER_MAX: usize = 255;
+/// Of a name that is too long, so much stays readable.
+const KEPT: usize = 31;
+/// Of its digest, so many digits follow: 128 bits.
+const DIGITS: usize = 32;
+
+/// The name of a lock's row. One of up to 64 characters is the lock's own; a longer one is shortened, and its digest tells it from others
+/// that begin the same. The rule depends on the name alone, so that all programs agree.
+pub(super) fn row_of(name: &LockName) -> String {
+    let name = name.as_str();
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(KEPT).collect();
+    format!("{kept}~{}", &digest(name)[..DIGITS])
+}
+
+/// What stands in `locked_by`: «owner ttl label», as much of it as there is room for. The first 32 characters decide.
+pub(super) fn holder_of(claim: &Claim) -> String {
+    let text = format!("{} {} {}", claim.owner, micros(claim.ttl), label_of(claim));
+    text.chars().take(HOLDER_MAX).collect()
+}
+
+/// Postgres has no NUL in its texts.
+pub(super) fn label_of(claim: &Claim) -> String {
+    claim.label.replace('\0', "\u{fffd}")
+}
+
+/// A holder of ours, as [`holder_of`] wrote it down.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ours<'a> {
+    pub(super) owner: OwnerId,
+    pub(super) ttl: Option<Duration>,
+    pub(super) label: &'a str,
+}
+
+/// `None`: somebody else's words.
+pub(super) fn ours(locked_by: &str) -> Option<Ours<'_>> {
+    let (owner, rest) = locked_by.split_once(' ')?;
+    let (ttl, label) = rest.split_once(' ')?;
+    Some(Ours {
+        owner: owner.parse().ok()?,
+        ttl: ttl.parse().ok().map(Duration::from_micros),
+        label,
+    })
+}
+
+/// Whole microseconds, rounded up: the server counts in these.
+pub(super) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+
+    fn row(name: &str) -> String {
+        row_of(&LockName::new(name).unwrap())
+    }
+
+    #[test]
+    fn only_what_has_no_room_is_shortened() {
+        let longest = "é".repeat(64);
+        assert_eq!(row(&longest), longest);
+        let [one, other] = ["a", "b"].map(|end| row(&format!("{}{end}", "x".repeat(64))));
+        assert_ne!(one, other);
+        assert!(
+            one.starts_with(&"x".repeat(31)) && one.chars().count() == 64,
+            "{one}"
+        );
+        let widest = row(&"🔒".repeat(63));
+        assert_eq!(widest, "🔒".repeat(63));
+    }
+
+    #[test]
+    fn a_holder_is_read_back_and_strangers_are_strangers() {
+        let claim = Claim {
+            name: LockName::new("stock").unwrap(),
+            owner: OwnerId::random(&SeededRandom::new(3)),
+            ttl: Duration::from_millis(1500),
+            label: format!("ci-7:2210\0{}", "x".repeat(300)).into(),
+        };
+        let written = holder_of(&claim);
+        assert_eq!(written.chars().count(), 255);
+        let read = ours(&written).unwrap();
+        assert_eq!((read.owner, read.ttl), (claim.owner, Some(claim.ttl)));
+        assert!(read.label.starts_with("ci-7:2210\u{fffd}xx"));
+        for stranger in ["", "ip-10-0-0-7", "ip 10 0", &"f".repeat(32)] {
+            assert_eq!(ours(stranger), None, "{stranger}");
+        }
+    }
+}

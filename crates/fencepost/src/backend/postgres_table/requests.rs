@@ -1,0 +1,226 @@
+//! The requests: what is asked, and what the answers mean.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use tokio_postgres::Row;
+
+use super::failure;
+use super::hub::Hub;
+use super::line::{Place, Refusal, Seat};
+use super::link::{Link, Parameters, SILENCE};
+use super::names::{holder_of, micros, row_of};
+use crate::backend::{Release, Renewal, Wait};
+use crate::claim::{Claim, Grant, OwnerId};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Error, Operation, Result};
+
+/// Leases in one renewal: keeps the rows it locks at once few.
+const RENEWED_AT_ONCE: usize = 256;
+/// Between two attempts to reach a server that is away.
+const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the server said to one who asked for a lock.
+enum Asked {
+    Granted(Grant),
+    Refused(Refusal),
+}
+
+pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
+    let link = hub.link(Operation::Acquire).await?;
+    let asked = request(&link, claim, &row_of(&claim.name), &holder_of(claim)).await?;
+    Ok(match asked {
+        Asked::Granted(grant) => Some(grant),
+        Asked::Refused(_) => None,
+    })
+}
+
+async fn request(link: &Link, claim: &Claim, row: &str, holder: &str) -> Result<Asked> {
+    let asked_at = BootClock.now();
+    let (owner, ttl) = (claim.owner.to_string(), micros(claim.ttl));
+    let name = claim.name.as_str();
+    let acquire = &link.statements.acquire;
+    let parameters: &Parameters<'_> = &[&row, &owner, &holder, &ttl, &name];
+    let rows = link.ask(Operation::Acquire, acquire, parameters).await?;
+    read(&rows, claim, asked_at)
+        .ok_or_else(|| failure::unexpected(Operation::Acquire, "not one row of five numbers"))
+}
+
+fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Asked> {
+    let [row] = rows else { return None };
+    let number = |at: usize| row.try_get::<_, Option<i64>>(at).ok();
+    if let Some(epoch) = number(0)? {
+        return Some(Asked::Granted(Grant {
+            epoch: u64::try_from(epoch).ok()?,
+            asked_at,
+            lease: claim.ttl,
+        }));
+    }
+    let duration = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    Some(Asked::Refused(Refusal {
+        due_in: number(1)?.map(duration),
+        ahead: u32::try_from(number(2)??).unwrap_or(u32::MAX),
+        ticket: number(3)?,
+        foreign_for: number(4)?.map(duration),
+    }))
+}
+
+pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
+    let seated = hub.line.sit_down(claim);
+    let seat = &seated.seat;
+    let mut outage = Outage::default();
+    let mut is_in_line = false;
+    loop {
+        seat.begin();
+        match ask(hub, seat, wait.was_heard(), is_in_line).await {
+            Ok(Asked::Granted(grant)) => return Ok(grant),
+            Ok(Asked::Refused(refusal)) => {
+                wait.heard();
+                outage = Outage::default();
+                is_in_line = refusal.ticket.is_some();
+                seat.refused(&refusal);
+                if is_in_line {
+                    seated.until_worth_asking().await;
+                }
+            }
+            Err(error) if failure::is_row_locked(&error) => {
+                wait.heard();
+                outage.sit_out(Duration::MAX, error).await?;
+            }
+            Err(error) if wait.was_heard() && failure::is_passing(&error) => {
+                outage.sit_out(hub.settings.outage, error).await?;
+            }
+            // Who has been in line may still be, whatever became of the last request.
+            Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Asks for a seat's lock once; joins the line before when it was refused without standing there.
+async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> Result<Asked> {
+    let link = hub.link(Operation::Acquire).await?;
+    let request = request(&link, &seat.claim, &seat.row, &seat.holder);
+    let asking = async {
+        if !was_heard || is_in_line {
+            return request.await;
+        }
+        // The request comes after the place is taken: from then on, whoever gives the lock back tells us.
+        let (joined, asked) = join(join_line(&link, seat), request).await;
+        match asked {
+            Ok(Asked::Refused(refusal)) => joined.map(|()| Asked::Refused(refusal)),
+            asked => asked,
+        }
+    };
+    // The first question has its caller's deadline; of later ones only we know.
+    let patience = match was_heard {
+        true => BootClock.now() + SILENCE,
+        false => Moment::FAR,
+    };
+    tokio::select! {
+        biased;
+        asked = asking => asked,
+        () = BootClock.sleep_until(patience) => {
+            hub.lost(&link);
+            Err(failure::silent(Operation::Acquire))
+        }
+    }
+}
+
+async fn join_line(link: &Link, seat: &Seat) -> Result<()> {
+    let owner = seat.claim.owner.to_string();
+    let (row, label, name) = (&*seat.row, &seat.label, seat.claim.name.as_str());
+    let statements = &link.statements;
+    let joined = match seat.place() {
+        None => {
+            let parameters: &Parameters<'_> = &[&row, &owner, label, &name];
+            link.ask(Operation::Acquire, &statements.join, parameters)
+                .await
+        }
+        Some(Place { ticket, since }) => {
+            let waited = micros(BootClock.now().since(since));
+            let parameters: &Parameters<'_> = &[&row, &owner, label, &name, &ticket, &waited];
+            link.ask(Operation::Acquire, &statements.come_back, parameters)
+                .await
+        }
+    };
+    joined.map(|_| ())
+}
+
+/// A server that was there and is away: how long it has been.
+#[derive(Default)]
+struct Outage {
+    since: Option<Moment>,
+    pause: Duration,
+}
+
+impl Outage {
+    /// Waits a little; gives up when it has lasted too long.
+    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
+        let now = BootClock.now();
+        if now.since(*self.since.get_or_insert(now)) >= longest {
+            return Err(error.with_effect(Effect::Maybe));
+        }
+        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
+        BootClock.sleep_until(now + self.pause).await;
+        Ok(())
+    }
+}
+
+pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
+    let link = match hub.link(Operation::Renew).await {
+        Ok(link) => link,
+        Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
+    };
+    let batches = claims.chunks(RENEWED_AT_ONCE);
+    let renewals = join_all(batches.map(|batch| renew_batch(&link, batch)));
+    renewals.await.into_iter().flatten().collect()
+}
+
+async fn renew_batch(link: &Link, claims: &[Claim]) -> Vec<Result<Renewal>> {
+    // In one order for everybody, so that nobody waits for a row while another waits for his.
+    let mut sorted: Vec<&Claim> = claims.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let rows: Vec<String> = sorted.iter().map(|claim| row_of(&claim.name)).collect();
+    let owners: Vec<String> = sorted.iter().map(|claim| claim.owner.to_string()).collect();
+    let holders: Vec<String> = sorted.iter().map(|claim| holder_of(claim)).collect();
+    let ttls: Vec<i64> = sorted.iter().map(|claim| micros(claim.ttl)).collect();
+    let renew = &link.statements.renew;
+    let parameters: &Parameters<'_> = &[&rows, &owners, &holders, &ttls];
+    match link.ask(Operation::Renew, renew, parameters).await {
+        Ok(extended) => {
+            let owner = |row: &Row| row.try_get::<_, &str>(0).ok()?.parse().ok();
+            let extended: HashSet<OwnerId> = extended.iter().filter_map(owner).collect();
+            let answer = |claim: &Claim| match extended.contains(&claim.owner) {
+                true => Renewal::Extended,
+                false => Renewal::Lost,
+            };
+            claims.iter().map(|claim| Ok(answer(claim))).collect()
+        }
+        Err(error) => claims.iter().map(|_| Err(error.clone())).collect(),
+    }
+}
+
+pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
+    let link = hub.link(Operation::Release).await?;
+    let (row, owner) = (row_of(&claim.name), claim.owner.to_string());
+    let (released, told): (&Parameters<'_>, &Parameters<'_>) = (&[&row, &owner], &[&row]);
+    // Sent together, so that neither is without the other when this is dropped.
+    let (answer, told) = join(
+        link.ask(Operation::Release, &link.statements.release, released),
+        link.ask(Operation::Release, &link.statements.tell, told),
+    )
+    .await;
+    let rows = answer?;
+    if let Err(error) = told {
+        tracing::debug!(%error, "the next in line was not told; it will look by itself");
+    }
+    match rows.first().and_then(|row| row.try_get(0).ok()) {
+        Some(true) => Ok(Release::Freed),
+        Some(false) => Ok(Release::NotHeld),
+        None => Err(failure::unexpected(Operation::Release, "no answer")),
+    }
+}

@@ -1,0 +1,66 @@
+//! What an error means for the transaction it happened in, and what to do.
+//!
+//! None of them has an effect: what a transaction did is undone unless it commits.
+
+use tokio_postgres::error::SqlState;
+
+use super::{PgTxLock, STORE};
+use crate::backend::postgres::failure as common;
+use crate::error::{Effect, Error, ErrorKind, Operation};
+use crate::fence::Fence;
+
+pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
+    let said = cause.as_db_error().map(|said| said.message().to_owned());
+    let said = said.unwrap_or_default();
+    let code = cause.code().map(SqlState::code).unwrap_or_default();
+    let (kind, message) = match code {
+        "40P01" => (
+            ErrorKind::Unavailable,
+            format!(
+                "a deadlock: this transaction and another wanted each other's locks, and the server ended this one ({said}); roll it back and \
+                 run it again, and take several locks in the same order everywhere"
+            ),
+        ),
+        "40001" => (
+            ErrorKind::Unavailable,
+            format!(
+                "somebody else has held the lock since this transaction began, so it would work on what is past ({said}); roll it back and run \
+                 it again, or use READ COMMITTED"
+            ),
+        ),
+        "55P03" => (
+            ErrorKind::Timeout,
+            format!(
+                "somebody else kept the lock for longer than this session's lock_timeout ({said}); roll the transaction back and run it again"
+            ),
+        ),
+        "25P02" => (
+            ErrorKind::Unusable,
+            "a statement of this transaction failed before; it can only be rolled back".to_owned(),
+        ),
+        "23514" => (
+            ErrorKind::FenceExhausted,
+            format!(
+                "the epoch in fencepost_tx has reached {}: no further lock can be fenced",
+                Fence::EPOCH_END
+            ),
+        ),
+        "42P01" => (
+            ErrorKind::Unusable,
+            format!(
+                "a table is missing ({said}); make it with PgTxLock::create_table or PgGate::create, or let somebody with the right to do so run: {}",
+                PgTxLock::CREATE_TABLE
+            ),
+        ),
+        _ => {
+            let error = common::of_statement(STORE, operation, cause);
+            return error.with_effect(Effect::None);
+        }
+    };
+    Error::new(kind, STORE, operation, message).with_source(cause)
+}
+
+/// Whether the server waited for as long as it was told to.
+pub(super) fn is_too_late(error: &Error) -> bool {
+    common::code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}

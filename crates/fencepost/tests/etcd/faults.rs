@@ -1,0 +1,334 @@
+//! Servers that are absent, wrong, full, stopped, or something else; and other people's hands in our keys.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::backend::etcd::Etcd;
+use fencepost::backend::{Release, Wait};
+use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason};
+use fencepost_rig::Signal;
+
+use crate::support::{LONG, NAME, Plain, claim, locker, open, run, soon, until_waiting, works};
+
+/// The error is of this kind and effect; its text says `word`.
+#[track_caller]
+pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, word: &str) {
+    assert_eq!((error.kind(), error.effect()), (kind, effect), "{error}");
+    assert!(error.to_string().contains(word), "{error}");
+}
+
+/// Nothing listens there: at once for newcomers, after the outage for those who wait; and holders lose the lock when their time is over.
+pub(crate) fn absent() {
+    run(async {
+        let mut server = fencepost_rig::Etcd::start().unwrap();
+        let store = Etcd::builder(&server.url()).outage(Duration::from_millis(300));
+        let store = Arc::new(store.open().await.unwrap());
+        let locker = locker(&store, Duration::from_secs(2));
+        let held = locker.acquire("held").await.unwrap();
+        let _blocked = locker.acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await }
+        });
+        until_waiting(&store, 1).await;
+        server.crash();
+
+        let error = soon("an error", Etcd::open(&server.url()))
+            .await
+            .unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "nothing listens there",
+        );
+        let error = soon("an error", locker.acquire("other")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let error = soon("an error", waiting).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let lost = soon("the loss", held.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Expired);
+        assert!(lost.failed_renewals() > 0);
+    });
+}
+
+/// Somebody listens, and says nothing.
+pub(crate) fn silent() {
+    run(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("etcd://{}", listener.local_addr().unwrap());
+        let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("no server answers"), "{error}");
+    });
+}
+
+/// Something else listens there.
+pub(crate) fn a_web_server() {
+    run(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("etcd://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let mut stream = stream;
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::None, "not etcd");
+    });
+}
+
+/// Makes a user `ci` with the password `secret` who may do everything below `mine/`, and turns authentication on.
+pub(crate) fn with_users(server: &fencepost_rig::Etcd) {
+    let etcdctl = |words: &[&str]| {
+        let output = server.etcdctl().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    };
+    etcdctl(&["user", "add", "root:toor"]);
+    etcdctl(&["user", "grant-role", "root", "root"]);
+    etcdctl(&["role", "add", "locks"]);
+    etcdctl(&[
+        "role",
+        "grant-permission",
+        "locks",
+        "--prefix=true",
+        "readwrite",
+        "mine/",
+    ]);
+    etcdctl(&["user", "add", "ci:secret"]);
+    etcdctl(&["user", "grant-role", "ci", "locks"]);
+    etcdctl(&["auth", "enable"]);
+}
+
+pub(crate) fn wrong_password() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let address = server.address();
+        let error = Etcd::open(&format!("etcd://ci:secret@{address}")).await;
+        let error = error.unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "leave user and password out",
+        );
+        with_users(&server);
+        let error = Etcd::open(&format!("etcd://ci:wrong@{address}"))
+            .await
+            .unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "user or password is wrong",
+        );
+        assert!(!format!("{error:?}").contains("wrong@"), "{error:?}");
+        let error = Etcd::open(&server.url()).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "wants a user and a password",
+        );
+    });
+}
+
+/// The user may not write there.
+pub(crate) fn no_rights() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        with_users(&server);
+        let url = format!("etcd://ci:secret@{}/others", server.address());
+        let locker = locker(&open(&url).await, LONG);
+        let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "may not do what locks need",
+        );
+    });
+}
+
+/// No room is left: nothing can be taken, what is held can be given back.
+pub(crate) fn full() {
+    run(async {
+        let small = fencepost_rig::Etcd::builder().arguments(["--quota-backend-bytes=200000"]);
+        let server = small.start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let locker = locker(&store, LONG);
+        let held = locker.acquire("held").await.unwrap();
+        let big = "x".repeat(100_000);
+        for number in 0.. {
+            if plain
+                .0
+                .put(format!("big{number}"), big.clone(), None)
+                .await
+                .is_err()
+            {
+                break;
+            }
+            assert!(number < 100, "it was to be full by now");
+        }
+        let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "the server is full",
+        );
+        let renewed = held.extend(Duration::from_secs(30)).await;
+        renewed.expect("a lease that is kept alive takes no room");
+        assert!(held.release().await.is_released());
+        soon("everything to be given back", locker.shutdown()).await;
+        assert_eq!(plain.leases().await, [0; 0]);
+    });
+}
+
+/// The server is stopped beyond the TTL: the holder is told in time, and the lock is to be had when the server goes on.
+pub(crate) fn stopped_while_holding() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let locker = locker(&store, Duration::from_secs(2));
+        let guard = locker.acquire(NAME).await.unwrap();
+        let until = crate::support::now() + guard.valid_for();
+        server.signal(Signal::SIGSTOP).unwrap();
+        assert!(server.wait_stopped(LONG));
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Expired);
+        assert!(crate::support::now() >= until, "not before its time");
+        server.signal(Signal::SIGCONT).unwrap();
+        let epoch = guard.fence().epoch();
+        drop(guard);
+        soon("everything to be given back", locker.shutdown()).await;
+        works(&store, epoch).await;
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}
+
+/// An operator revokes the lease: the holder is told at its next renewal; a waiter is not let in with a lease that died
+/// (etcd#11456), and takes a new place.
+pub(crate) fn a_lease_taken_away() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let locker = locker(&store, Duration::from_secs(3));
+        let guard = locker.acquire(NAME).await.unwrap();
+        let waiter = claim(Duration::from_secs(30));
+        let waiting = {
+            let (store, waiter) = (store.clone(), waiter.clone());
+            tokio::spawn(async move { store.acquire(&waiter, &Wait::default()).await })
+        };
+        plain.wait_for_line(2).await;
+        let held_by = plain.leases_of_line().await;
+        let first_place =
+            plain.0.get(waiter_key(&waiter), None).await.unwrap().kvs()[0].create_revision();
+        plain.0.lease_revoke(held_by[1]).await.unwrap();
+        // It notices at its next sign of life, and gets in line anew.
+        plain.wait_for_line(2).await;
+        plain.0.lease_revoke(held_by[0]).await.unwrap();
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        let grant = soon("the lock", waiting).await.unwrap().unwrap();
+        assert!(
+            grant.epoch > first_place.cast_unsigned(),
+            "a place that was lost is no grant"
+        );
+        assert_eq!(store.release(&waiter).await.unwrap(), Release::Freed);
+        drop(guard);
+        soon("everything to be given back", locker.shutdown()).await;
+        plain.is_clean().await;
+    });
+}
+
+fn waiter_key(claim: &fencepost::Claim) -> String {
+    let owner = claim.owner.to_string();
+    let number = u64::from_str_radix(&owner[16..], 16).unwrap() & (u64::MAX >> 1);
+    format!("{NAME}/{number:x}")
+}
+
+impl Plain {
+    /// The leases of those in line, in order.
+    async fn leases_of_line(&mut self) -> Vec<i64> {
+        let options = fencepost::backend::etcd::client::GetOptions::new().with_prefix();
+        let found = self.0.get(format!("{NAME}/"), Some(options)).await.unwrap();
+        let mut found: Vec<_> = found.kvs().iter().collect();
+        found.sort_by_key(|kv| kv.create_revision());
+        found.iter().map(|kv| kv.lease()).collect()
+    }
+}
+
+/// An operator deletes the key: the lock is lost though its lease lives.
+pub(crate) fn a_key_taken_away() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let locker = locker(&store, Duration::from_secs(3));
+        let guard = locker.acquire(NAME).await.unwrap();
+        let keys = plain.keys(NAME).await;
+        plain.0.delete(keys[0].as_str(), None).await.unwrap();
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        drop(guard);
+        soon("everything to be given back", locker.shutdown()).await;
+        plain.is_clean().await;
+    });
+}
+
+/// Somebody writes into our key, and it has no lease any more: the next renewal gives it one.
+pub(crate) fn a_key_written_into() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let held = claim(Duration::from_secs(30));
+        let grant = store.try_acquire(&held).await.unwrap().unwrap();
+        let key = plain.keys(NAME).await.remove(0);
+        plain.put(&key, "scribble").await;
+        let renewed = store.renew(std::slice::from_ref(&held)).await.remove(0);
+        assert_eq!(renewed.unwrap(), fencepost::backend::Renewal::Extended);
+        let record = store.inspect(&held.name).await.unwrap().unwrap();
+        let holder = record.holder.unwrap();
+        assert_eq!(
+            (holder.owner, holder.epoch),
+            (Some(held.owner), Some(grant.epoch))
+        );
+        assert!(holder.ttl_left.is_some());
+        plain.put(&key, "scribble").await;
+        assert_eq!(store.release(&held).await.unwrap(), Release::Freed);
+        plain.is_clean().await;
+    });
+}
+
+/// History is compacted under a waiter's watch.
+pub(crate) fn compacted_while_waiting() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let locker: Locker = locker(&store, LONG);
+        let held = locker.acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await }
+        });
+        plain.wait_for_line(2).await;
+        plain.put("a", "1").await;
+        let put = plain.0.put("a", "2", None).await.unwrap();
+        let revision = put.header().unwrap().revision();
+        plain.0.compact(revision, None).await.unwrap();
+        plain.0.delete("a", None).await.unwrap();
+        assert!(held.release().await.is_released());
+        let guard = soon("the lock", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
+        plain.is_clean().await;
+    });
+}

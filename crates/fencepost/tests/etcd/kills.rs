@@ -1,0 +1,134 @@
+//! Real processes that hold or wait, and are killed or stopped.
+
+use std::time::{Duration, Instant};
+
+use fencepost_rig::{Child, Feed, Signal, feed};
+
+use crate::actor::{Part, Report, Task, hear};
+use crate::support::{LONG, NAME, NOTICED_WITHIN, Plain, locker, open, run, soon, until_waiting};
+
+/// The lease of one who waits.
+const WAITING_LEASE: Duration = Duration::from_secs(5);
+
+fn holding(url: &str, ttl: Duration) -> Part {
+    Part {
+        url: url.to_owned(),
+        ttl,
+        task: Task::Hold,
+    }
+}
+
+fn start(url: &str, ttl: Duration) -> (Child, Feed) {
+    let (feed, ears) = feed();
+    (holding(url, ttl).start(0, &ears), feed)
+}
+
+fn kill(child: &mut Child) {
+    child.signal(Signal::SIGKILL).unwrap();
+    child.wait(LONG).expect("SIGKILL ends every process");
+}
+
+/// The next one gets the lock when the lease is over, and not much later.
+pub(crate) fn holder_killed() {
+    run(async {
+        let ttl = Duration::from_secs(3);
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let next = locker(&store, LONG);
+        let (mut holder, feed) = start(&server.url(), ttl);
+        let Report::Held { fence } = hear(&feed) else {
+            panic!("it was to hold")
+        };
+        let waiting = tokio::spawn(async move { next.acquire(NAME).await });
+        until_waiting(&store, 1).await;
+        kill(&mut holder);
+        let killed = Instant::now();
+        let guard = soon("the lock", waiting).await.unwrap().unwrap();
+        let took = killed.elapsed();
+        println!("holder_killed: free after {took:?} with a TTL of {ttl:?}");
+        assert!(took < ttl + NOTICED_WITHIN, "{took:?}");
+        assert!(guard.fence().as_i64() > fence);
+        assert!(guard.release().await.is_released());
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}
+
+/// A killed waiter costs the line the lease of one who waits, and not its TTL of a minute.
+pub(crate) fn waiter_killed() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let mine = locker(&store, LONG);
+        let held = mine.acquire(NAME).await.unwrap();
+        let (mut dead, _feed) = start(&server.url(), LONG);
+        until_waiting(&store, 1).await;
+        let waiting = tokio::spawn(async move { mine.acquire(NAME).await });
+        until_waiting(&store, 2).await;
+        kill(&mut dead);
+        let killed = Instant::now();
+        assert!(held.release().await.is_released());
+        let guard = soon("the lock", waiting).await.unwrap().unwrap();
+        let took = killed.elapsed();
+        println!("waiter_killed: the next one waited {took:?}");
+        assert!(took < WAITING_LEASE + NOTICED_WITHIN, "{took:?}");
+        assert!(guard.release().await.is_released());
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}
+
+/// A holder that wakes up after its TTL is told so, and what it writes is refused.
+pub(crate) fn holder_stopped() {
+    run(async {
+        let ttl = Duration::from_secs(2);
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let (mut holder, feed) = start(&server.url(), ttl);
+        let Report::Held { fence } = hear(&feed) else {
+            panic!("it was to hold")
+        };
+        holder.signal(Signal::SIGSTOP).unwrap();
+        assert!(holder.wait_stopped(LONG));
+        let next = locker(&store, LONG);
+        let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
+        assert!(guard.fence().as_i64() > fence);
+        holder.send(&"write").unwrap();
+        holder.signal(Signal::SIGCONT).unwrap();
+        assert_eq!(hear(&feed), Report::Refused);
+        assert_eq!(hear(&feed), Report::Lost);
+        assert_eq!(hear(&feed), Report::Done);
+        let mut plain = Plain::open(server.address()).await;
+        assert_eq!(plain.get("written").await, None);
+        assert!(guard.release().await.is_released());
+        plain.is_clean().await;
+    });
+}
+
+/// A waiter whose lease died while it was stopped is not let in with it (etcd#11456): it gets in line anew and holds the lock alone.
+pub(crate) fn waiter_stopped() {
+    run(async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let mine = locker(&store, LONG);
+        let held = mine.acquire(NAME).await.unwrap();
+        let (mut waiter, feed) = start(&server.url(), LONG);
+        until_waiting(&store, 1).await;
+        waiter.signal(Signal::SIGSTOP).unwrap();
+        assert!(waiter.wait_stopped(LONG));
+        plain.wait_for_line(1).await;
+        // Its place is gone. The lock is given back and taken again: what the waiter watched has happened.
+        assert!(held.release().await.is_released());
+        let again = mine.acquire(NAME).await.unwrap();
+        waiter.signal(Signal::SIGCONT).unwrap();
+        until_waiting(&store, 1).await;
+        let epoch = again.fence().as_i64();
+        assert!(again.release().await.is_released());
+        let Report::Held { fence } = hear(&feed) else {
+            panic!("it was to hold")
+        };
+        assert!(fence > epoch);
+        waiter.send(&"write").unwrap();
+        assert_eq!(hear(&feed), Report::Written);
+        assert_eq!(plain.get("written").await.as_deref(), Some("late"));
+    });
+}

@@ -1,0 +1,71 @@
+//! A single server that crashes and comes back with its data.
+
+use std::time::Duration;
+
+use crate::support::{LONG, NAME, Plain, locker, open, run, soon, until_waiting, works};
+
+/// A holder keeps the lock: leases survive, and begin anew.
+pub(crate) fn while_holding() {
+    run(async {
+        let mut server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let locker = locker(&store, Duration::from_secs(10));
+        let guard = locker.acquire(NAME).await.unwrap();
+        server.restart().unwrap();
+        guard.extend(LONG).await.unwrap();
+        assert!(!guard.is_lost());
+        assert!(guard.valid_for() > LONG / 2);
+        let epoch = guard.fence().epoch();
+        assert!(guard.release().await.is_released());
+        works(&store, epoch).await;
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}
+
+/// Those who wait keep their places.
+pub(crate) fn while_waiting() {
+    run(async {
+        let mut server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let locker = locker(&store, Duration::from_secs(10));
+        let held = locker.acquire(NAME).await.unwrap();
+        let mut waiting = Vec::new();
+        for number in 1..=3 {
+            let locker = locker.clone();
+            waiting.push(tokio::spawn(async move {
+                let guard = locker.acquire(NAME).await.unwrap();
+                let fence = guard.fence();
+                assert!(guard.release().await.is_released());
+                fence
+            }));
+            until_waiting(&store, number).await;
+        }
+        server.restart().unwrap();
+        assert!(held.release().await.is_released());
+        let mut last = None;
+        for waiter in waiting {
+            let fence = soon("its turn", waiter).await.unwrap();
+            assert!(Some(fence) > last, "in their order");
+            last = Some(fence);
+        }
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}
+
+/// What could not be given back while the server was away is given back when it is there again.
+pub(crate) fn while_releasing() {
+    run(async {
+        let mut server = fencepost_rig::Etcd::start().unwrap();
+        let store = open(&server.url()).await;
+        let locker = locker(&store, LONG);
+        let dropped = locker.acquire("dropped").await.unwrap();
+        let released = locker.acquire(NAME).await.unwrap();
+        server.crash();
+        drop(dropped);
+        let outcome = released.release().await;
+        assert!(!outcome.is_released(), "{outcome:?}");
+        server.restart().unwrap();
+        // Long before the TTL of a minute.
+        Plain::open(server.address()).await.is_clean().await;
+    });
+}

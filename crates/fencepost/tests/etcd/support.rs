@@ -1,0 +1,169 @@
+//! Private servers, connections to them, and eyes of our own on what they hold.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::backend::etcd::Etcd;
+use fencepost::backend::etcd::client::{Client, GetOptions};
+use fencepost::clock::{BootClock, Clock};
+use fencepost::{Backend, Claim, Locker, Moment, OwnerId};
+
+/// Whatever does not happen within this time never will.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Much less than the TTLs here, much more than what a busy machine needs.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// The lock everybody here wants.
+pub(crate) const NAME: &str = "stock";
+/// What etcd may take to notice that a lease has ended, and a busy machine to say so.
+pub(crate) const NOTICED_WITHIN: Duration = Duration::from_millis(1500);
+
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
+}
+
+/// How often the tests of faults run.
+pub(crate) fn runs() -> usize {
+    if is_soak() { 20 } else { 1 }
+}
+
+/// Runs on the thread of the test, which must outlive the server it starts.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    run_within(2 * LONG, test);
+}
+
+pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let done = tokio::time::timeout(longest, test).await;
+        done.expect("a test that ends");
+    });
+}
+
+pub(crate) async fn open(url: &str) -> Arc<Etcd> {
+    Arc::new(Etcd::open(url).await.unwrap())
+}
+
+/// A locker whose tasks each stand in the store's line.
+pub(crate) fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl);
+    builder.without_hand_over().build().unwrap()
+}
+
+/// A claim as a locker makes them.
+pub(crate) fn claim(ttl: Duration) -> Claim {
+    Claim {
+        name: NAME.try_into().unwrap(),
+        owner: OwnerId::random(&fencepost::random::SystemRandom),
+        ttl,
+        label: "test".into(),
+    }
+}
+
+pub(crate) fn now() -> Moment {
+    BootClock.now()
+}
+
+/// A client that knows nothing of ours.
+pub(crate) struct Plain(pub(crate) Client);
+
+impl Plain {
+    pub(crate) async fn open(address: std::net::SocketAddr) -> Self {
+        Self(Client::connect([address.to_string()], None).await.unwrap())
+    }
+
+    /// All keys below `prefix`.
+    pub(crate) async fn keys(&mut self, prefix: &str) -> Vec<String> {
+        let options = match prefix {
+            "" => GetOptions::new().with_all_keys(),
+            _ => GetOptions::new().with_prefix(),
+        };
+        let found = self.0.get(prefix, Some(options)).await.unwrap();
+        let keys = found
+            .kvs()
+            .iter()
+            .map(|kv| kv.key_str().unwrap().to_owned());
+        keys.collect()
+    }
+
+    pub(crate) async fn leases(&mut self) -> Vec<i64> {
+        let found = self.0.leases().await.unwrap();
+        found.leases().iter().map(|lease| lease.id()).collect()
+    }
+
+    pub(crate) async fn put(&mut self, key: &str, value: &str) {
+        self.0.put(key, value, None).await.unwrap();
+    }
+
+    pub(crate) async fn get(&mut self, key: &str) -> Option<String> {
+        let found = self.0.get(key, None).await.unwrap();
+        let first = found.kvs().first();
+        first.map(|kv| kv.value_str().unwrap().to_owned())
+    }
+
+    /// Waits until so many stand in line, the holder included.
+    pub(crate) async fn wait_for_line(&mut self, count: usize) {
+        let started = Instant::now();
+        while self.keys(&format!("{NAME}/")).await.len() != count {
+            assert!(
+                started.elapsed() < LONG,
+                "waited in vain for a line of {count}"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Neither a key nor a lease is left, long before any of them would have ended by itself.
+    pub(crate) async fn is_clean(&mut self) {
+        self.is_clean_within(SOON).await;
+    }
+
+    pub(crate) async fn is_clean_within(&mut self, longest: Duration) {
+        let started = Instant::now();
+        loop {
+            let (keys, leases) = (self.keys("").await, self.leases().await);
+            if keys.is_empty() && leases.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < longest, "left: {keys:?} {leases:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// The lock can be had and given back, and its fence is above `last`. Returns it.
+pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
+    let locker = locker(store, LONG);
+    let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
+    let epoch = guard.fence().epoch();
+    assert!(epoch > last, "{epoch} after {last}");
+    assert!(guard.release().await.is_released());
+    epoch
+}
+
+/// Waits until a claim that is waited for stands in line, by what the store says.
+pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
+    let name = NAME.try_into().unwrap();
+    let started = Instant::now();
+    loop {
+        let record = store.inspect(&name).await.unwrap();
+        if record.is_some_and(|record| record.waiting.len() == count) {
+            return;
+        }
+        assert!(
+            started.elapsed() < LONG,
+            "waited in vain for {count} in line"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What must happen soon.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    let done = tokio::time::timeout(SOON, future).await;
+    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
+}

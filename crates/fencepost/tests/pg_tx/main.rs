@@ -1,0 +1,11 @@
+//! Locks inside the caller's own transactions on Postgres, with real sessions beside each other.
+#![allow(clippy::unwrap_used)]
+
+mod errors;
+mod gate;
+mod order;
+#[path = "../stages/postgres.rs"]
+mod postgres;
+mod savepoints;
+mod sessions;
+mod stage;

@@ -1,0 +1,65 @@
+//! Connections that serve one transaction after the other, as those of a pool do.
+
+use fencepost::pg_tx::PgTxLock;
+
+use crate::stage::{Stage, both, soon};
+
+/// A connection that goes back to its pool takes no lock along, however its transaction ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_used_again_has_no_lock() {
+    let stage = Stage::set().await;
+    let (mut pooled, mut other) = (stage.session().await, stage.session().await);
+    for lock in both() {
+        for ending in 0..3 {
+            let transaction = pooled.transaction().await.unwrap();
+            lock.acquire(&transaction).await.unwrap();
+            match ending {
+                0 => transaction.commit().await.unwrap(),
+                1 => transaction.rollback().await.unwrap(),
+                _ => drop(transaction),
+            }
+            // The next one who gets the connection: whatever it does comes after the end of the transaction.
+            pooled.batch_execute("SELECT 1").await.unwrap();
+            let transaction = other.transaction().await.unwrap();
+            assert!(lock.try_acquire(&transaction).await.unwrap().is_some());
+        }
+    }
+    stage.until_nothing_is_left().await;
+}
+
+/// A cancelled wait is the classic way to leave a lock behind on a pooled connection: the server goes on waiting, and gets it some day.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_is_given_up_leaves_no_lock_on_its_connection() {
+    let stage = Stage::set().await;
+    let (mut holder, mut pooled) = (stage.session().await, stage.session().await);
+    for lock in both() {
+        for within in [false, true] {
+            let holding = holder.transaction().await.unwrap();
+            lock.acquire(&holding).await.unwrap();
+            let waiting = pooled.transaction().await.unwrap();
+            tokio::select! {
+                () = wait(&lock, &waiting, within) => unreachable!("it is held"),
+                () = stage.until_waiting(1) => {}
+            }
+            drop(waiting);
+            holding.commit().await.unwrap();
+            soon("the connection", pooled.batch_execute("SELECT 1"))
+                .await
+                .unwrap();
+            stage.until_nothing_is_left().await;
+            let transaction = holder.transaction().await.unwrap();
+            assert!(lock.try_acquire(&transaction).await.unwrap().is_some());
+        }
+    }
+}
+
+async fn wait(lock: &PgTxLock, transaction: &tokio_postgres::Transaction<'_>, within: bool) {
+    match within {
+        true => {
+            let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
+        }
+        false => {
+            let _answer = lock.acquire(transaction).await;
+        }
+    }
+}

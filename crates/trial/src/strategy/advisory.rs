@@ -1,0 +1,18 @@
+//! `advisory`: a lock of the session on a number that the program makes of a name, given back after the commit.
+
+use super::database::{self, Kind};
+use super::{Claim, Group, OF_SESSION, Stores, Strategy, no_remark};
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "advisory",
+    group: Group::Database,
+    stores: Stores::Postgres,
+    summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
+    gloss: "",
+    flaw: None,
+    claim: Claim::Exclusion,
+    claims: OF_SESSION,
+    remark: no_remark,
+    open: |setup| database::buyer(setup, Kind::Advisory),
+    lock: Some(|setup| database::lock(setup, Kind::Advisory)),
+};

@@ -1,0 +1,144 @@
+//! Locks that are rows of a table: under a unique index, or with an end.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+use super::super::hand_made::{Latch, Recipe};
+use super::super::{Failure, Halt};
+use crate::ground::Look;
+use crate::ground::postgres::{Link, Trouble};
+use crate::latch::Latches;
+use crate::latch::postgres::microseconds;
+use crate::protocol::ReleaseWord;
+
+/// Takes the record for ever, and deletes it if it is its own.
+pub(super) struct Untimed;
+
+impl Recipe for Untimed {
+    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+        let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
+        if taken {
+            halt.after(1, 1, "inserts the row");
+        }
+        Ok(taken)
+    }
+
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        let deleted = latch.store.delete_if(latch.key, latch.token)?;
+        halt.after(1, 1, "deletes the row if it is its own");
+        Ok(match deleted {
+            true => ReleaseWord::Released,
+            false => ReleaseWord::AlreadyLost,
+        })
+    }
+}
+
+/// No lock is made of this step.
+fn not_used<T>() -> Result<T, Failure> {
+    Err(Failure::definite("these rows know no such step"))
+}
+
+/// Rows that are there or not: the index refuses a second one of the same name.
+pub(super) struct UniqueRows(Link);
+
+impl UniqueRows {
+    pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
+        Ok(Self(Link::open(endpoint)?))
+    }
+}
+
+impl Latches for UniqueRows {
+    fn set_if_absent(
+        &mut self,
+        key: &str,
+        token: &str,
+        _ttl: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        const SQL: &str = "INSERT INTO lock_row (name, owner) VALUES ($1, $2)";
+        match self.0.change(SQL, &[&key, &token]) {
+            Ok(_) => Ok(true),
+            Err(trouble) if trouble.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+            Err(trouble) => Err(trouble.unwritten()),
+        }
+    }
+
+    fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
+        const SQL: &str = "DELETE FROM lock_row WHERE name = $1 AND owner = $2";
+        let changed = self.0.change(SQL, &[&key, &token]);
+        Ok(changed.map_err(Trouble::unwritten)? == 1)
+    }
+
+    fn expire(&mut self, _: &str, _: Duration) -> Result<bool, Failure> {
+        not_used()
+    }
+
+    fn get(&mut self, _: &str) -> Result<Option<String>, Failure> {
+        not_used()
+    }
+
+    fn delete(&mut self, _: &str) -> Result<bool, Failure> {
+        not_used()
+    }
+
+    fn look(&mut self, _: &str) -> Result<Look, Failure> {
+        not_used()
+    }
+}
+
+/// Rows with an end, in ShedLock's table and by its statements.
+pub(super) struct LeaseRows(Link);
+
+impl LeaseRows {
+    pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
+        Ok(Self(Link::open(endpoint)?))
+    }
+}
+
+impl Latches for LeaseRows {
+    fn set_if_absent(
+        &mut self,
+        key: &str,
+        token: &str,
+        ttl: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        const SQL: &str = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by)
+            VALUES ($1, timezone('utc', clock_timestamp()) + $3::bigint * interval '1 microsecond',
+                timezone('utc', clock_timestamp()), $2)
+            ON CONFLICT (name) DO UPDATE SET lock_until = excluded.lock_until,
+                locked_at = excluded.locked_at, locked_by = excluded.locked_by
+            WHERE shedlock.lock_until <= timezone('utc', clock_timestamp())";
+        let ttl = microseconds(ttl.unwrap_or(Duration::MAX));
+        let changed = self.0.change(SQL, &[&key, &token, &ttl]);
+        Ok(changed.map_err(Trouble::unwritten)? == 1)
+    }
+
+    /// Rows are never deleted: theirs is the end.
+    fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
+        const SQL: &str = "UPDATE shedlock SET lock_until = timezone('utc', clock_timestamp())
+            WHERE name = $1 AND locked_by = $2
+                AND lock_until > timezone('utc', clock_timestamp())";
+        let changed = self.0.change(SQL, &[&key, &token]);
+        Ok(changed.map_err(Trouble::unwritten)? == 1)
+    }
+
+    fn expire(&mut self, _: &str, _: Duration) -> Result<bool, Failure> {
+        not_used()
+    }
+
+    fn get(&mut self, _: &str) -> Result<Option<String>, Failure> {
+        not_used()
+    }
+
+    fn delete(&mut self, _: &str) -> Result<bool, Failure> {
+        not_used()
+    }
+
+    fn look(&mut self, _: &str) -> Result<Look, Failure> {
+        not_used()
+    }
+}

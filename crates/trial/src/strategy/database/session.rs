@@ -1,0 +1,386 @@
+//! Locks that end with a transaction or with a session of the database: nothing is left of them when their holder is gone.
+//!
+//! One session for all locks of a process, so that the database sees who waits for whom. Who waits does so in the database's own queue.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fencepost::BoxFuture;
+use tokio_postgres::error::SqlState;
+
+use super::super::customer::Turn;
+use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
+use super::Kind;
+use crate::ground::postgres::{Link, Trouble, table_of};
+use crate::latch::postgres::advisory_key;
+use crate::protocol::{Purchase, ReleaseWord};
+use crate::stock::postgres::PostgresStock;
+
+/// What stands for the name of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The stock of that product, which is what is protected.
+    Stock,
+    /// Something of that name: what is protected is the lab's.
+    Thing,
+}
+
+/// Takes locks in one session.
+pub(super) struct SessionLock {
+    stock: PostgresStock,
+    kind: Kind,
+    target: Target,
+    holds: HashMap<u64, Hold>,
+    forfeited: Vec<u64>,
+    last_hold: u64,
+}
+
+struct Hold {
+    key: String,
+    /// The session it belongs to.
+    generation: i64,
+}
+
+/// How the database answered a request for a lock.
+enum Answer {
+    Granted,
+    Taken,
+    /// It sees a cycle of waits, and ends it here.
+    Deadlock,
+}
+
+impl SessionLock {
+    pub(super) fn open(endpoint: &str, kind: Kind, target: Target) -> Result<Self, Failure> {
+        Ok(Self {
+            stock: PostgresStock::open(endpoint)?,
+            kind,
+            target,
+            holds: HashMap::new(),
+            forfeited: Vec::new(),
+            last_hold: 0,
+        })
+    }
+
+    fn link(&mut self) -> &mut Link {
+        self.stock.link()
+    }
+
+    /// Whether its locks end with a transaction; else with the session alone.
+    fn in_transaction(&self) -> bool {
+        self.kind != Kind::Advisory
+    }
+
+    fn take(
+        &mut self,
+        key: &str,
+        wait: Duration,
+        halt: &mut dyn Halt,
+    ) -> Result<Option<Held>, Failure> {
+        if self.holds.is_empty() {
+            self.begin()?;
+        }
+        let taken = self.try_twice(key, wait);
+        match taken {
+            Ok((Answer::Granted, contended)) => {
+                halt.after(1, 1, "takes the lock");
+                Ok(Some(self.granted(key, contended)))
+            }
+            Ok((Answer::Taken, _)) => {
+                self.end_if_idle();
+                Ok(None)
+            }
+            Ok((Answer::Deadlock, _)) => {
+                self.forfeit();
+                Err(Failure::definite(
+                    "a deadlock, which the database ended here",
+                ))
+            }
+            Err(failure) => {
+                self.forfeit();
+                Err(failure)
+            }
+        }
+    }
+
+    /// At once, and then, if there is time, in the queue. Says also whether the lock was found taken at first.
+    fn try_twice(&mut self, key: &str, wait: Duration) -> Result<(Answer, bool), Failure> {
+        let at_once = self.attempt(key, None)?;
+        if wait.is_zero() || !matches!(at_once, Answer::Taken) {
+            return Ok((at_once, false));
+        }
+        Ok((self.attempt(key, Some(wait))?, true))
+    }
+
+    /// One request. Whatever comes of it, locks that were held before are still held, but after a deadlock.
+    fn attempt(&mut self, key: &str, wait: Option<Duration>) -> Result<Answer, Failure> {
+        if self.in_transaction() {
+            self.run("SAVEPOINT attempt")?;
+        }
+        if let Some(wait) = wait {
+            self.patience(wait)?;
+        }
+        let asked = match (self.kind, self.target) {
+            (Kind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
+            (Kind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
+            (Kind::Table, Target::Stock) => self.lock_table("stock", wait),
+            (Kind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
+            (Kind::Advisory, _) => self.lock_number(key, wait),
+        };
+        let answer = match asked {
+            Ok(granted) => {
+                let found = granted?;
+                match found {
+                    true => Answer::Granted,
+                    false => Answer::Taken,
+                }
+            }
+            Err(trouble) if trouble.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                if self.in_transaction() {
+                    self.run("ROLLBACK TO attempt")?;
+                }
+                Answer::Taken
+            }
+            Err(trouble) if trouble.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+                Answer::Deadlock
+            }
+            Err(trouble) => return Err(trouble.unread()),
+        };
+        Ok(answer)
+    }
+
+    /// How long the database lets a request wait.
+    fn patience(&mut self, wait: Duration) -> Result<(), Failure> {
+        let milliseconds = wait.as_millis().clamp(1, 2_000_000_000);
+        let scope = if self.in_transaction() {
+            "LOCAL"
+        } else {
+            "SESSION"
+        };
+        self.run(&format!("SET {scope} lock_timeout = {milliseconds}"))
+    }
+
+    fn lock_row(
+        &mut self,
+        key: &str,
+        wait: Option<Duration>,
+        [at_once, waiting]: [&'static str; 2],
+    ) -> Asked {
+        let sql = if wait.is_none() { at_once } else { waiting };
+        let rows = self
+            .link()
+            .ask_within(sql, &[&key], wait.unwrap_or_default())?;
+        // Where there is no row, nothing was locked.
+        Ok(match rows.is_empty() {
+            false => Ok(true),
+            true => Err(Failure::definite(format!(
+                "there is no row of {key} to lock"
+            ))),
+        })
+    }
+
+    fn lock_table(&mut self, table: &str, wait: Option<Duration>) -> Asked {
+        let at_once = if wait.is_none() { " NOWAIT" } else { "" };
+        let sql = format!("LOCK TABLE {table} IN EXCLUSIVE MODE{at_once}");
+        self.link()
+            .run_within(&sql, wait.unwrap_or_default())
+            .map(|()| Ok(true))
+    }
+
+    fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> Asked {
+        const AT_ONCE: &str = "SELECT pg_try_advisory_lock($1)";
+        const WAITING: &str = "SELECT true FROM (SELECT pg_advisory_lock($1)) AS granted";
+        let number = advisory_key(self.link().schema(), key);
+        let sql = if wait.is_none() { AT_ONCE } else { WAITING };
+        let rows = self
+            .link()
+            .ask_within(sql, &[&number], wait.unwrap_or_default())?;
+        Ok(Ok(rows.first().is_some_and(|row| row.get(0))))
+    }
+
+    fn granted(&mut self, key: &str, contended: bool) -> Held {
+        self.last_hold += 1;
+        let hold = Hold {
+            key: key.to_owned(),
+            generation: self.link().generation(),
+        };
+        self.holds.insert(self.last_hold, hold);
+        Held {
+            hold: self.last_hold,
+            fence: None,
+            valid_ms: None,
+            contended,
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.link().pin(false);
+        if self.in_transaction() {
+            self.run("BEGIN")?;
+        } else {
+            // So that the session is there before it is pinned.
+            self.run("SELECT")?;
+        }
+        self.link().pin(true);
+        Ok(())
+    }
+
+    /// Without locks there is nothing that a transaction would be good for.
+    fn end_if_idle(&mut self) {
+        if self.holds.is_empty() {
+            self.give_up();
+        }
+    }
+
+    /// Ends everything; what was written in the transaction is undone.
+    fn give_up(&mut self) {
+        let statement = match self.in_transaction() {
+            true => "ROLLBACK",
+            false => "SELECT pg_advisory_unlock_all()",
+        };
+        // A session that is gone has ended everything itself.
+        let _ = self.run(statement);
+        self.link().pin(false);
+    }
+
+    /// Gives up, and all its locks with it.
+    fn forfeit(&mut self) {
+        self.forfeited
+            .extend(self.holds.drain().map(|(hold, _)| hold));
+        self.give_up();
+    }
+
+    /// The work is done and is to count: ends the hold, and with the last one the transaction.
+    fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+        let held = self.holds.remove(&hold);
+        let held = held.ok_or_else(|| Failure::definite("there is no such hold"))?;
+        if self.link().generation() != held.generation {
+            self.end_if_idle();
+            return Ok(ReleaseWord::AlreadyLost);
+        }
+        let word = match self.kind {
+            Kind::Advisory => self.unlock(&held.key)?,
+            Kind::Row | Kind::Table => {
+                if self.holds.is_empty() {
+                    self.link().run("COMMIT").map_err(Trouble::unwritten)?;
+                }
+                ReleaseWord::Released
+            }
+        };
+        if self.holds.is_empty() {
+            self.link().pin(false);
+        }
+        halt.after(1, 1, "gives the lock back");
+        Ok(word)
+    }
+
+    fn unlock(&mut self, key: &str) -> Result<ReleaseWord, Failure> {
+        const SQL: &str = "SELECT pg_advisory_unlock($1)";
+        let number = advisory_key(self.link().schema(), key);
+        let row = self.link().ask_one(SQL, &[&number]);
+        let row = row.map_err(Trouble::unwritten)?;
+        Ok(match row.is_some_and(|row| row.get(0)) {
+            true => ReleaseWord::Released,
+            false => ReleaseWord::AlreadyLost,
+        })
+    }
+
+    fn run(&mut self, statement: &str) -> Result<(), Failure> {
+        self.link().run(statement).map_err(Trouble::unread)
+    }
+}
+
+/// What the database said to a request; inside, what that means for the lock.
+type Asked = Result<Result<bool, Failure>, Trouble>;
+
+const ROW_OF_STOCK: [&str; 2] = [
+    "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE NOWAIT",
+    "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE",
+];
+
+const ROW_OF_THING: [&str; 2] = [
+    "SELECT 1 FROM thing WHERE name = $1 FOR UPDATE NOWAIT",
+    "SELECT 1 FROM thing WHERE name = $1 FOR UPDATE",
+];
+
+impl Locking for SessionLock {
+    fn acquire<'a>(
+        &'a mut self,
+        key: &'a str,
+        wait: Duration,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move { self.take(key, wait, halt) })
+    }
+
+    fn forfeited(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.forfeited)
+    }
+
+    fn knows_lost(&mut self, hold: u64) -> bool {
+        let generation = self.link().generation();
+        let held = self.holds.get(&hold);
+        held.is_none_or(|held| held.generation != generation)
+    }
+
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(async move { self.give_back(hold, halt) })
+    }
+}
+
+/// Buys under such a lock, in the same session: the purchase and the end of the lock are one commit, or the end comes after it.
+pub(super) struct SessionBuyer(SessionLock);
+
+impl SessionBuyer {
+    pub(super) fn new(lock: SessionLock) -> Self {
+        Self(lock)
+    }
+
+    async fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
+        let turn = Turn::take(&mut self.0, order, order.wait).await?;
+        let Some(held) = turn.held else {
+            return Ok(turn.busy());
+        };
+        let bought = match read_work_write(&mut self.0.stock, order) {
+            Ok(bought) => bought,
+            Err(failure) => {
+                self.0.forfeit();
+                // What was not committed was not bought.
+                return Err(match self.0.in_transaction() {
+                    true => Failure::definite(failure),
+                    false => failure,
+                });
+            }
+        };
+        self.0.finish(held.hold)?;
+        Ok(Purchase {
+            contended: held.contended,
+            waited_ms: turn.waited_ms,
+            fence: held.fence,
+            ..bought
+        })
+    }
+}
+
+impl SessionLock {
+    /// Nothing was bought until it is committed; what has no transaction is bought already, whatever becomes of the lock.
+    fn finish(&mut self, hold: u64) -> Result<(), Failure> {
+        let released = self.give_back(hold, &mut super::super::customer::Onwards);
+        match (self.in_transaction(), released) {
+            (true, Ok(ReleaseWord::AlreadyLost)) => {
+                Err(Failure::definite("the session ended before the commit"))
+            }
+            (true, Err(failure)) => Err(failure),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Buyer for SessionBuyer {
+    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
+        Box::pin(self.buy(order))
+    }
+}

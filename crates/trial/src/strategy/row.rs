@@ -1,0 +1,18 @@
+//! `row`: locks the row of the product for the length of the transaction that sells it (`SELECT … FOR UPDATE`).
+
+use super::database::{self, Kind};
+use super::{Claim, Group, OF_SESSION, Stores, Strategy, no_remark};
+
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "row",
+    group: Group::Database,
+    stores: Stores::Postgres,
+    summary: "locks the product's row until its transaction commits (SELECT … FOR UPDATE)",
+    gloss: "",
+    flaw: None,
+    claim: Claim::Exclusion,
+    claims: OF_SESSION,
+    remark: no_remark,
+    open: |setup| database::buyer(setup, Kind::Row),
+    lock: Some(|setup| database::lock(setup, Kind::Row)),
+};

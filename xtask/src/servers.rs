@@ -1,0 +1,62 @@
+//! Servers that tests share, because each takes long to start: a helper of the rig starts them and ends with us.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::runner;
+use crate::terminal::say;
+
+/// Running servers; dropping this stops them.
+pub(crate) struct Servers {
+    helper: Child,
+    variables: Vec<(String, String)>,
+}
+
+impl Servers {
+    /// # Errors
+    /// When the helper cannot be built or ends early. A server that is not installed is no error: its tests say so.
+    pub(crate) fn start() -> Result<Self> {
+        let arguments = [
+            "run",
+            "--quiet",
+            "--package",
+            "fencepost-rig",
+            "--example",
+            "servers",
+        ];
+        let mut helper = runner::cargo(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the servers that tests share")?;
+        let mut variables = Vec::new();
+        let output = helper.stdout.take().context("its output")?;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            match line.split_once('=') {
+                Some((name, address)) => variables.push((name.to_owned(), address.to_owned())),
+                None => {
+                    for (name, address) in &variables {
+                        say(format!("{name}={address}"));
+                    }
+                    return Ok(Self { helper, variables });
+                }
+            }
+        }
+        bail!("the servers that tests share could not be started");
+    }
+
+    /// Tells a command where they are.
+    pub(crate) fn tell(&self, command: &mut Command) {
+        command.envs(self.variables.iter().map(|(name, address)| (name, address)));
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.helper.stdin.take());
+        let _ = self.helper.wait();
+    }
+}
