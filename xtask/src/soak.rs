@@ -67,6 +67,8 @@ const LOOPS: &[Job] = &[
     library_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
     library_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
     library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
+    library_trial!("postgres_nasty" = "postgres", "nasty::", "kills, stops, cuts and crashes around advisory locks in Postgres, 20 times each"),
+    library_trial!("postgres_interop" = "postgres", "interop::", "psql and ours count 1,000 each under one advisory lock; no count is lost"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
