@@ -74,6 +74,8 @@ const LOOPS: &[Job] = &[
     library_trial!("etcd_kills" = "etcd", "kills::", "holders and waiters on etcd, killed and stopped, 20 times each: the bounds hold"),
     library_trial!("etcd_cancellation" = "etcd", "cancellation::", "futures dropped at 400 moments leave neither key nor lease at etcd"),
     library_trial!("etcd_interop" = "etcd", "interop::", "etcdctl lock and ours count 1,000 each under one name; no count is lost"),
+    library_trial!("postgres_nasty" = "postgres", "nasty::", "kills, stops, cuts and crashes around advisory locks in Postgres, 20 times each"),
+    library_trial!("postgres_interop" = "postgres", "interop::", "psql and ours count 1,000 each under one advisory lock; no count is lost"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),

@@ -184,3 +184,16 @@ pub(crate) fn spare_ones_go() {
         }
     });
 }
+
+/// The runtime in which it was opened ends: the next one goes on with connections of its own.
+pub(crate) fn another_runtime() {
+    let server = Server::start();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    let store = runtime().block_on(server.store());
+    for _ in 0..2 {
+        runtime().block_on(crate::support::works(&*store));
+    }
+}

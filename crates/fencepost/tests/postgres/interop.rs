@@ -152,8 +152,22 @@ pub(crate) fn strangers_are_seen() {
         .await;
         stranger.text("select pg_advisory_unlock(-42)").await;
         assert!(store.try_acquire(&by_number).await.unwrap().is_some());
-        let tried = stranger.text("select pg_try_advisory_lock(-42)").await;
-        assert_eq!(tried, "f", "we keep it out");
+        for function in [
+            "pg_try_advisory_lock",
+            "pg_try_advisory_lock_shared",
+            "pg_try_advisory_xact_lock",
+        ] {
+            let tried = stranger.text(&format!("select {function}(-42)")).await;
+            assert_eq!(tried, "f", "we keep {function} out");
+        }
+        let shared = claim("#7", LONG);
+        stranger
+            .text("begin; select pg_advisory_xact_lock_shared(7)")
+            .await;
+        assert!(store.try_acquire(&shared).await.unwrap().is_none());
+        stranger.text("commit").await;
+        assert!(store.try_acquire(&shared).await.unwrap().is_some());
+        store.release(&shared).await.unwrap();
         drop(stranger);
         soon("the lock", waiting).await.unwrap().unwrap();
         store.release(&waiter).await.unwrap();

@@ -129,8 +129,8 @@ pub(crate) fn waiters_are_killed() {
             children.push(child(&server, id, &ears, Task::WaitOnce, LONG));
             eyes.wait_for_line(id as i64 + 1).await;
         }
-        for id in 1..6 {
-            children[id].signal(Signal::SIGKILL).unwrap();
+        for child in &children[1..6] {
+            child.signal(Signal::SIGKILL).unwrap();
         }
         let released_at = now();
         assert!(held.release().await.is_released());

@@ -76,6 +76,7 @@ const CONNECTIONS: &[(&str, fn())] = &[
         connections::what_is_not_extended_is_let_go,
     ),
     ("spare_ones_go", connections::spare_ones_go),
+    ("another_runtime", connections::another_runtime),
 ];
 
 const POOLER: &[(&str, fn())] = &[
