@@ -45,6 +45,7 @@ macro_rules! target {
                 "--release",
                 "--package",
                 $package,
+                "--all-features",
                 "--test",
                 $target,
                 "--",
@@ -69,7 +70,7 @@ const LOOPS: &[Job] = &[
     library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
-    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
+    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 
 #[derive(Args)]

@@ -10,6 +10,8 @@ mod errors;
 mod holds;
 mod interrupt;
 mod json;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod races;
 mod retry;
 mod run_all;
