@@ -45,6 +45,7 @@ macro_rules! target {
                 "--release",
                 "--package",
                 $package,
+                "--all-features",
                 "--test",
                 $target,
                 "--",
@@ -78,7 +79,7 @@ const LOOPS: &[Job] = &[
     library_trial!("postgres_interop" = "postgres", "interop::", "psql and ours count 1,000 each under one advisory lock; no count is lost"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
-    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite and on Redis"),
+    target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 
 #[derive(Args)]

@@ -8,7 +8,7 @@ use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Stores, Strategy};
+use fencepost_trial::strategy::Strategy;
 
 use crate::arguments::Lock;
 use crate::exit;
@@ -94,21 +94,11 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         return Ok(());
     }
     let (name, store) = (strategy.name, place.name());
-    let (what, advice) = match strategy.stores {
-        Stores::Postgres => (
-            format!("{name} is a lock of the database: it is tried on Postgres"),
-            match HAS_POSTGRES {
-                true => format!(
-                    "--lock={name} --store postgres      or --lock help for all, a line each"
-                ),
-                false => format!("{WITH_POSTGRES}, then --lock={name} --store postgres"),
-            },
-        ),
-        Stores::Any | Stores::WithLibrary => (
-            format!("{name} is not tried on Postgres so far"),
-            format!("--lock=safe --store {store}      or --lock={name} --store redis"),
-        ),
+    let advice = match HAS_POSTGRES {
+        true => format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+        false => format!("{WITH_POSTGRES}, then --lock={name} --store postgres"),
     };
+    let what = format!("{name} is a lock of the database: it is tried on Postgres");
     Err(Fault::new(exit::USAGE, what)
         .at(format_args!("--lock={name} --store {store}"))
         .try_this(advice))

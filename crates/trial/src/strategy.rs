@@ -137,8 +137,6 @@ impl Group {
 pub enum Stores {
     /// Wherever a stock can be.
     Any,
-    /// Where the lab uses the library's locks: not on Postgres so far.
-    WithLibrary,
     /// Where the database itself has such locks.
     Postgres,
 }
@@ -146,12 +144,7 @@ pub enum Stores {
 impl Stores {
     /// Whether this place is among them.
     pub fn include(self, place: &Place) -> bool {
-        let is_postgres = matches!(place, Place::Postgres { .. });
-        match self {
-            Self::Any => true,
-            Self::WithLibrary => !is_postgres,
-            Self::Postgres => is_postgres,
-        }
+        self == Self::Any || matches!(place, Place::Postgres { .. })
     }
 }
 

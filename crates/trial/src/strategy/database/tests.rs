@@ -11,8 +11,7 @@ use crate::ground::Ground;
 use crate::ground::postgres::Link;
 use crate::ground::tests::{SomePostgres, postgres};
 use crate::holds::{FIRST, SECOND};
-use crate::protocol::{Outcome, ReleaseWord};
-use crate::stock::Stock;
+use crate::protocol::ReleaseWord;
 
 const KINDS: [Kind; 3] = [Kind::Row, Kind::Table, Kind::Advisory];
 const AT_ONCE: Duration = Duration::ZERO;
@@ -166,16 +165,20 @@ async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
         let mut buyer = SessionBuyer::new(place.session(kind, Target::Stock));
         let runtime = tokio::runtime::Handle::current();
         let selling = std::thread::spawn(move || {
-            let slow = order(Duration::from_secs(1));
+            let slow = Order {
+                wait: PATIENCE,
+                ..order(Duration::from_secs(2))
+            };
             let bought = runtime.block_on(buyer.purchase(&slow));
             let again = runtime.block_on(buyer.purchase(&order(AT_ONCE)));
             (bought, again)
         });
-        let mut other = SessionBuyer::new(place.session(kind, Target::Stock));
         let deadline = std::time::Instant::now() + PATIENCE;
-        while other.purchase(&order(AT_ONCE)).await.unwrap().outcome != Outcome::Busy {
-            assert!(std::time::Instant::now() < deadline);
-            stock.write(FIRST, 5).unwrap();
+        while !place.ground.look(FIRST).unwrap().taken {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{kind:?}: never locked"
+            );
         }
         place.end_sessions();
         let (bought, again) = selling.join().unwrap();
