@@ -82,6 +82,7 @@ const WAYS: &[(&str, fn())] = &[
     ("user_and_password", ways::user_and_password),
     ("what_others_hold_is_shown", ways::what_others_hold_is_shown),
     ("one_waiter_is_woken", ways::one_waiter_is_woken),
+    ("transactions_are_few", ways::transactions_are_few),
 ];
 
 const FOLDERS: &[(&str, fn())] = &[
