@@ -89,3 +89,27 @@ pub(crate) fn a_dropped_store_leaves_no_waiter() {
         eyes.is_clean().await;
     });
 }
+
+/// One whose wait was dropped only tries: that leaves the line, and is no error.
+pub(crate) fn a_dropped_waiter_tries() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let (store, rival) = (server.store().await, server.store().await);
+        let (mine, other) = (claim(NAME, LONG), claim(NAME, LONG));
+        assert!(rival.try_acquire(&other).await.unwrap().is_some());
+        let task = tokio::spawn({
+            let (store, mine) = (store.clone(), mine.clone());
+            async move { store.acquire(&mine, &Wait::default()).await }
+        });
+        eyes.wait_for_line(1).await;
+        task.abort();
+        assert!(task.await.is_err());
+        assert!(store.try_acquire(&mine).await.unwrap().is_none());
+        assert_eq!(eyes.waiting().await, 0, "it left the line");
+        rival.release(&other).await.unwrap();
+        assert!(store.try_acquire(&mine).await.unwrap().is_some());
+        store.release(&mine).await.unwrap();
+        eyes.is_clean().await;
+    });
+}

@@ -39,6 +39,7 @@ const NASTY: &[(&str, fn())] = &[
     ("cut_while_holding_and_waiting", network::cut),
     ("black_hole_while_holding", network::black_hole),
     ("cancelled_anywhere", cancellation::anywhere),
+    ("dropped_waiter_tries", cancellation::a_dropped_waiter_tries),
     (
         "store_dropped_while_waiting",
         cancellation::a_dropped_store_leaves_no_waiter,
