@@ -98,8 +98,8 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
             format!("{name} is a lock of the database: it is tried on Postgres"),
             format!("--lock={name} --store postgres      or --lock help for all, a line each"),
         ),
-        Stores::Any | Stores::WithLibrary => (
-            format!("{name} is not tried on Postgres so far"),
+        Stores::Everywhere | Stores::Any | Stores::WithLibrary => (
+            format!("{name} is not tried on {store} so far"),
             format!("--lock=safe --store {store}      or --lock={name} --store redis"),
         ),
     };

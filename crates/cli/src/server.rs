@@ -32,7 +32,12 @@ static SERVERS: [Server; 5] = [
 impl Server {
     /// The kind of server that an address names.
     pub(crate) fn of(address: &str) -> Option<&'static Self> {
-        let is_of = |server: &&Self| server.schemes.iter().any(|scheme| address.starts_with(scheme));
+        let is_of = |server: &&Self| {
+            server
+                .schemes
+                .iter()
+                .any(|scheme| address.starts_with(scheme))
+        };
         SERVERS.iter().find(is_of)
     }
 
@@ -44,7 +49,9 @@ impl Server {
         }
         Err(BadValue {
             what: format!("this program was built without {}", self.schemes[0]),
-            advice: "build it with --features full, which brings all stores · no --store for sqlite".into(),
+            advice:
+                "build it with --features full, which brings all stores · no --store for sqlite"
+                    .into(),
         })
     }
 

@@ -89,7 +89,7 @@ pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
     }
     let retried = match place {
         Place::Postgres { .. } => RETRY_LOCK_OF_DATABASE,
-        Place::Sqlite | Place::Redis { .. } => RETRY_LOCK,
+        Place::Sqlite | Place::Redis { .. } | Place::Locks { .. } => RETRY_LOCK,
     };
     cells.extend(strategy::find(retried).map(|strategy| {
         Cell::Retry(Comparison {

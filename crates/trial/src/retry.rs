@@ -83,7 +83,9 @@ impl Comparison {
     pub fn ways(&self) -> Vec<Pauses> {
         let has_line = match self.place {
             Place::Postgres { .. } => self.strategy.claims == OF_SESSION,
-            Place::Sqlite | Place::Redis { .. } => self.strategy.group == Group::Locks,
+            Place::Sqlite | Place::Redis { .. } | Place::Locks { .. } => {
+                self.strategy.group == Group::Locks
+            }
         };
         Pauses::ALL
             .into_iter()

@@ -135,6 +135,8 @@ impl Group {
 /// Where a strategy can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
+    /// Wherever locks are kept.
+    Everywhere,
     /// Wherever a stock can be.
     Any,
     /// Where the lab uses the library's locks: not on Postgres so far.
@@ -148,7 +150,8 @@ impl Stores {
     pub fn include(self, place: &Place) -> bool {
         let is_postgres = matches!(place, Place::Postgres { .. });
         match self {
-            Self::Any => true,
+            Self::Everywhere => true,
+            Self::Any => !matches!(place, Place::Locks { .. }),
             Self::WithLibrary => !is_postgres,
             Self::Postgres => is_postgres,
         }

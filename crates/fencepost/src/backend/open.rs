@@ -108,7 +108,9 @@ mod tests {
     #[cfg(feature = "postgres")]
     #[test]
     fn a_table_is_asked_for_by_its_parameter() {
-        assert!(has_table("postgres://db/shop?sslmode=require&table=shedlock"));
+        assert!(has_table(
+            "postgres://db/shop?sslmode=require&table=shedlock"
+        ));
         assert!(!has_table("postgres://db/table=x?sslmode=require"));
     }
 }

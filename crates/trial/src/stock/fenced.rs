@@ -7,7 +7,7 @@ use fencepost::resource::{FencedError, Pass, RedisRegister};
 use fencepost::{Effect, Error};
 
 use super::sqlite::SqliteStock;
-use crate::ground::{Ground, redis};
+use crate::ground::{Ground, only_locks, redis};
 use crate::strategy::Failure;
 
 /// A connection to a fenced stock. It is not the lock's: a resource knows nothing of locks but the passes it is shown.
@@ -26,6 +26,7 @@ impl FencedStock {
                 server: redis::library(endpoint).await?,
                 endpoint: endpoint.clone(),
             },
+            Ground::Locks(_) => return Err(only_locks()),
             Ground::Postgres(_) => {
                 return Err(Failure::definite(
                     "there is no fenced stock on Postgres so far",

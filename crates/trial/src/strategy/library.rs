@@ -28,6 +28,7 @@ pub(super) struct Library {
 /// What there is to know of the store besides that it is one.
 enum Place {
     File,
+    Locks,
     /// It counts the commands it sends.
     Server {
         server: Arc<Redis>,
@@ -40,7 +41,7 @@ impl Place {
     /// and the lab sees either.
     fn name(&self, key: &str) -> String {
         match self {
-            Self::File => key.to_owned(),
+            Self::File | Self::Locks => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
     }
@@ -59,6 +60,10 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
             Ok((server.clone(), Place::Server { server, endpoint }))
         }
         Ground::Postgres(_) => Err(not_on_postgres()),
+        Ground::Locks(address) => {
+            let servers = fencepost::backend::open(address).await;
+            Ok((servers.map_err(Failure::definite)?, Place::Locks))
+        }
     }
 }
 
@@ -168,7 +173,7 @@ impl Locking for Library {
 
     fn commands(&self) -> Option<u64> {
         match &self.place {
-            Place::File => None,
+            Place::File | Place::Locks => None,
             Place::Server { server, .. } => Some(server.commands_sent()),
         }
     }
