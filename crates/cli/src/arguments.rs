@@ -12,9 +12,11 @@ use fencepost_trial::strategy;
 use crate::doctor::Doctor;
 use crate::drawings::DrawingFlags;
 use crate::exec::Exec;
+use crate::exit;
+use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::screen::{Colour, Screen};
-use crate::store::Store;
+use crate::store::{Site, Store};
 use crate::stranger::Stranger;
 
 pub(crate) mod durations;
@@ -216,8 +218,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn store(&self) -> &Store {
-        self.store.as_ref().unwrap_or(&Store::Sqlite)
+    /// Opens the store of a command that leaves its servers alone.
+    pub(crate) fn open_store(&self) -> Result<Site, Fault> {
+        let store = self.store.as_ref().unwrap_or(&Store::Sqlite);
+        if *store == Store::PrivateEtcd {
+            return Err(Fault::new(exit::USAGE, "on etcd there is one trial so far")
+                .at("--store etcd")
+                .effect("none: no process was started")
+                .try_this("fencepost trial failover --store etcd"));
+        }
+        store.open()
     }
 
     pub(crate) fn screen(&self) -> Screen {

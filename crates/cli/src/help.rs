@@ -262,7 +262,8 @@ Usage: fencepost trial NAME [OPTIONS]
   short-stock         a purchase finds nothing to sell: does it give its lock back?
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
-                      these two start Redis servers of their own (redis-server), and kill them
+                      these two start Redis servers of their own (redis-server), and kill them;
+                      failover also etcd, with --store etcd (built with --features full)
 
 ";
 
@@ -272,6 +273,7 @@ Examples
   fencepost trial short-stock --lock=late-expiry
   fencepost trial failover                   one lock, two holders: the replica never heard of it
   fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
+  fencepost trial failover --store etcd      the leader dies, and the lock survives
   fencepost trial restart-empty --lock=watchdog --report page.html
 ";
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
+use fencepost_trial::ground::Place;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
 use fencepost_trial::protocol::Resource;
@@ -58,8 +59,13 @@ fn run(
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let site = match scenario.fails_servers() {
         true => servers_to_fail(scenario, arguments.common.store.as_ref())?.open()?,
-        false => arguments.common.store().open()?,
+        false => arguments.common.open_store()?,
     };
+    let is_stranger = matches!(arguments.lock, Lock::Stranger(_));
+    if is_stranger && matches!(site.place, Place::Locks { .. }) {
+        let what = "locks of other programs are not tried on etcd so far";
+        return Err(not_here(what, site.place.name(), scenario));
+    }
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms());
     let resource = match scenario {
         Scenario::ShortStock => Resource::Stock,
@@ -70,14 +76,14 @@ fn run(
         return list();
     };
     // Where servers fail, the trial starts its own; this one was there to see that it can, and to meet strangers at.
-    let site = (!scenario.fails_servers()).then_some(site);
-    let place = site.as_ref().map(|site| site.place.clone());
+    let place = site.place.clone();
+    let _site = (!scenario.fails_servers()).then_some(site);
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
         work_ms,
-        place: place.unwrap_or_else(|| scenario.place()),
+        place,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
     let files = Files::open(
@@ -116,20 +122,26 @@ fn run(
 
 /// The store whose servers are killed: only ever the lab's own.
 fn servers_to_fail(scenario: Scenario, asked: Option<&Store>) -> Result<Store, Fault> {
-    match asked {
-        None | Some(Store::PrivateRedis) => Ok(Store::PrivateRedis),
-        Some(other) => {
-            let what = match other {
-                Store::Sqlite => "a file has no server that could fail",
-                _ => "servers are killed here, so they have to be the lab's own",
-            };
-            let command = scenario.command();
-            Err(Fault::new(exit::USAGE, what)
-                .at(format_args!("--store {}", other.name()))
-                .effect("none: no process was started")
-                .try_this(format_args!("fencepost {command} --store redis")))
-        }
-    }
+    let what = match (scenario, asked) {
+        (_, None | Some(Store::PrivateRedis)) => return Ok(Store::PrivateRedis),
+        (Scenario::Failover, Some(Store::PrivateEtcd)) => return Ok(Store::PrivateEtcd),
+        (_, Some(Store::Sqlite)) => "a file has no server that could fail",
+        (_, Some(Store::PrivateEtcd)) => "etcd keeps its data: it does not come back empty",
+        (_, Some(Store::PrivatePostgres)) => "this trial is not held on Postgres so far",
+        (_, Some(_)) => "servers are killed here, so they have to be the lab's own",
+    };
+    let store = asked.map(Store::name).unwrap_or_default();
+    Err(not_here(what, &store, scenario))
+}
+
+fn not_here(what: &str, store: &str, scenario: Scenario) -> Fault {
+    Fault::new(exit::USAGE, what)
+        .at(format_args!("--store {store}"))
+        .effect("none: no process was started")
+        .try_this(format_args!(
+            "fencepost {} --store redis",
+            scenario.command()
+        ))
 }
 
 /// Runs a lock trial with processes of this program, and judges it, without showing anything.

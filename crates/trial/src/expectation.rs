@@ -2,7 +2,7 @@
 //!
 //! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
 
-use crate::holds::Scenario;
+use crate::holds::{Scenario, Trial};
 use crate::sale::Sale;
 use crate::verdict::Outcome;
 
@@ -71,6 +71,13 @@ pub fn holds(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
     let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
     row.get(column).copied().or(Some(lost_store(strategy)))
+}
+
+/// The same for a whole trial: a majority forgets nothing.
+pub fn trial(trial: &Trial) -> Option<Outcome> {
+    let expected = holds(trial.scenario, trial.strategy.name)?;
+    let survives = trial.scenario == Scenario::Failover && trial.place.name() == "etcd";
+    Some(if survives { Outcome::Held } else { expected })
 }
 
 /// What a lock comes to whose store forgets it: no care in taking or keeping it helps, only what the resource checks.

@@ -148,3 +148,46 @@ fn ctrl_c_takes_all_servers_along() {
         assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{name}");
     }
 }
+
+#[cfg(feature = "etcd")]
+#[test]
+fn a_majority_keeps_the_lock_when_its_leader_dies() {
+    for lock in ["safe", "watchdog"] {
+        tells(
+            &format!("trial failover --store etcd --lock={lock}"),
+            0,
+            "\
+trial failover the leader dies while A holds the lock; the others elect a new one
+… N ── the leader is killed (SIGKILL) ──
+N ── the new leader is elected by the majority ──
+N waits
+… HELD The lock survived: B got it only after A had given it back. No update is lost.",
+        );
+    }
+}
+
+#[test]
+fn etcd_is_refused_where_it_is_not_tried() {
+    let built_with = cfg!(feature = "etcd");
+    for (arguments, what) in [
+        ("crash --store etcd", "on etcd there is one trial so far"),
+        ("oversell --store etcd", "on etcd there is one trial so far"),
+        (
+            "trial restart-empty --store etcd",
+            "etcd keeps its data: it does not come back empty",
+        ),
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
+        let what = if built_with {
+            what
+        } else {
+            "this fencepost was built without etcd"
+        };
+        assert!(
+            ran.stderr.starts_with(&format!("error: {what}\n")),
+            "{}",
+            ran.stderr
+        );
+    }
+}

@@ -14,11 +14,18 @@ pub enum Change {
     Promoted,
     /// It runs again, with nothing of what it knew before.
     RestartedEmpty,
+    /// A majority has made it their leader; what a majority had written, it has.
+    Elected,
 }
 
 impl Change {
     /// Whether clients are served again from here on.
     pub fn serves_again(self) -> bool {
+        matches!(self, Self::Promoted | Self::RestartedEmpty | Self::Elected)
+    }
+
+    /// Whether what was acknowledged may be lost with it.
+    pub fn may_forget(self) -> bool {
         matches!(self, Self::Promoted | Self::RestartedEmpty)
     }
 }

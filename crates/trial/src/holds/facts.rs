@@ -425,7 +425,7 @@ impl Facts {
     }
 
     /// The first server that this became of, and when.
-    pub fn server_that(&self, is: impl Fn(Change) -> bool) -> Option<(Mark, &str)> {
+    pub fn server_that(&self, is: fn(Change) -> bool) -> Option<(Mark, &str)> {
         let found = self.servers.iter().find(|(.., change)| is(*change));
         found.map(|(mark, server, _)| (*mark, server.as_str()))
     }

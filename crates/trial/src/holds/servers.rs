@@ -8,11 +8,13 @@ use std::time::Instant;
 
 use super::{Scenario, Trial};
 use crate::ground::{Ground, Place};
-use crate::history::What;
+use crate::history::{Change, What};
 use crate::strategy::Failure;
 
+mod etcd;
 mod redis;
 
+use etcd::Members;
 use redis::{Pair, Single};
 
 /// Something that a turn did, and when.
@@ -71,9 +73,22 @@ impl Watched<'_> {
 
 /// Starts the servers that this trial makes fail; none for the trials that leave the store alone.
 pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> {
-    Ok(match trial.scenario {
-        Scenario::Failover => Some(Box::new(Pair::start()?)),
-        Scenario::RestartEmpty => Some(Box::new(Single::start()?)),
+    Ok(match (trial.scenario, trial.place.name()) {
+        (Scenario::Failover, "etcd") => Some(Box::new(Members::start()?)),
+        (Scenario::Failover, _) => Some(Box::new(Pair::start()?)),
+        (Scenario::RestartEmpty, _) => Some(Box::new(Single::start()?)),
         _ => None,
     })
+}
+
+fn now(server: &str, change: Change) -> Seen {
+    seen(Instant::now(), server, change)
+}
+
+fn seen(at: Instant, server: &str, change: Change) -> Seen {
+    let server = server.into();
+    Seen {
+        at,
+        what: What::Server { server, change },
+    }
 }

@@ -44,7 +44,7 @@ impl Tried {
 
     /// What the committed table expects.
     pub fn expected(&self) -> Option<Outcome> {
-        expectation::holds(self.trial.scenario, self.trial.strategy.name)
+        expectation::trial(&self.trial)
     }
 
     /// Whether the table expected this verdict.

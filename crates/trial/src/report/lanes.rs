@@ -5,6 +5,7 @@
 
 use super::ink::{Ink, Role};
 use super::numbers::{count, ms};
+use crate::ground::Place;
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
 use crate::strategy;
@@ -70,6 +71,11 @@ pub fn title(trial: &Trial) -> String {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
             gloss,
         ),
+        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => (
+            "trial failover",
+            "the leader dies while A holds the lock; the others elect a new one",
+            "",
+        ),
         Scenario::Failover => (
             "trial failover",
             "the primary dies before its replica has A's lock; the replica takes over",
@@ -110,7 +116,9 @@ pub fn title(trial: &Trial) -> String {
 /// Where it takes place, in a few words.
 fn stage_of(trial: &Trial) -> String {
     match trial.scenario {
-        Scenario::Failover => format!("{} (a primary, a replica)", trial.place.name()),
+        Scenario::Failover if trial.place.name() == "redis" => {
+            "redis (a primary, a replica)".into()
+        }
         _ => trial.place.title(),
     }
 }

@@ -30,6 +30,7 @@ pub(super) struct Library {
 /// What there is to know of the store besides that it is one.
 enum Place {
     File,
+    Locks,
     /// It counts the commands it sends.
     Server {
         server: Arc<Redis>,
@@ -45,7 +46,7 @@ impl Place {
     /// and the lab sees either.
     fn name(&self, key: &str) -> String {
         match self {
-            Self::File => key.to_owned(),
+            Self::File | Self::Locks => key.to_owned(),
             #[cfg(feature = "postgres")]
             Self::Table(_) => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
@@ -72,6 +73,10 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
         }
         #[cfg(not(feature = "postgres"))]
         Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
+        Ground::Locks(address) => {
+            let servers = fencepost::backend::open(address).await;
+            Ok((servers.map_err(Failure::definite)?, Place::Locks))
+        }
     }
 }
 
@@ -176,7 +181,7 @@ impl Locking for Library {
 
     fn commands(&self) -> Option<u64> {
         match &self.place {
-            Place::File => None,
+            Place::File | Place::Locks => None,
             #[cfg(feature = "postgres")]
             Place::Table(table) => Some(table.statements_sent()),
             Place::Server { server, .. } => Some(server.commands_sent()),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Direction, Proxy, Redis};
 
-use super::{Seen, Servers, Watched};
+use super::{Seen, Servers, Watched, now, seen};
 use crate::ground::Place;
-use crate::history::{Change, What};
+use crate::history::Change;
 use crate::strategy::Failure;
 
 /// How long a server may take to do what it is told.
@@ -111,18 +111,6 @@ fn private(front: &Proxy) -> Place {
     Place::Redis {
         url: format!("redis://{}", front.address()),
         name: "redis".into(),
-    }
-}
-
-fn now(server: &str, change: Change) -> Seen {
-    seen(Instant::now(), server, change)
-}
-
-fn seen(at: Instant, server: &str, change: Change) -> Seen {
-    let server = server.into();
-    Seen {
-        at,
-        what: What::Server { server, change },
     }
 }
 

@@ -174,7 +174,9 @@ impl Stage<'_> {
     }
 
     pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
-        self.stock.write(FIRST, units)?;
+        if let Some(stock) = &mut self.stock {
+            stock.write(FIRST, units)?;
+        }
         self.diary
             .later(Instant::now(), None, What::StockSet { units });
         Ok(())

@@ -3,7 +3,6 @@
 use super::edge::{FENCED_LIMITS, two_holders};
 use super::{Court, evidence, inconclusive};
 use crate::history::Change;
-use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
@@ -91,6 +90,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
         (Some((_, server)), Some((.., Change::RestartedEmpty))) => {
             format!(": the {server} came back without A's lock")
         }
+        (Some((_, server)), Some((.., Change::Elected))) => format!(": the {server} let B in"),
         (Some((_, server)), _) => format!(": the {server} took over without A's lock"),
         (None, _) => ", and no server had failed yet".into(),
     };
@@ -109,7 +109,9 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
                 None => court.interleaving(),
             })
             .collect(),
-        why: after_failure.map(|_| why(court).into()),
+        why: why(court)
+            .filter(|_| after_failure.is_some())
+            .map(Into::into),
         next: court
             .next("fenced", "lets the resource refuse A")
             .into_iter()
@@ -124,10 +126,11 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     verdict
 }
 
-fn why(court: &Court<'_>) -> &'static str {
-    match Scenario::find(&court.header.scenario) {
-        Some(Scenario::RestartEmpty) => WHY_EMPTY,
-        _ => WHY_FAILOVER,
+fn why(court: &Court<'_>) -> Option<&'static str> {
+    match court.facts.servers.last()? {
+        (.., Change::Promoted) => Some(WHY_FAILOVER),
+        (.., Change::RestartedEmpty) => Some(WHY_EMPTY),
+        _ => None,
     }
 }
 
@@ -196,11 +199,8 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
         );
     }
     let waited = other.asked < release && other.granted > release;
-    let lost_something = matches!(
-        court.facts.servers.last(),
-        Some((.., Change::Promoted | Change::RestartedEmpty))
-    );
-    if !waited || lost_something {
+    let may_forget = court.facts.server_that(Change::may_forget).is_some();
+    if !waited || may_forget {
         return inconclusive(
             "Nothing broke, and nothing was tested: the lock survived the failure.",
             "loss",

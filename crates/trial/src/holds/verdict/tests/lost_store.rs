@@ -129,6 +129,26 @@ fn a_lock_that_was_not_lost_proves_nothing_about_a_store_that_loses_locks() {
 }
 
 #[test]
+fn a_majority_that_forgets_nothing_keeps_the_other_out() {
+    let leader_dies = Tale::of(Scenario::Failover)
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .server("leader", 50.0, Change::Killed)
+        .server("new leader", 110.0, Change::Elected);
+    let verdict = one_after_the_other(leader_dies.clone()).judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "The lock survived: B got it only after A had given it back. No update is lost."
+    );
+    let verdict = both_inside(leader_dies).writes("A", 161.0, 1, 1).judged();
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the new leader let B in. One update is lost."
+    );
+}
+
+#[test]
 fn without_a_failure_nothing_is_shown() {
     let verdict = one_after_the_other(
         Tale::of(Scenario::Failover)

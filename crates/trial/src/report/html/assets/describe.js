@@ -7,6 +7,7 @@ const SERVERS = {
   cut_off: name => `The ${name} is cut off: it gets no more writes`,
   killed: name => `The ${name} is killed`,
   promoted: name => `The ${name} takes over at the same address`,
+  elected: name => `The ${name} is elected by the majority`,
   restarted_empty: name => `The ${name} runs again, empty`,
 };
 const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };

@@ -148,13 +148,13 @@ class Fold {
   // Everybody is hit: from the death of a server until clients are served again.
   on_server(e) {
     const open = this.faults.findLast(band => band.server && band.change === 'killed' && band.t1 == null);
-    const isBack = ['promoted', 'restarted_empty'].includes(e.change);
+    const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
       // What it had promised died with the server.
-      for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
+      if (e.change !== 'elected') for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
-    const word = { cut_off: 'cut off:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:' }[e.change];
+    const word = { cut_off: 'cut off:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
     const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };
     this.faults.push(band);
     return band;

@@ -9,6 +9,7 @@ pub(crate) fn told(server: &str, change: Change, is_without_lock: bool) -> Strin
         Change::Killed => "is killed (SIGKILL)",
         Change::Promoted => "takes over at the same address",
         Change::RestartedEmpty => "runs again, empty",
+        Change::Elected => "is elected by the majority",
     };
     let without = match is_without_lock && change == Change::Promoted {
         true => ", without the lock",
