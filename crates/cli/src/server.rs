@@ -18,11 +18,9 @@ pub(crate) struct Server {
 }
 
 #[rustfmt::skip]
-static SERVERS: [Server; 5] = [
+static SERVERS: [Server; 4] = [
     Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true, is_examined: true,
              form: "redis://[USER:PASSWORD@]HOST" },
-    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"), is_examined: false,
-             form: "redlock://HOST,HOST,HOST" },
     Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"), is_examined: false,
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
     Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"), is_examined: false,
