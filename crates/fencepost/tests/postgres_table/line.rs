@@ -103,3 +103,36 @@ pub(crate) fn forgotten_tickets() {
         assert!(guard.unwrap().release().await.is_released());
     });
 }
+
+/// The row keeps others out for at least as long as the holder believes, counted from before the statement was sent: never rounded down.
+pub(crate) fn no_belief_beyond_the_row() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        for extra in 0..40 {
+            let ttl = Duration::from_micros(20_000_137 + 25 * extra);
+            let claim = claim(ttl);
+            let before = async || {
+                plain
+                    .text("SELECT timezone('utc', clock_timestamp())::text")
+                    .await
+            };
+            let asked = before().await;
+            let grant = store.try_acquire(&claim).await.unwrap().expect("free");
+            let kept = async |since: &str| {
+                let sql = format!(
+                    "SELECT (extract(epoch FROM lock_until - timestamp '{since}') * 1000000)::bigint FROM shedlock"
+                );
+                Duration::from_micros(plain.number(&sql).await.cast_unsigned())
+            };
+            assert!(kept(&asked).await >= grant.lease, "granted");
+            let asked = before().await;
+            let renewed = store.renew(std::slice::from_ref(&claim)).await.remove(0);
+            assert_eq!(renewed.unwrap(), fencepost::Renewal::Extended);
+            assert!(kept(&asked).await >= ttl, "renewed");
+            store.release(&claim).await.unwrap();
+            // And given back, it is free at once: not rounded up.
+            assert!(plain.left_ms().await <= 0);
+        }
+    });
+}
