@@ -110,3 +110,24 @@ pub(crate) fn of_another_age() {
         assert_eq!(epoch(&*store).await, ahead + 2);
     });
 }
+
+/// An owner that has given back and asks again has a new lease, however soon. What was given back is nobody's: the time alone, which the table has in
+/// milliseconds, would not tell the two apart.
+pub(crate) fn of_the_same_owner() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        let claim = claim(LONG);
+        let mut last = 0;
+        for _ in 0..50 {
+            let grant = store.try_acquire(&claim).await.unwrap().expect("free");
+            let again = store.try_acquire(&claim).await.unwrap().expect("its own");
+            assert_eq!(again.epoch, grant.epoch, "the same lease");
+            assert!(grant.epoch > last, "{} after {last}", grant.epoch);
+            last = grant.epoch;
+            store.release(&claim).await.unwrap();
+            let owned = "SELECT count(*) FROM shedlock_fence WHERE owner <> ''";
+            assert_eq!(plain.number(owned).await, 0);
+        }
+    });
+}

@@ -132,34 +132,38 @@ pub(crate) fn counters_are_exact() {
         }
         let foreign = ["host-1", "host-2"].map(|me| {
             let mut psql = Psql::start(&server, me);
+            let ours = ours.clone();
             std::thread::spawn(move || {
                 let (mut counted, mut refused) = (0, 0_u64);
-                while counted < turns {
+                // Until ours have had their turns, too.
+                while counted < turns || ours.load(Ordering::SeqCst) < turns {
                     match psql.counts(counted == 0) {
                         true => counted += 1,
                         false => refused += 1,
                     }
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                refused
+                (counted, refused)
             })
         });
-        let mut refused = 0;
+        let (mut theirs, mut refused) = (0, 0);
         for thread in foreign {
             while !thread.is_finished() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            refused += thread.join().unwrap();
+            let (counted, busy) = thread.join().unwrap();
+            theirs += counted;
+            refused += busy;
         }
         stop.store(true, Ordering::SeqCst);
         for task in tasks {
             task.await.unwrap();
         }
-        let (ours, theirs) = (ours.load(Ordering::SeqCst), 2 * turns);
+        let ours = ours.load(Ordering::SeqCst);
         println!(
             "interop: ShedLock's statements in two psql counted {theirs} (and were refused {refused} times), ours {ours}"
         );
-        assert!(ours > turns / 2 && refused > 0, "they were to compete");
+        assert!(refused > 0, "they were to compete");
         assert_eq!(
             plain.number("SELECT n FROM counter").await.cast_unsigned(),
             theirs + ours

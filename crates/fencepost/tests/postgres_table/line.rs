@@ -39,7 +39,7 @@ pub(crate) fn two_hundred() {
         let each = (store.statements_sent() - sent) as f64 / WAITERS as f64;
         println!("line: {WAITERS} turns in {took:?}, {each:.2} statements each");
         assert!(each < 3.5, "one to ask and two to give back, not {each}");
-        let served = served.lock().unwrap();
+        let served = served.lock().unwrap().clone();
         assert!(
             served.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1),
             "{served:?}"
@@ -101,5 +101,38 @@ pub(crate) fn forgotten_tickets() {
             .await
             .unwrap();
         assert!(guard.unwrap().release().await.is_released());
+    });
+}
+
+/// The row keeps others out for at least as long as the holder believes, counted from before the statement was sent: never rounded down.
+pub(crate) fn no_belief_beyond_the_row() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        for extra in 0..40 {
+            let ttl = Duration::from_micros(20_000_137 + 25 * extra);
+            let claim = claim(ttl);
+            let before = async || {
+                plain
+                    .text("SELECT timezone('utc', clock_timestamp())::text")
+                    .await
+            };
+            let asked = before().await;
+            let grant = store.try_acquire(&claim).await.unwrap().expect("free");
+            let kept = async |since: &str| {
+                let sql = format!(
+                    "SELECT (extract(epoch FROM lock_until - timestamp '{since}') * 1000000)::bigint FROM shedlock"
+                );
+                Duration::from_micros(plain.number(&sql).await.cast_unsigned())
+            };
+            assert!(kept(&asked).await >= grant.lease, "granted");
+            let asked = before().await;
+            let renewed = store.renew(std::slice::from_ref(&claim)).await.remove(0);
+            assert_eq!(renewed.unwrap(), fencepost::Renewal::Extended);
+            assert!(kept(&asked).await >= ttl, "renewed");
+            store.release(&claim).await.unwrap();
+            // And given back, it is free at once: not rounded up.
+            assert!(plain.left_ms().await <= 0);
+        }
     });
 }

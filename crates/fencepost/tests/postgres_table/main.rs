@@ -77,12 +77,14 @@ const FENCES: &[(&str, fn())] = &[
     ("put_back_from_a_copy", fences::put_back_from_a_copy),
     ("at_its_end", fences::at_its_end),
     ("of_another_age", fences::of_another_age),
+    ("of_the_same_owner", fences::of_the_same_owner),
 ];
 
 const LINE: &[(&str, fn())] = &[
     ("two_hundred_on_one_connection", line::two_hundred),
     ("a_lost_notice", line::a_lost_notice),
     ("forgotten_tickets", line::forgotten_tickets),
+    ("no_belief_beyond_the_row", line::no_belief_beyond_the_row),
 ];
 
 const INTEROP: &[(&str, fn())] = &[
