@@ -101,8 +101,11 @@ impl Library {
         halt: &mut dyn Halt,
     ) -> Result<Option<Held>, Failure> {
         let key = &self.place.name(key);
-        let at_once = self.locker.try_acquire(key.as_str()).await;
-        let at_once = at_once.map_err(Failure::indefinite)?;
+        let at_once = match self.locker.try_acquire(key.as_str()).await {
+            // A crowd at the store: who has time for that waits.
+            Err(error) if error.kind() == ErrorKind::Timeout && !wait.is_zero() => None,
+            at_once => at_once.map_err(Failure::indefinite)?,
+        };
         let contended = at_once.is_none();
         let guard = match at_once {
             None if !wait.is_zero() => self.wait(key, wait).await?,
