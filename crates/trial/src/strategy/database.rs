@@ -100,7 +100,7 @@ mod absent {
 
     fn absent<T: ?Sized>() -> Opening<T> {
         let why = "the lab was built without Postgres (cargo feature postgres)";
-        Box::pin(async { Err(Failure::definite(why)) })
+        Box::pin(async move { Err(Failure::definite(why)) })
     }
 
     pub(in super::super) fn buyer(_: Setup, _: Kind) -> Opening<dyn Buyer> {
