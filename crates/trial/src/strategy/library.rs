@@ -137,7 +137,11 @@ impl Library {
 
     /// The lock, if it was to be had, and whether it was found taken at first.
     async fn ask(&self, key: &str, wait: Duration) -> fencepost::Result<(Option<Guard>, bool)> {
-        let at_once = self.locker.try_acquire(key).await?;
+        let at_once = match self.locker.try_acquire(key).await {
+            // A crowd at the store: who has time for that waits.
+            Err(error) if error.kind() == ErrorKind::Timeout && !wait.is_zero() => None,
+            at_once => at_once?,
+        };
         let contended = at_once.is_none();
         let guard = match at_once {
             None if !wait.is_zero() => self.wait(key, wait).await?,

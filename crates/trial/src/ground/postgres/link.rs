@@ -106,6 +106,10 @@ impl Trouble {
             Cause::Gone => "the connection is gone".into(),
             Cause::System(words) => words.clone(),
             Cause::Told(error) => match error.as_db_error() {
+                Some(said) if *said.code() == SqlState::TOO_MANY_CONNECTIONS => format!(
+                    "{}; each process needs up to two connections: try a lower --concurrency",
+                    said.message()
+                ),
                 Some(said) => said.message().to_owned(),
                 None => in_a_sentence(&deepest(error)),
             },
