@@ -5,6 +5,7 @@ use std::process::Command;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Stores, Strategy};
@@ -13,7 +14,7 @@ use crate::arguments::Lock;
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::explain;
-use crate::store::Site;
+use crate::store::{Site, WITH_ALL_STORES};
 use crate::stranger::Stranger;
 
 /// Somebody on trial, and how to start its processes.
@@ -93,16 +94,21 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         return Ok(());
     }
     let (name, store) = (strategy.name, place.name());
-    let (what, advice) = match strategy.stores {
-        Stores::Postgres => (
-            format!("{name} is a lock of the database: it is tried on Postgres"),
-            format!("--lock={name} --store postgres      or --lock help for all, a line each"),
-        ),
-        Stores::Everywhere | Stores::Any | Stores::WithLibrary => (
+    if strategy.stores != Stores::Postgres {
+        return Err(Fault::new(
+            exit::USAGE,
             format!("{name} is not tried on {store} so far"),
-            format!("--lock=safe --store {store}      or --lock={name} --store redis"),
-        ),
+        )
+        .at(format_args!("--lock={name} --store {store}"))
+        .try_this(format_args!(
+            "--lock=safe --store {store}      or --lock={name} --store redis"
+        )));
+    }
+    let advice = match HAS_POSTGRES {
+        true => format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+        false => format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
     };
+    let what = format!("{name} is a lock of the database: it is tried on Postgres");
     Err(Fault::new(exit::USAGE, what)
         .at(format_args!("--lock={name} --store {store}"))
         .try_this(advice))

@@ -60,7 +60,7 @@ impl Fault {
         self
     }
 
-    fn text(&self, ink: Ink) -> String {
+    pub(crate) fn text(&self, ink: Ink) -> String {
         let mut text = format!(
             "{} {}\n",
             ink.paint(Role::Bad, format_args!("{}:", self.kind)),

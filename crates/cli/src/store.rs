@@ -61,7 +61,7 @@ impl Store {
                 advice: "redis://HOST, redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT/DATABASE".into(),
             }),
             name if (name == "postgres" || names_postgres(name)) && !HAS_POSTGRES => Err(BadValue {
-                what: "this fencepost was built without Postgres".into(),
+                what: "this program was built without Postgres".into(),
                 advice: format!(
                     "{WITH_ALL_STORES} · --store sqlite or redis meanwhile"
                 ),
@@ -69,7 +69,7 @@ impl Store {
             "postgres" => Ok(Self::PrivatePostgres),
             "etcd" if cfg!(feature = "etcd") => Ok(Self::PrivateEtcd),
             "etcd" => Err(BadValue {
-                what: "this fencepost was built without etcd".into(),
+                what: "this program was built without etcd".into(),
                 advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
             }),
             url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),
@@ -161,7 +161,7 @@ impl Store {
 }
 
 /// How to get a fencepost that has all of them.
-const WITH_ALL_STORES: &str = "cargo install --path crates/cli --features full";
+pub(crate) const WITH_ALL_STORES: &str = "cargo install --path crates/cli --features full";
 
 fn no_server(error: &RedisError) -> Fault {
     if matches!(error, RedisError::NotInstalled) {
@@ -265,6 +265,8 @@ fn not_reached(name: &str, reason: &NotReached) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use fencepost_trial::report::ink::Ink;
+
     use super::*;
 
     #[test]
@@ -281,6 +283,32 @@ mod tests {
             "'redis://u:***@h:port' is not the address of a server"
         );
         let refused = Store::parse("etcd://u:hunter2@h").unwrap_err();
+        assert!(!refused.what.contains("hunter2"), "{}", refused.what);
+    }
+
+    #[test]
+    fn where_no_postgres_is_installed_the_way_to_one_is_told() {
+        let missing = ServerError::NotInstalled {
+            what: "Postgres",
+            install: "apt-get install postgresql",
+        };
+        let told = no_postgres(&missing).text(Ink::PLAIN);
+        assert_eq!(
+            told,
+            "error: --store postgres starts a private server, and none is installed\n  \
+             where     no Postgres in /usr/lib/postgresql\n  \
+             try       apt-get install postgresql · --store postgres://USER@HOST/DATABASE for your own\n"
+        );
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_database_is_named_or_given_by_its_address() {
+        assert_eq!(Store::parse("postgres"), Ok(Store::PrivatePostgres));
+        for url in ["postgres://u@h/d", "postgresql://u:p@h:1/d"] {
+            assert_eq!(Store::parse(url), Ok(Store::Postgres(url.into())));
+        }
+        let refused = Store::parse("postgres://u:hunter2@h:port/d").unwrap_err();
         assert!(!refused.what.contains("hunter2"), "{}", refused.what);
     }
 }

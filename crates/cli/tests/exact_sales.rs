@@ -1,36 +1,43 @@
 //! Fifty processes that wait for the lock sell exactly the stock, on every store.
 //!
-//! `FENCEPOST_SOAK=1` makes it twenty runs of each. Without a Redis server its half is skipped, and counted so.
+//! `FENCEPOST_SOAK=1` makes it twenty runs of each. Where a server is missing, or Postgres is not built in, its part is skipped, and
+//! counted so.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::process::{Command, Stdio};
 
-use fencepost_rig::{Redis, RedisError};
+use fencepost_rig::{Postgres, Redis};
 use libtest_mimic::{Arguments, Trial};
 use serde_json::{Value, json};
 
 const PROCESSES: u64 = 50;
 const STOCKS: [u64; 3] = [1, 5, 50];
-const STORES: [&str; 2] = ["sqlite", "redis"];
 const LOCKS: [&str; 3] = ["safe", "watchdog", "fenced"];
+const OF_THE_DATABASE: [&str; 5] = ["row", "table", "advisory", "unique-index", "lease"];
 
 fn main() {
-    let has_redis = !matches!(Redis::start(), Err(RedisError::NotInstalled));
-    let trial = |store: &'static str, lock: &'static str| {
+    let has_redis = Redis::is_installed();
+    let has_postgres = cfg!(feature = "postgres") && Postgres::is_installed();
+    let trial = |store: &'static str, lock: &'static str, is_there: bool| {
         Trial::test(format!("exact_sales::{store}::{lock}"), move || {
             sell_on(store, lock);
             Ok(())
         })
-        .with_ignored_flag(store == "redis" && !has_redis)
+        .with_ignored_flag(!is_there)
     };
     let mut arguments = Arguments::from_args();
     // A crowd at a time is enough.
     arguments.test_threads = arguments.test_threads.or(Some(1));
-    let trials = STORES
-        .iter()
-        .flat_map(|store| LOCKS.map(|lock| trial(store, lock)));
-    let trials = trials.collect();
+    let mut trials = Vec::new();
+    for (store, is_there) in [
+        ("sqlite", true),
+        ("redis", has_redis),
+        ("postgres", has_postgres),
+    ] {
+        trials.extend(LOCKS.map(|lock| trial(store, lock, is_there)));
+    }
+    trials.extend(OF_THE_DATABASE.map(|lock| trial("postgres", lock, has_postgres)));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -39,13 +46,35 @@ fn runs() -> usize {
     if is_soak { 20 } else { 2 }
 }
 
-fn sell_on(store: &str, lock: &str) {
+fn sell_on(name: &str, lock: &str) {
     let runs = runs();
+    // A database takes long to make: one for all runs.
+    let postgres = (name == "postgres").then(SomePostgres::get);
+    let store = postgres.as_ref().map_or(name, |postgres| &postgres.url);
     for stock in STOCKS {
         (0..runs).for_each(|_| sell_exactly(store, lock, stock));
         println!(
-            "{store}, {lock}: {PROCESSES} processes sold exactly {stock} in {runs} of {runs} runs"
+            "{name}, {lock}: {PROCESSES} processes sold exactly {stock} in {runs} of {runs} runs"
         );
+    }
+}
+
+/// The server that all tests share, or one of our own.
+struct SomePostgres {
+    url: String,
+    _keeper: Option<Postgres>,
+}
+
+impl SomePostgres {
+    fn get() -> Self {
+        if let Ok(url) = std::env::var("FENCEPOST_SHARED_POSTGRES") {
+            return Self { url, _keeper: None };
+        }
+        let server = Postgres::start().unwrap();
+        Self {
+            url: server.url(),
+            _keeper: Some(server),
+        }
     }
 }
 

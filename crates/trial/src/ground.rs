@@ -305,8 +305,17 @@ pub(crate) mod tests {
 
     /// A Postgres to use: the one that all tests share, or a private one as long as the keeper lives.
     pub(crate) struct SomePostgres {
-        pub(crate) url: String,
+        url: String,
         _keeper: Option<fencepost_rig::Postgres>,
+    }
+
+    impl SomePostgres {
+        pub(crate) fn place(&self) -> Place {
+            Place::Postgres {
+                url: self.url.clone(),
+                name: "postgres".into(),
+            }
+        }
     }
 
     /// `None`, said aloud, where none is installed; in silence where this build cannot use it.
@@ -342,26 +351,48 @@ pub(crate) mod tests {
         }
     }
 
+    /// The servers there are here.
+    pub(crate) struct Servers {
+        redis: Option<Redis>,
+        postgres: Option<SomePostgres>,
+    }
+
+    pub(crate) fn servers() -> Servers {
+        Servers {
+            redis: redis(),
+            postgres: postgres(),
+        }
+    }
+
+    impl Servers {
+        /// Every place there is here.
+        pub(crate) fn places(&self) -> Vec<Place> {
+            let redis = self.redis.as_ref().map(|server| Place::Redis {
+                url: server.url(),
+                name: "redis".into(),
+            });
+            let postgres = self.postgres.as_ref().map(SomePostgres::place);
+            let all = [Some(Place::Sqlite), redis, postgres];
+            all.into_iter().flatten().collect()
+        }
+
+        /// Grounds in a state as new, as long as the keeper lives.
+        pub(crate) fn grounds(&self, places: &[Place]) -> (impl Sized + use<>, Vec<Ground>) {
+            let folder = tempfile::tempdir().unwrap();
+            let grounds = places.iter().map(|place| place.ground(folder.path()));
+            let grounds: Vec<Ground> = grounds.collect();
+            for ground in &grounds {
+                ground.prepare().unwrap();
+            }
+            ((Cleared(grounds.clone()), folder), grounds)
+        }
+    }
+
     /// Every ground there is here, each in a state as new, as long as the keeper lives.
     pub(crate) fn grounds() -> (impl Sized, Vec<Ground>) {
-        let folder = tempfile::tempdir().unwrap();
-        let (server, database) = (redis(), postgres());
-        let mut places = vec![Place::Sqlite];
-        places.extend(server.as_ref().map(|server| Place::Redis {
-            url: server.url(),
-            name: "redis".into(),
-        }));
-        places.extend(database.as_ref().map(|database| Place::Postgres {
-            url: database.url.clone(),
-            name: "postgres".into(),
-        }));
-        let grounds = places.iter().map(|place| place.ground(folder.path()));
-        let grounds: Vec<Ground> = grounds.collect();
-        for ground in &grounds {
-            ground.prepare().unwrap();
-        }
-        let cleared = Cleared(grounds.clone());
-        ((cleared, folder, server, database), grounds)
+        let servers = servers();
+        let (keeper, grounds) = servers.grounds(&servers.places());
+        ((keeper, servers), grounds)
     }
 
     #[test]
@@ -386,10 +417,7 @@ pub(crate) mod tests {
             });
         }
         if let Some(database) = postgres() {
-            apart_and_nothing_left(&Place::Postgres {
-                url: database.url.clone(),
-                name: "postgres".into(),
-            });
+            apart_and_nothing_left(&database.place());
         }
     }
 

@@ -25,8 +25,6 @@ const DELAY_US: u64 = 20_000;
 const RETRY_BUDGET_MS: u64 = 8_000;
 /// The lock that is waited for there.
 const RETRY_LOCK: &str = "safe";
-/// The same where the database has a queue of its own.
-const RETRY_LOCK_OF_DATABASE: &str = "advisory";
 
 /// A scenario of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,11 +85,7 @@ pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
         let all = strategy::at(place);
         cells.extend(all.filter_map(|strategy| cell(column, strategy, place, seed)));
     }
-    let retried = match place {
-        Place::Postgres { .. } => RETRY_LOCK_OF_DATABASE,
-        Place::Sqlite | Place::Redis { .. } | Place::Locks { .. } => RETRY_LOCK,
-    };
-    cells.extend(strategy::find(retried).map(|strategy| {
+    cells.extend(strategy::find(RETRY_LOCK).map(|strategy| {
         Cell::Retry(Comparison {
             budget_ms: RETRY_BUDGET_MS,
             place: place.clone(),
@@ -358,13 +352,13 @@ mod tests {
         let (url, name) = ("postgres://shop".into(), "postgres".into());
         let cells = cells(&Place::Postgres { url, name }, 1);
         let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
-        assert_eq!(verdicts, 19 + 10 * 6 + 4);
+        assert_eq!(verdicts, 21 + 12 * 6 + 4);
         let of = |name| {
             cells
                 .iter()
                 .filter(move |cell| cell.strategy().name == name)
         };
         assert_eq!(of("row").count(), COLUMNS.len());
-        assert_eq!(of("fenced").count(), 0);
+        assert_eq!(of("fenced").count(), COLUMNS.len());
     }
 }

@@ -81,12 +81,8 @@ impl Comparison {
 
     /// The ways of waiting that are compared. Only the library's locks and those of a database's sessions have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
-        let has_line = match self.place {
-            Place::Postgres { .. } => self.strategy.claims == OF_SESSION,
-            Place::Sqlite | Place::Redis { .. } | Place::Locks { .. } => {
-                self.strategy.group == Group::Locks
-            }
-        };
+        let strategy = self.strategy;
+        let has_line = strategy.group == Group::Locks || strategy.claims == OF_SESSION;
         Pauses::ALL
             .into_iter()
             .filter(|pauses| *pauses != Pauses::Line || has_line)

@@ -139,8 +139,6 @@ pub enum Stores {
     Everywhere,
     /// Wherever a stock can be.
     Any,
-    /// Where the lab uses the library's locks: not on Postgres so far.
-    WithLibrary,
     /// Where the database itself has such locks.
     Postgres,
 }
@@ -148,12 +146,10 @@ pub enum Stores {
 impl Stores {
     /// Whether this place is among them.
     pub fn include(self, place: &Place) -> bool {
-        let is_postgres = matches!(place, Place::Postgres { .. });
         match self {
             Self::Everywhere => true,
             Self::Any => !matches!(place, Place::Locks { .. }),
-            Self::WithLibrary => !is_postgres,
-            Self::Postgres => is_postgres,
+            Self::Postgres => matches!(place, Place::Postgres { .. }),
         }
     }
 }

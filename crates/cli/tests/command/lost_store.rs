@@ -179,7 +179,7 @@ fn etcd_is_refused_where_it_is_not_tried() {
         let what = if built_with {
             what
         } else {
-            "this fencepost was built without etcd"
+            "this program was built without etcd"
         };
         assert!(
             ran.stderr.starts_with(&format!("error: {what}\n")),

@@ -11,6 +11,8 @@ mod holds;
 mod interrupt;
 mod json;
 mod lost_store;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod races;
 mod retry;
 mod run_all;

@@ -143,3 +143,37 @@ fn what_is_no_address_says_so() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_lock_of_the_database_is_tried_nowhere_else() {
+    for (command, store) in [
+        ("oversell --lock=row", "sqlite"),
+        ("crash --lock=lease --store redis", "redis"),
+        ("retry --lock=advisory", "sqlite"),
+    ] {
+        let ran = run(command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{command}");
+        let what = " is a lock of the database: it is tried on Postgres\n";
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+        let place = format!(" --store {store}\n");
+        assert!(ran.stderr.contains(&place), "{}", ran.stderr);
+        assert!(ran.stderr.contains(" --store postgres"), "{}", ran.stderr);
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn a_build_without_postgres_says_how_to_get_one() {
+    for store in ["postgres", "postgres://shop:hunter2@127.0.0.1/shop"] {
+        let ran = run(&format!("oversell --store {store}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""));
+        assert!(
+            ran.stderr
+                .starts_with("error: this program was built without Postgres\n"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("--features full"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    }
+}

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::resource::CREATE_GATE;
+
 use crate::latch::Latches;
 use crate::latch::postgres::PostgresLatches;
 use crate::stock::Stock;
@@ -17,13 +20,15 @@ pub(crate) use link::{Link, Trouble};
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long the library may take to make its tables.
+const LIBRARY: Duration = Duration::from_secs(10);
 /// What the lab's statements need.
 const OLDEST: i32 = 14;
 
 /// The tables of a trial. `thing` and the tables named after it are what lock trials lock: the number itself is the lab's.
 ///
 /// The check of `stock` holds from the first constrained decrement on: the strategies that know nothing of it must be free to fail.
-/// `shedlock` is the table of the library of that name.
+/// The table of leases, `shedlock`, is made by the library.
 const TABLES: &str = "
 CREATE TABLE stock (
     product text PRIMARY KEY,
@@ -43,12 +48,6 @@ CREATE INDEX request_open ON request (product, ticket) WHERE before IS NULL;
 CREATE TABLE latch (key text PRIMARY KEY, token text NOT NULL, expires timestamptz);
 CREATE TABLE lock_row (name text NOT NULL, owner text NOT NULL);
 CREATE UNIQUE INDEX lock_row_name ON lock_row (name);
-CREATE TABLE shedlock (
-    name varchar(64) PRIMARY KEY,
-    lock_until timestamp NOT NULL,
-    locked_at timestamp NOT NULL,
-    locked_by varchar(255) NOT NULL
-);
 CREATE TABLE thing (name text PRIMARY KEY);
 ";
 
@@ -78,7 +77,23 @@ pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
             "INSERT INTO thing (name) VALUES ('{name}'); CREATE TABLE {table} ();"
         ));
     }
-    link.run(&statements).map_err(Trouble::unwritten)
+    statements.push_str(CREATE_GATE);
+    link.run(&statements).map_err(Trouble::unwritten)?;
+    link::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
+}
+
+/// The library's locks in the schema of an endpoint, in ShedLock's table.
+pub(crate) async fn library(endpoint: &str) -> Result<PostgresTable, Failure> {
+    open_library(endpoint.to_owned(), false).await
+}
+
+async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, Failure> {
+    let (url, schema) = split(&endpoint).unwrap_or((&endpoint, "public"));
+    let opened = PostgresTable::builder(url)
+        .table(&format!("{schema}.shedlock"))
+        .create_table(create)
+        .open();
+    opened.await.map_err(Failure::definite)
 }
 
 /// Removes the schema with all that is in it.

@@ -10,6 +10,7 @@ use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::report::numbers::{count, in_words, ms, plural, shorten};
+use crate::strategy;
 use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
 
 mod crash;
@@ -207,9 +208,11 @@ impl Court<'_> {
         strategy.flaw.map(Into::into)
     }
 
-    /// The same trial with another strategy.
+    /// The same trial with another strategy, where it can be tried.
     fn next(&self, strategy: &str, remark: &'static str) -> Option<Next> {
-        let command = self.trial.as_ref()?.command(strategy);
+        let trial = self.trial.as_ref()?;
+        let is_there = strategy::find(strategy)?.stores.include(&trial.place);
+        let command = is_there.then(|| trial.command(strategy))?;
         Some(Next { command, remark })
     }
 

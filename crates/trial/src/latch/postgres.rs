@@ -141,17 +141,12 @@ impl PostgresLatches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::Place;
     use crate::ground::tests::postgres;
 
     #[test]
     fn they_are_latches() {
         let Some(database) = postgres() else { return };
-        let place = Place::Postgres {
-            url: database.url.clone(),
-            name: "postgres".into(),
-        };
-        let ground = place.ground(std::path::Path::new(""));
+        let ground = database.place().ground(std::path::Path::new(""));
         ground.prepare().unwrap();
         let open = || PostgresLatches::open(&ground.to_string()).unwrap();
         super::super::tests::keeps_its_promises(&mut open(), &mut open());

@@ -26,7 +26,7 @@ const OP_COLUMN: usize = 32;
 pub fn title(trial: &Trial) -> String {
     let claims = trial.strategy.claims;
     let gloss = match (claims.untimed, claims.keep_alive) {
-        (true, _) => " (the lab's measure: this lock has no lease)",
+        (true, _) => " (not used: no lease)",
         (_, true) => " (the lease, renewed)",
         (_, false) => " (the lease, then it is free)",
     };
@@ -35,6 +35,11 @@ pub fn title(trial: &Trial) -> String {
             "crash",
             "the holder is killed: how long until somebody else gets the lock?",
             gloss,
+        ),
+        Scenario::TtlEdge if claims.untimed => (
+            "crash --ttl-edge",
+            "A's work takes longer than a lease would last; both add 1 to a shared number",
+            "",
         ),
         Scenario::TtlEdge => (
             "crash --ttl-edge",
@@ -49,6 +54,11 @@ pub fn title(trial: &Trial) -> String {
         Scenario::Sorted => (
             "deadlock --mitigate",
             "two processes take two locks in the same order, and each adds 1 to a number",
+            gloss,
+        ),
+        Scenario::StaleRelease if claims.untimed => (
+            "trial stale-release",
+            "A is paused while it holds the lock and B wants it: who gets it, and when?",
             gloss,
         ),
         Scenario::StaleRelease => (

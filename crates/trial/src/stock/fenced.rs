@@ -6,6 +6,8 @@ use fencepost::backend::redis::Redis;
 use fencepost::resource::{FencedError, Pass, RedisRegister};
 use fencepost::{Effect, Error};
 
+#[cfg(feature = "postgres")]
+use super::postgres::PostgresStock;
 use super::sqlite::SqliteStock;
 use crate::ground::{Ground, only_locks, redis};
 use crate::strategy::Failure;
@@ -16,6 +18,9 @@ pub(crate) enum FencedStock {
     Sqlite(SqliteStock),
     /// The check and the access are one script, on the key that every other strategy uses.
     Redis { server: Redis, endpoint: String },
+    /// The check and the access are one transaction.
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresStock>),
 }
 
 impl FencedStock {
@@ -27,10 +32,11 @@ impl FencedStock {
                 endpoint: endpoint.clone(),
             },
             Ground::Locks(_) => return Err(only_locks()),
+            #[cfg(feature = "postgres")]
+            Ground::Postgres(endpoint) => Self::Postgres(Box::new(PostgresStock::open(endpoint)?)),
+            #[cfg(not(feature = "postgres"))]
             Ground::Postgres(_) => {
-                return Err(Failure::definite(
-                    "there is no fenced stock on Postgres so far",
-                ));
+                return Err(Failure::definite("the lab was built without Postgres"));
             }
         })
     }
@@ -39,6 +45,8 @@ impl FencedStock {
     pub(crate) async fn read(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
         let (server, endpoint) = match self {
             Self::Sqlite(stock) => return stock.read_fenced(product, pass),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(stock) => return stock.read_fenced(product, pass),
             Self::Redis { server, endpoint } => (server, endpoint),
         };
         let found = register(server, endpoint, product).read(pass).await;
@@ -57,6 +65,8 @@ impl FencedStock {
     ) -> Result<(), Failure> {
         let (server, endpoint) = match self {
             Self::Sqlite(stock) => return stock.write_fenced(product, units, pass),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(stock) => return stock.write_fenced(product, units, pass),
             Self::Redis { server, endpoint } => (server, endpoint),
         };
         let register = register(server, endpoint, product);

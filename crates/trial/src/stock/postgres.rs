@@ -1,5 +1,7 @@
 //! The stock as a row in a Postgres database.
 
+use fencepost::Fence;
+use fencepost::resource::{ADMIT, Pass, Refused};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
@@ -33,6 +35,71 @@ impl PostgresStock {
     ) -> Result<Option<i64>, Trouble> {
         let row = self.0.ask_one(sql, &[&product, &quantity])?;
         Ok(row.map(|row| row.get(0)))
+    }
+}
+
+/// Behind the gate: the check of the pass and the access are one transaction.
+impl PostgresStock {
+    /// As [`Stock::read`], for the holder of a pass.
+    ///
+    /// # Errors
+    /// A later holder was here before; or the server's.
+    pub fn read_fenced(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
+        let units = self.admitted(product, pass, |stock| stock.read(product));
+        // What was read is true whether or not the server remembers the pass.
+        units.map_err(Failure::definite)
+    }
+
+    /// As [`Stock::write`], for the holder of a pass.
+    ///
+    /// # Errors
+    /// A later holder was here before: nothing was written; or the server's.
+    pub fn write_fenced(&mut self, product: &str, units: i64, pass: Pass) -> Result<(), Failure> {
+        self.admitted(product, pass, |stock| stock.write(product, units))
+    }
+
+    fn admitted<T>(
+        &mut self,
+        product: &str,
+        pass: Pass,
+        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.0.run("BEGIN").map_err(Trouble::unread)?;
+        self.0.pin(true);
+        let done = self.admit(product, pass).and_then(|()| work(self));
+        let ended = match done {
+            Ok(done) => self
+                .0
+                .run("COMMIT")
+                .map_err(Trouble::unwritten)
+                .map(|()| done),
+            Err(failure) => {
+                // A session that is gone has undone everything itself.
+                let _ = self.0.run("ROLLBACK");
+                Err(Failure::definite(failure))
+            }
+        };
+        self.0.pin(false);
+        ended
+    }
+
+    fn admit(&mut self, product: &str, pass: Pass) -> Result<(), Failure> {
+        const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
+        let (fence, owner) = (pass.fence.as_i64(), pass.owner.to_string());
+        let admitted = self.0.change(ADMIT, &[&product, &fence, &owner]);
+        if admitted.map_err(Trouble::unread)? == 1 {
+            return Ok(());
+        }
+        let highest = self.0.ask_one(HIGHEST, &[&product]);
+        let highest = highest.map_err(Trouble::unread)?;
+        let highest = there(product, highest.map(|row| row.get(0)))?;
+        let refused = Refused {
+            offered: pass.fence,
+            highest: Fence::from_i64(highest).map_err(Failure::definite)?,
+        };
+        Err(Failure::definite(format!(
+            "the stock refused a late holder: {refused}"
+        )))
     }
 }
 
@@ -152,17 +219,12 @@ impl Stock for PostgresStock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::Place;
     use crate::ground::tests::postgres;
 
     #[test]
     fn it_is_a_stock() {
         let Some(database) = postgres() else { return };
-        let place = Place::Postgres {
-            url: database.url.clone(),
-            name: "postgres".into(),
-        };
-        let ground = place.ground(std::path::Path::new(""));
+        let ground = database.place().ground(std::path::Path::new(""));
         ground.prepare().unwrap();
         let open = || PostgresStock::open(&ground.to_string()).unwrap();
         super::super::tests::keeps_its_promises(&mut open(), &mut open());

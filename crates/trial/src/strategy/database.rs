@@ -7,7 +7,8 @@
 mod rows;
 #[cfg(feature = "postgres")]
 mod session;
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(feature = "postgres")]
+#[cfg(test)]
 mod tests;
 
 #[cfg(not(feature = "postgres"))]

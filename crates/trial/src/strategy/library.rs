@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fencepost::backend::Backend;
+#[cfg(feature = "postgres")]
+use fencepost::backend::postgres_table::PostgresTable;
 use fencepost::backend::redis::Redis;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
@@ -34,6 +36,9 @@ enum Place {
         server: Arc<Redis>,
         endpoint: String,
     },
+    /// So does it.
+    #[cfg(feature = "postgres")]
+    Table(Arc<PostgresTable>),
 }
 
 impl Place {
@@ -42,6 +47,8 @@ impl Place {
     fn name(&self, key: &str) -> String {
         match self {
             Self::File | Self::Locks => key.to_owned(),
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
         }
     }
@@ -59,17 +66,18 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
             let endpoint = endpoint.clone();
             Ok((server.clone(), Place::Server { server, endpoint }))
         }
-        Ground::Postgres(_) => Err(not_on_postgres()),
+        #[cfg(feature = "postgres")]
+        Ground::Postgres(endpoint) => {
+            let table = Arc::new(crate::ground::postgres::library(endpoint).await?);
+            Ok((table.clone(), Place::Table(table)))
+        }
+        #[cfg(not(feature = "postgres"))]
+        Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
         Ground::Locks(address) => {
             let servers = fencepost::backend::open(address).await;
             Ok((servers.map_err(Failure::definite)?, Place::Locks))
         }
     }
-}
-
-/// The list of strategies says the same.
-fn not_on_postgres() -> Failure {
-    Failure::definite("the lab does not use the library's locks on Postgres so far")
 }
 
 impl Library {
@@ -174,6 +182,8 @@ impl Locking for Library {
     fn commands(&self) -> Option<u64> {
         match &self.place {
             Place::File | Place::Locks => None,
+            #[cfg(feature = "postgres")]
+            Place::Table(table) => Some(table.statements_sent()),
             Place::Server { server, .. } => Some(server.commands_sent()),
         }
     }

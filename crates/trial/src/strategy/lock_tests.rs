@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::customer::Onwards;
 use super::{Group, Halt, Held, Locking, Setup, Strategy, find};
-use crate::ground::tests::grounds;
+use crate::ground::tests::servers;
 use crate::ground::{Ground, Look};
 use crate::protocol::ReleaseWord;
 
@@ -59,9 +59,12 @@ fn on_every_ground(names: &[&str], play: impl Fn(&Stage)) {
         .build()
         .unwrap();
     let _entered = runtime.enter();
+    let servers = servers();
     for name in names {
         let strategy = find(name).unwrap();
-        let (_keeper, grounds) = grounds();
+        let mut places = servers.places();
+        places.retain(|place| strategy.stores.include(place));
+        let (_keeper, grounds) = servers.grounds(&places);
         for ground in grounds {
             play(&Stage { strategy, ground });
         }
@@ -77,7 +80,7 @@ impl<F: FnMut(u32, u32) + Send> Halt for Spy<F> {
     }
 }
 
-const ALL: [&str; 7] = [
+const ALL: [&str; 12] = [
     "naive",
     "blind-delete",
     "get-then-delete",
@@ -85,6 +88,11 @@ const ALL: [&str; 7] = [
     "safe",
     "watchdog",
     "fenced",
+    "row",
+    "table",
+    "advisory",
+    "unique-index",
+    "lease",
 ];
 
 #[test]
@@ -134,7 +142,14 @@ fn who_waits_gets_it_when_it_is_given_back() {
 
 #[test]
 fn a_ttl_in_milliseconds_is_neither_rounded_nor_forgotten() {
-    let leased = ["naive", "blind-delete", "get-then-delete", "safe", "fenced"];
+    let leased = [
+        "naive",
+        "blind-delete",
+        "get-then-delete",
+        "safe",
+        "fenced",
+        "lease",
+    ];
     on_every_ground(&leased, |stage| {
         let (mut a, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let asked = Instant::now();
@@ -168,7 +183,7 @@ fn between_its_two_steps_naive_has_a_key_for_ever() {
         assert!(held.is_some());
         assert_eq!(seen, [(1, 2, true), (2, 2, false)]);
     });
-    let in_one_step = ["blind-delete", "get-then-delete", "safe", "fenced"];
+    let in_one_step = ["blind-delete", "get-then-delete", "safe", "fenced", "lease"];
     on_every_ground(&in_one_step, |stage| {
         let mut a = stage.somebody(TTL);
         let mut seen = Vec::new();
@@ -245,7 +260,7 @@ fn between_look_and_delete_the_key_can_become_anothers() {
 
 #[test]
 fn who_compares_never_deletes_anothers_lock() {
-    let careful = ["get-then-delete", "safe", "fenced"];
+    let careful = ["get-then-delete", "safe", "fenced", "lease"];
     on_every_ground(&careful, |stage| {
         let (mut late, mut b) = (stage.somebody(TTL), stage.somebody(LONG));
         let stale = late.takes(Duration::ZERO).unwrap();
@@ -266,5 +281,24 @@ fn fences_grow_with_every_grant() {
         let first = fence(late.takes(Duration::ZERO).unwrap());
         assert!(fence(b.takes(PATIENCE).unwrap()) > first);
         assert!(stage.strategy.claims.fencing && stage.strategy.group == Group::Locks);
+    });
+}
+
+#[test]
+fn a_holder_that_goes_takes_the_locks_of_its_session_along_and_leaves_a_row() {
+    on_every_ground(&["row", "table", "advisory"], |stage| {
+        let (mut gone, mut b) = (stage.somebody(LONG), stage.somebody(LONG));
+        gone.takes(Duration::ZERO).unwrap();
+        assert!(stage.look().is_for_ever(), "{}", stage.strategy.name);
+        assert_eq!(b.takes(Duration::ZERO), None);
+        drop(gone);
+        assert!(b.takes(PATIENCE).is_some(), "{}", stage.strategy.name);
+    });
+    on_every_ground(&["unique-index"], |stage| {
+        let (mut gone, mut b) = (stage.somebody(TTL), stage.somebody(TTL));
+        gone.takes(Duration::ZERO).unwrap();
+        drop(gone);
+        assert_eq!(b.takes(2 * TTL), None);
+        assert!(stage.look().is_for_ever());
     });
 }

@@ -36,15 +36,12 @@ async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     if matches!(setup.ground, Ground::Redis(_)) {
         return Ok(Box::new(OnRedis::open(&setup).await?));
     }
-    if matches!(setup.ground, Ground::Postgres(_)) {
-        return hand_made::buyer(&setup, Token);
-    }
     let lock = Library::open(&setup, false).await?;
     Ok(Box::new(Customer::open(&setup, lock)?))
 }
 
 async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
-    if matches!(setup.ground, Ground::Redis(_) | Ground::Postgres(_)) {
+    if matches!(setup.ground, Ground::Redis(_)) {
         return hand_made::lock(&setup, Token);
     }
     Ok(Box::new(Library::open(&setup, false).await?))

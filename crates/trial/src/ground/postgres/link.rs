@@ -171,6 +171,18 @@ fn listeners() -> Result<&'static Runtime, Trouble> {
     })
 }
 
+/// What comes of work that needs a runtime to go on in.
+pub(super) fn wait_for<T: Send + 'static>(
+    patience: Duration,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Failure> {
+    let working = listeners().map_err(Trouble::unread)?.spawn(work);
+    match wait_until(Instant::now() + patience, working) {
+        Some(done) => done.map_err(Failure::definite),
+        None => Err(Failure::definite("postgres: no answer")),
+    }
+}
+
 impl Link {
     /// Connects to `postgres://…#SCHEMA`.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {

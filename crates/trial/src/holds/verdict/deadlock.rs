@@ -192,10 +192,14 @@ fn stuck_for_ever(court: &Court<'_>, cycle: &Cycle, stuck: &Stuck) -> Verdict {
         proof.push(evidence(*mark, who, "refused", sentence));
     }
     proof.extend(court.look());
+    let name = &court.header.strategy;
     let why = if court.claims.keep_alive {
-        let name = &court.header.strategy;
         Some(format!(
             "{name} renews the leases while their holders wait: nothing ends the deadlock."
+        ))
+    } else if court.claims.untimed {
+        Some(format!(
+            "{name} has no lease, and nobody sees who waits for whom: nothing ends the deadlock."
         ))
     } else {
         court.why_strategy()

@@ -91,6 +91,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     verdict.next = [
         court.next("watchdog", "renews the lease while A works"),
         court.next("fenced", "lets the resource refuse A"),
+        court.next("advisory", "has no lease: it lasts as long as A does"),
     ]
     .into_iter()
     .flatten()

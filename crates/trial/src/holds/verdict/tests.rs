@@ -2,6 +2,7 @@
 
 mod late_release;
 mod lost_store;
+mod sessions;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;

@@ -92,7 +92,7 @@ impl SessionLock {
             Ok((Answer::Deadlock, _)) => {
                 self.forfeit();
                 Err(Failure::definite(
-                    "the database saw a deadlock, and ended it here",
+                    "a deadlock, which the database ended here",
                 ))
             }
             Err(failure) => {

@@ -1,0 +1,141 @@
+//! Locks without a lease, such as those of a database's sessions.
+
+use super::*;
+use crate::protocol::Claims;
+
+const OF_SESSION: Claims = Claims {
+    fencing: false,
+    keep_alive: false,
+    fair: false,
+    untimed: true,
+    recovery_ms: Some(100),
+};
+
+fn of_session(scenario: Scenario) -> Tale {
+    Tale::of(scenario).with("row").promising(OF_SESSION)
+}
+
+#[test]
+fn whoever_was_kept_out_before_the_kill_is_a_witness_too() {
+    let killed = of_session(Scenario::Crash)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .tries("B", 3.0)
+        .fault("A", 303.0, Fault::Killed);
+    let verdict = killed.granted("B", KEY, 303.1, 304.0, 1).judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.witness,
+        ["B was refused while A held it; A died of signal 9 300.0 ms later"]
+    );
+    assert_eq!(verdict.measured, ["there was no lease to wait for"]);
+}
+
+#[test]
+fn a_recovery_that_comes_with_the_ttl_is_not_at_once() {
+    let verdict = of_session(Scenario::Crash)
+        .ttl(5_000)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .tries("B", 3.0)
+        .fault("A", 303.0, Fault::Killed)
+        .granted("B", KEY, 303.1, 5_000.0, 1)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+}
+
+fn paused() -> Tale {
+    of_session(Scenario::StaleRelease)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .writes("A", 3.0, 1, 1)
+        .fault("A", 4.0, Fault::Stopped)
+}
+
+#[test]
+fn a_paused_holder_that_keeps_its_lock_holds() {
+    let waits = |tale: Tale| {
+        let op = tale.events().len() as u64 + 1;
+        tale.asks("B", KEY, 5.0, 10_000)
+            .fault("A", 1030.0, Fault::Continued)
+            .releases("A", 1031.0, 1, RELEASED)
+            .grants("B", KEY, op, 1033.0, 1, None)
+            .reads("B", 1034.0, 1)
+            .tries("C", 1036.0)
+            .judged()
+    };
+    let verdict = waits(paused());
+    held(&verdict);
+    assert!(
+        verdict
+            .because
+            .starts_with("A kept its lock while it was paused")
+    );
+    assert_eq!(
+        missing(&waits(paused().ttl(5_000))),
+        "contention",
+        "a short pause"
+    );
+}
+
+#[test]
+fn a_pause_excuses_no_second_holder_where_there_is_no_lease() {
+    let verdict = paused()
+        .granted("B", KEY, 5.0, 1005.0, 1)
+        .reads("B", 1006.0, 1)
+        .fault("A", 1030.0, Fault::Continued)
+        .releases("A", 1031.0, 1, RELEASED)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken, "{}", verdict.because);
+}
+
+fn crossed() -> Tale {
+    of_session(Scenario::Deadlock)
+        .granted("A", KEY, 0.0, 1.0, 1)
+        .granted("B", OTHER, 0.5, 1.5, 1)
+        .asks("A", OTHER, 50.0, 5_000)
+        .asks("B", KEY, 51.0, 5_000)
+}
+
+fn failed(op: u64) -> What {
+    What::Failed {
+        op,
+        definite: true,
+        message: "a deadlock".into(),
+    }
+}
+
+#[test]
+fn a_deadlock_that_the_store_ends_by_telling_one_of_the_two_holds() {
+    let told = crossed()
+        .add(1052.0, "A", What::Lost { hold: 1 })
+        .add(1052.1, "A", failed(5))
+        .grants("B", KEY, 6, 1053.0, 2, None)
+        .reads("B", 1054.0, 2);
+    assert_eq!(
+        missing(&told.judged()),
+        "answers",
+        "B has not done its work"
+    );
+    let crossed_so = crossed()
+        .add(1052.0, "A", What::Lost { hold: 1 })
+        .add(1052.1, "A", failed(5))
+        .grants("B", KEY, 6, 1053.0, 2, None)
+        .reads("B", 1054.0, 2)
+        .writes("B", 1055.0, 2, 1);
+    let verdict = crossed_so.judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "The store ended the deadlock after 1,001.1 ms: A lost its lock and was told, B went on."
+    );
+}
+
+#[test]
+fn who_was_not_told_still_believes_and_two_hold_it() {
+    let verdict = crossed()
+        .grants("B", KEY, 6, 1053.0, 2, None)
+        .reads("B", 1054.0, 2)
+        .writes("B", 1055.0, 2, 1)
+        .grants("A", OTHER, 5, 1056.0, 2, None)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+}
