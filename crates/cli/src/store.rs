@@ -69,7 +69,7 @@ impl Store {
             "postgres" => Ok(Self::PrivatePostgres),
             "etcd" if cfg!(feature = "etcd") => Ok(Self::PrivateEtcd),
             "etcd" => Err(BadValue {
-                what: "this fencepost was built without etcd".into(),
+                what: "this program was built without etcd".into(),
                 advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
             }),
             url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),

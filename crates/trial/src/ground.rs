@@ -400,11 +400,12 @@ pub(crate) mod tests {
         for endpoint in [
             "sqlite:/tmp/run.db",
             "redis://127.0.0.1:6379#a",
+            "etcd://127.0.0.1:2379,127.0.0.1:2479",
             "postgres://127.0.0.1/shop#a",
         ] {
             assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
         }
-        assert_eq!(Ground::parse("etcd://x"), None);
+        assert_eq!(Ground::parse("mysql://x"), None);
     }
 
     #[test]

@@ -146,11 +146,10 @@ pub enum Stores {
 impl Stores {
     /// Whether this place is among them.
     pub fn include(self, place: &Place) -> bool {
-        let is_postgres = matches!(place, Place::Postgres { .. });
         match self {
             Self::Everywhere => true,
             Self::Any => !matches!(place, Place::Locks { .. }),
-            Self::Postgres => is_postgres,
+            Self::Postgres => matches!(place, Place::Postgres { .. }),
         }
     }
 }

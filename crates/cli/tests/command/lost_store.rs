@@ -17,12 +17,10 @@ lock safe TTL N ms store redis (a primary, a replica) seed N
 
 at ms A B
 N ── the replica is cut off: it gets no more writes ──
-N granted; reads N op N
-N tries once: refused
+… N tries once: refused
 N ── the primary is killed (SIGKILL) ──
 N ── the replica takes over at the same address, without the lock ──
 … N writes N op N
-N ✗ writes N over it op N
 … BROKEN Two holders at once: the replica took over without A's lock. One update is lost.
 proof #N N ms the replica takes over at the same address, without the lock
 #N N ms B is granted product_A; A, granted it at N, held on to N
@@ -57,8 +55,7 @@ trial restart-empty the store's server dies while A holds the lock, and comes ba
 lock safe TTL N ms store redis (a private server) seed N
 
 at ms A B
-N granted; reads N op N
-N tries once: refused
+… N tries once: refused
 N ── the server is killed (SIGKILL) ──
 N ── the server runs again, empty ──
 … BROKEN Two holders at once: the server came back without A's lock. One update is lost.",
@@ -182,7 +179,7 @@ fn etcd_is_refused_where_it_is_not_tried() {
         let what = if built_with {
             what
         } else {
-            "this fencepost was built without etcd"
+            "this program was built without etcd"
         };
         assert!(
             ran.stderr.starts_with(&format!("error: {what}\n")),

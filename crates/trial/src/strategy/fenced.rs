@@ -18,7 +18,7 @@ use crate::stock::fenced::FencedStock;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
     group: Group::Locks,
-    stores: Stores::Any,
+    stores: Stores::Everywhere,
     summary: "as safe, and the resource refuses whoever is late",
     gloss: "",
     flaw: None,

@@ -9,7 +9,7 @@ use crate::protocol::Claims;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
     group: Group::Locks,
-    stores: Stores::Any,
+    stores: Stores::Everywhere,
     summary: "as safe, and kept alive while its holder lives",
     gloss: "",
     flaw: None,
