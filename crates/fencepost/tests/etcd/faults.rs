@@ -75,6 +75,8 @@ pub(crate) fn a_web_server() {
                 let mut stream = stream;
                 let _ = stream.read(&mut [0; 1024]);
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+                // Closed before all was read, it would take its answer back.
+                let _ = stream.read_to_end(&mut Vec::new());
             }
         });
         let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
@@ -85,8 +87,16 @@ pub(crate) fn a_web_server() {
 /// Makes a user `ci` with the password `secret` who may do everything below `mine/`, and turns authentication on.
 pub(crate) fn with_users(server: &fencepost_rig::Etcd) {
     let etcdctl = |words: &[&str]| {
-        let output = server.etcdctl().args(words).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {output:?}");
+        let mut said = String::new();
+        // On a busy machine an answer may come too late for it, and the second attempt find that the first has worked.
+        for _ in 0..5 {
+            let output = server.etcdctl().args(words).output().unwrap();
+            said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() || said.contains("already") || said.contains("user name") {
+                return;
+            }
+        }
+        panic!("{words:?}: {said}");
     };
     etcdctl(&["user", "add", "root:toor"]);
     etcdctl(&["user", "grant-role", "root", "root"]);
@@ -219,7 +229,7 @@ pub(crate) fn a_lease_taken_away() {
         let server = fencepost_rig::Etcd::start().unwrap();
         let mut plain = Plain::open(server.address()).await;
         let store = open(&server.url()).await;
-        let locker = locker(&store, Duration::from_secs(3));
+        let locker = locker(&store, LONG);
         let guard = locker.acquire(NAME).await.unwrap();
         let waiter = claim(Duration::from_secs(30));
         let waiting = {
@@ -234,8 +244,8 @@ pub(crate) fn a_lease_taken_away() {
         // It notices at its next sign of life, and gets in line anew.
         plain.wait_for_line(2).await;
         plain.0.lease_revoke(held_by[0]).await.unwrap();
-        let lost = soon("the loss", guard.lost()).await;
-        assert_eq!(lost.reason(), LostReason::Gone);
+        let error = soon("an answer", guard.extend(2 * LONG)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
         let grant = soon("the lock", waiting).await.unwrap().unwrap();
         assert!(
             grant.epoch > first_place.cast_unsigned(),
@@ -271,12 +281,13 @@ pub(crate) fn a_key_taken_away() {
         let server = fencepost_rig::Etcd::start().unwrap();
         let mut plain = Plain::open(server.address()).await;
         let store = open(&server.url()).await;
-        let locker = locker(&store, Duration::from_secs(3));
+        let locker = locker(&store, LONG);
         let guard = locker.acquire(NAME).await.unwrap();
         let keys = plain.keys(NAME).await;
         plain.0.delete(keys[0].as_str(), None).await.unwrap();
-        let lost = soon("the loss", guard.lost()).await;
-        assert_eq!(lost.reason(), LostReason::Gone);
+        let error = soon("an answer", guard.extend(2 * LONG)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+        assert_eq!(guard.lost().await.reason(), LostReason::Gone);
         drop(guard);
         soon("everything to be given back", locker.shutdown()).await;
         plain.is_clean().await;

@@ -89,7 +89,16 @@ pub(crate) fn holder_stopped() {
         holder.signal(Signal::SIGSTOP).unwrap();
         assert!(holder.wait_stopped(LONG));
         let next = locker(&store, LONG);
-        let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
+        // Without waiting in line: who has waited has the lock for a few seconds only, until it is renewed, and this machine may be busy.
+        let guard = soon("the lock", async {
+            loop {
+                if let Some(guard) = next.try_acquire(NAME).await.unwrap() {
+                    return guard;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let guard = guard.await;
         assert!(guard.fence().as_i64() > fence);
         holder.send(&"write").unwrap();
         holder.signal(Signal::SIGCONT).unwrap();
@@ -128,7 +137,13 @@ pub(crate) fn waiter_stopped() {
         };
         assert!(fence > epoch);
         waiter.send(&"write").unwrap();
-        assert_eq!(hear(&feed), Report::Written);
-        assert_eq!(plain.get("written").await.as_deref(), Some("late"));
+        match hear(&feed) {
+            Report::Written => assert_eq!(plain.get("written").await.as_deref(), Some("late")),
+            // A machine that stood still for the five seconds that a waiter has at first: then it knows, and has written nothing.
+            refused => {
+                assert_eq!((refused, hear(&feed)), (Report::Refused, Report::Lost));
+                assert_eq!(plain.get("written").await, None);
+            }
+        }
     });
 }

@@ -48,9 +48,9 @@ pub(crate) async fn open(url: &str) -> Arc<Etcd> {
     Arc::new(Etcd::open(url).await.unwrap())
 }
 
-/// A locker whose tasks each stand in the store's line.
+/// A locker whose tasks each stand in the store's line. It is as patient as the test: a busy machine is not what is tried here.
 pub(crate) fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
-    let builder = Locker::builder(store.clone()).ttl(ttl);
+    let builder = Locker::builder(store.clone()).ttl(ttl).store_timeout(LONG);
     builder.without_hand_over().build().unwrap()
 }
 
