@@ -10,8 +10,8 @@
 //! An equal fence from another owner is refused as well: it can only come from a store that lost its counter.
 //!
 //! What is here: [`FencedCell`] for memory; with the feature `sqlite`, `SqliteGate` to put in front of whatever your
-//! own transaction does, and `SqliteRegister`, a value behind such a gate. With another database crate or with
-//! Postgres, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis`, `RedisRegister` is such a value, and `REDIS_ADMIT`
+//! own transaction does, and `SqliteRegister`, a value behind such a gate; with the feature `postgres`, `pg_tx::PgGate`, the same for Postgres. With another database
+//! crate, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis`, `RedisRegister` is such a value, and `REDIS_ADMIT`
 //! a gate for scripts.
 
 use std::fmt;
