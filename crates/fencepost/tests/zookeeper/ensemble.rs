@@ -49,6 +49,8 @@ pub(crate) fn leader_killed() {
         let rival = locker(&ensemble.everywhere(session).await, session);
         let guard = ours.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { rival.acquire(NAME).await.unwrap() });
+        // Whoever was told that it waits does so through an election; whoever was not may give up.
+        Eyes::open(ensemble.leader()).await.wait_for_line(2).await;
         let leader = ensemble.0.leader().unwrap();
         ensemble.0.servers[leader].crash();
         let crashed = now();
