@@ -238,7 +238,8 @@ mod tests {
     #[test]
     fn nonsense_and_disorder_are_refused_for_certain() {
         let buy = r#"{"type":"purchase","op":9,"product":"product_A","quantity":1,"wait_ms":0,"delay_us":0}"#;
-        let init = r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["mysql://x"]}"#;
+        let init =
+            r#"{"type":"init","id":"proc_0","keys":[],"ttl_ms":1,"endpoints":["mysql://x"]}"#;
         let replies = converse(&format!("hello\n{buy}\n{init}\n"));
         for (reply, part) in replies.iter().zip(["hello", "before init", "mysql://x"]) {
             assert_eq!(
