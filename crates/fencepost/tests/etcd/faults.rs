@@ -82,7 +82,10 @@ pub(crate) fn a_web_server() {
             }
         });
         let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "not etcd");
+        // Whether what it said is seen before the connection is closed is a race inside the client.
+        let kinds = [ErrorKind::Unusable, ErrorKind::Unavailable];
+        assert!(kinds.contains(&error.kind()), "{error}");
+        is(&error, error.kind(), Effect::None, "TLS");
     });
 }
 
