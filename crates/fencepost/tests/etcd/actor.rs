@@ -11,7 +11,7 @@ use fencepost::backend::etcd::client::TxnOp;
 use fencepost_rig::{Child, Ears, Feed, Said};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{LONG, NAME};
+use crate::support::{LONG, NAME, released};
 
 const ROLE_VARIABLE: &str = "FENCEPOST_ETCD_ROLE";
 
@@ -87,7 +87,7 @@ pub(crate) fn play(part: &Part) {
                 for _ in 0..*turns {
                     let guard = locker.acquire(NAME).await.unwrap();
                     add_one(file);
-                    assert!(guard.release().await.is_released());
+                    released(guard).await;
                 }
                 locker.shutdown().await;
             }

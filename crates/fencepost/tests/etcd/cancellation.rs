@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::Locker;
 
-use crate::support::{LONG, NAME, Plain, locker, open, run_within, soon};
+use crate::support::{LONG, NAME, Plain, locker, open, released, run_within, soon};
 
 /// Ends with `None` after so many polls.
 struct PollLimit<F> {
@@ -86,7 +86,7 @@ impl Stage {
             // It stands in line, if it gets that far.
             let _ =
                 tokio::time::timeout(Duration::from_millis(30), self.plain.wait_for_line(2)).await;
-            assert!(held.release().await.is_released());
+            released(held).await;
         };
         let (done, ()) = tokio::join!(cut.apply(asking), releasing);
         soon("everything to be given back", mine.shutdown()).await;
@@ -162,7 +162,7 @@ pub(crate) fn races_leave_nothing() {
                         false => Some(locker.acquire(NAME).await.unwrap()),
                     };
                     let Some(guard) = guard else { return 1 };
-                    assert!(guard.release().await.is_released());
+                    released(guard).await;
                     0
                 })
             });

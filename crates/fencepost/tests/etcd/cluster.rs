@@ -6,7 +6,7 @@ use fencepost::backend::etcd::client::TxnOp;
 use fencepost::{ErrorKind, LostReason};
 use fencepost_rig::{EtcdCluster, Signal};
 
-use crate::support::{LONG, NAME, Plain, locker, open, run, soon, until_waiting, works};
+use crate::support::{LONG, NAME, Plain, locker, open, released, run, soon, until_waiting, works};
 
 /// Long enough for an election on a busy machine.
 const TTL: Duration = Duration::from_secs(10);
@@ -56,14 +56,14 @@ pub(crate) fn leader_killed() {
             "leader_killed: the next acquisition took {:?}",
             killed.elapsed()
         );
-        assert!(other.release().await.is_released());
+        released(other).await;
         guard.extend(LONG).await.unwrap();
         assert!(!guard.is_lost());
         let epoch = guard.fence().epoch();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         let next = soon("the lock", waiting).await.unwrap().unwrap();
         assert!(next.fence().epoch() > epoch);
-        assert!(next.release().await.is_released());
+        released(next).await;
         cluster.member(leader).restart().unwrap();
         let alive = cluster.members()[leader].address();
         Plain::open(alive).await.is_clean().await;
@@ -112,7 +112,7 @@ fn stopped(choose: fn(usize) -> usize) {
         assert!(soon("a release", guard.release()).await.is_released());
         let next = soon("the lock", waiting).await.unwrap().unwrap();
         assert!(next.fence().epoch() > epoch);
-        assert!(next.release().await.is_released());
+        released(next).await;
         member.signal(Signal::SIGCONT).unwrap();
         let mut plain = Plain::open(cluster.members()[(victim + 1) % 3].address()).await;
         plain.is_clean().await;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use fencepost_rig::{Amount, Direction, Proxy};
 
-use crate::support::{LONG, NAME, Plain, locker, open, run, run_within, soon, until_waiting};
+use crate::support::{
+    LONG, NAME, Plain, locker, open, released, run, run_within, soon, until_waiting,
+};
 
 /// Every so many bytes.
 const STEP: usize = 29;
@@ -72,9 +74,9 @@ pub(crate) fn cut_while_waiting() {
         .await
         .expect("a new connection");
         assert_eq!(holder.inspect_line().await, first, "the same place");
-        assert!(held.release().await.is_released());
+        released(held).await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         Plain::open(server.address()).await.is_clean().await;
     });
 }
@@ -97,9 +99,9 @@ pub(crate) fn answers_swallowed() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         proxy.heal();
         let guard = soon("the lock", asking).await.unwrap().unwrap();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         held.extend(2 * LONG).await.unwrap();
-        assert!(held.release().await.is_released());
+        released(held).await;
         plain.is_clean().await;
     });
 }

@@ -10,7 +10,9 @@ use fencepost::backend::{Release, Wait};
 use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason};
 use fencepost_rig::Signal;
 
-use crate::support::{LONG, NAME, Plain, claim, locker, open, run, soon, until_waiting, works};
+use crate::support::{
+    LONG, NAME, Plain, claim, locker, open, released, run, soon, until_waiting, works,
+};
 
 /// The error is of this kind and effect; its text says `word`.
 #[track_caller]
@@ -80,7 +82,10 @@ pub(crate) fn a_web_server() {
             }
         });
         let error = soon("an error", Etcd::open(&url)).await.unwrap_err();
-        is(&error, ErrorKind::Unusable, Effect::None, "not etcd");
+        // Whether what it said is seen before the connection is closed is a race inside the client.
+        let kinds = [ErrorKind::Unusable, ErrorKind::Unavailable];
+        assert!(kinds.contains(&error.kind()), "{error}");
+        is(&error, error.kind(), Effect::None, "TLS");
     });
 }
 
@@ -194,7 +199,7 @@ pub(crate) fn full() {
         );
         let renewed = held.extend(Duration::from_secs(30)).await;
         renewed.expect("a lease that is kept alive takes no room");
-        assert!(held.release().await.is_released());
+        released(held).await;
         soon("everything to be given back", locker.shutdown()).await;
         assert_eq!(plain.leases().await, [0; 0]);
     });
@@ -337,9 +342,9 @@ pub(crate) fn compacted_while_waiting() {
         let revision = put.header().unwrap().revision();
         plain.0.compact(revision, None).await.unwrap();
         plain.0.delete("a", None).await.unwrap();
-        assert!(held.release().await.is_released());
+        released(held).await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         plain.is_clean().await;
     });
 }

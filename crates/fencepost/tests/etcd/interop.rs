@@ -9,7 +9,7 @@ use fencepost_rig::{Child, Said, feed};
 
 use crate::actor::{Part, Task};
 use crate::support::{
-    LONG, NAME, Plain, is_soak, locker, open, run, run_within, soon, until_waiting,
+    LONG, NAME, Plain, is_soak, locker, open, released, run, run_within, soon, until_waiting,
 };
 
 /// A shell that runs `script` under `etcdctl lock` so often.
@@ -69,7 +69,7 @@ pub(crate) fn excludes_and_is_excluded() {
         let mut theirs_again = Child::spawn(script, 1, &ears).unwrap();
         until_waiting(&store, 1).await;
         assert!(theirs_again.status().is_none());
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         loop {
             match heard().as_str() {
                 "held" => break,
@@ -113,7 +113,7 @@ pub(crate) fn counters_are_exact() {
         // All begin together.
         until_waiting(&store, 4).await;
         let started = Instant::now();
-        assert!(held.release().await.is_released());
+        released(held).await;
         for child in &mut children {
             let status = until_ended(child, longest).await;
             assert!(status.success(), "{status}: {:#?}", child.last_words());

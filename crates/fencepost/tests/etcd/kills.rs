@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, Task, hear};
-use crate::support::{LONG, NAME, NOTICED_WITHIN, Plain, locker, open, run, soon, until_waiting};
+use crate::support::{
+    LONG, NAME, NOTICED_WITHIN, Plain, locker, open, released, run, soon, until_waiting,
+};
 
 /// The lease of one who waits.
 const WAITING_LEASE: Duration = Duration::from_secs(5);
@@ -48,7 +50,7 @@ pub(crate) fn holder_killed() {
         println!("holder_killed: free after {took:?} with a TTL of {ttl:?}");
         assert!(took < ttl + NOTICED_WITHIN, "{took:?}");
         assert!(guard.fence().as_i64() > fence);
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         Plain::open(server.address()).await.is_clean().await;
     });
 }
@@ -66,12 +68,12 @@ pub(crate) fn waiter_killed() {
         until_waiting(&store, 2).await;
         kill(&mut dead);
         let killed = Instant::now();
-        assert!(held.release().await.is_released());
+        released(held).await;
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         let took = killed.elapsed();
         println!("waiter_killed: the next one waited {took:?}");
         assert!(took < WAITING_LEASE + NOTICED_WITHIN, "{took:?}");
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         Plain::open(server.address()).await.is_clean().await;
     });
 }
@@ -107,7 +109,7 @@ pub(crate) fn holder_stopped() {
         assert_eq!(hear(&feed), Report::Done);
         let mut plain = Plain::open(server.address()).await;
         assert_eq!(plain.get("written").await, None);
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         plain.is_clean().await;
     });
 }
@@ -126,12 +128,12 @@ pub(crate) fn waiter_stopped() {
         assert!(waiter.wait_stopped(LONG));
         plain.wait_for_line(1).await;
         // Its place is gone. The lock is given back and taken again: what the waiter watched has happened.
-        assert!(held.release().await.is_released());
+        released(held).await;
         let again = mine.acquire(NAME).await.unwrap();
         waiter.signal(Signal::SIGCONT).unwrap();
         until_waiting(&store, 1).await;
         let epoch = again.fence().as_i64();
-        assert!(again.release().await.is_released());
+        released(again).await;
         let Report::Held { fence } = hear(&feed) else {
             panic!("it was to hold")
         };

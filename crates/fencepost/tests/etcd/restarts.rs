@@ -1,6 +1,6 @@
 //! A single server that crashes and comes back with its data.
 
-use crate::support::{LONG, NAME, Plain, locker, open, run, soon, until_waiting, works};
+use crate::support::{LONG, NAME, Plain, locker, open, released, run, soon, until_waiting, works};
 
 /// A holder keeps the lock: leases survive, and begin anew.
 pub(crate) fn while_holding() {
@@ -14,7 +14,7 @@ pub(crate) fn while_holding() {
         assert!(!guard.is_lost());
         assert!(guard.valid_for() > LONG);
         let epoch = guard.fence().epoch();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         works(&store, epoch).await;
         Plain::open(server.address()).await.is_clean().await;
     });
@@ -33,13 +33,13 @@ pub(crate) fn while_waiting() {
             waiting.push(tokio::spawn(async move {
                 let guard = locker.acquire(NAME).await.unwrap();
                 let fence = guard.fence();
-                assert!(guard.release().await.is_released());
+                released(guard).await;
                 fence
             }));
             until_waiting(&store, number).await;
         }
         server.restart().unwrap();
-        assert!(held.release().await.is_released());
+        released(held).await;
         let mut last = None;
         for waiter in waiting {
             let fence = soon("its turn", waiter).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fencepost::backend::etcd::Etcd;
 use fencepost::backend::etcd::client::{Client, GetOptions};
 use fencepost::clock::{BootClock, Clock};
-use fencepost::{Backend, Claim, Locker, Moment, OwnerId};
+use fencepost::{Backend, Claim, Guard, Locker, Moment, OwnerId};
 
 /// Whatever does not happen within this time never will.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -141,7 +141,7 @@ pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
     let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
     let epoch = guard.fence().epoch();
     assert!(epoch > last, "{epoch} after {last}");
-    assert!(guard.release().await.is_released());
+    released(guard).await;
     epoch
 }
 
@@ -160,6 +160,12 @@ pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Gives a lock back that must still be held.
+pub(crate) async fn released(guard: Guard) {
+    let outcome = guard.release().await;
+    assert!(outcome.is_released(), "{outcome:?}");
 }
 
 /// What must happen soon.

@@ -6,7 +6,9 @@ use fencepost::backend::etcd::client::TxnOp;
 use fencepost::{Backend, ErrorKind};
 
 use crate::faults::with_users;
-use crate::support::{LONG, NAME, NOTICED_WITHIN, Plain, claim, locker, open, run, soon, works};
+use crate::support::{
+    LONG, NAME, NOTICED_WITHIN, Plain, claim, locker, open, released, run, soon, works,
+};
 
 /// A user with rights below a prefix; its token is forgotten when the server restarts, and is asked for anew.
 pub(crate) fn user_and_password() {
@@ -24,7 +26,7 @@ pub(crate) fn user_and_password() {
             .unwrap();
         server.restart().unwrap();
         guard.extend(LONG).await.unwrap();
-        assert!(guard.release().await.is_released());
+        released(guard).await;
         works(&store, last).await;
     });
 }
@@ -76,12 +78,12 @@ pub(crate) fn nested_names() {
             async move { locker.acquire(NAME).await }
         });
         crate::support::until_waiting(&store, 1).await;
-        assert!(inner.release().await.is_released());
+        released(inner).await;
         assert!(!waiting.is_finished());
-        assert!(outer.release().await.is_released());
+        released(outer).await;
         let outer = soon("the lock", waiting).await.unwrap().unwrap();
         for guard in [outer, third] {
-            assert!(guard.release().await.is_released());
+            released(guard).await;
         }
         Plain::open(server.address()).await.is_clean().await;
     });
@@ -147,7 +149,7 @@ pub(crate) fn short_ttl() {
         println!("short_ttl: free after {took:?} with a TTL of {ttl:?}");
         assert!(guard.is_lost());
         assert!(took < Duration::from_secs(2) + NOTICED_WITHIN, "{took:?}");
-        assert!(next.release().await.is_released());
+        released(next).await;
     });
 }
 

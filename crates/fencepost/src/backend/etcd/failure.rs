@@ -22,7 +22,7 @@ mod code {
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
     let (kind, mut message, mut effect) = explain(&cause);
     if effect == Effect::Maybe && operation == Operation::Open {
-        message.push_str("; does it want TLS, or to see a certificate?");
+        message.push_str("; is it etcd, and does it want TLS, or to see a certificate?");
         effect = Effect::None;
     }
     Error::new(kind, STORE, operation, message)

@@ -99,10 +99,16 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
         Operation::Renew,
         |hub, claim, mut loans| async move {
             let asking = Asking::new(&hub, &claim, Operation::Renew);
-            Ok(match asking.stand(&mut loans, Lease::Full).await? {
-                Stand::First(_) => Renewal::Extended,
-                Stand::Behind(_) | Stand::Absent => Renewal::Lost,
-            })
+            match asking.stand(&mut loans, Lease::Full).await? {
+                Stand::First(_) => Ok(Renewal::Extended),
+                Stand::Behind(_) => Ok(Renewal::Lost),
+                Stand::Absent => {
+                    // The key may have been taken away and its lease not; nobody releases what was lost. Lost it is either way.
+                    let _ends_by_itself =
+                        loan::revoke_all(&hub, Operation::Renew, &mut loans).await;
+                    Ok(Renewal::Lost)
+                }
+            }
         },
     )
     .await
