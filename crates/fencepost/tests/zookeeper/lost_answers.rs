@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use fencepost_rig::{Direction, Proxy};
 
-use crate::support::{Eyes, NAME, SESSION, Server, eventually, locker, open, run, soon};
+use crate::support::{Eyes, LONG, NAME, SESSION, Server, eventually, locker, open, run, soon};
 
 /// The answers are held back, and when the server has done what was asked, the connection is cut.
 async fn lose_the_answer(proxy: &Proxy, is_done: impl AsyncFn() -> bool) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(5);
+    let deadline = std::time::Instant::now() + LONG;
     while !is_done().await {
         assert!(
             std::time::Instant::now() < deadline,

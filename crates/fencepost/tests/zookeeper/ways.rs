@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use fencepost::backend::zookeeper::Zookeeper;
 use fencepost::{Backend, Claim};
+use fencepost_rig::Proxy;
 use zookeeper_client::CreateMode;
 
-use crate::support::{BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon};
+use crate::support::{
+    BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon, until_quiet,
+};
 
 /// Stores with different bases do not see each other; one base is the same by whatever way.
 pub(crate) fn a_base_of_its_own() {
@@ -185,25 +188,10 @@ pub(crate) fn one_waiter_is_woken() {
             waiters.push((proxy, task));
         }
         // Until they have set their watches.
-        let quiet = |waiters: &[(fencepost_rig::Proxy, _)]| -> Vec<u64> {
-            waiters
-                .iter()
-                .map(|(proxy, _)| proxy.counts().to_server.bytes)
-                .collect()
-        };
-        let mut sent = quiet(&waiters);
-        loop {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            let now = quiet(&waiters);
-            if now == sent {
-                break;
-            }
-            sent = now;
-        }
+        let sent = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         assert!(held.release().await.is_released());
         eventually("the first waiter", || waiters[0].1.is_finished()).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = quiet(&waiters);
+        let now = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         // The second looks once more, because the first has noted in its node that it holds the lock now.
         assert!(now[0] > sent[0]);
         assert_eq!(now[2..], sent[2..], "a herd was woken");
@@ -213,6 +201,14 @@ pub(crate) fn one_waiter_is_woken() {
         }
         eyes.is_clean().await;
     });
+}
+
+async fn sent_when_quiet<'a>(roads: impl Iterator<Item = &'a Proxy>) -> Vec<u64> {
+    let looks = roads.map(|road| async {
+        until_quiet(road).await;
+        road.counts().to_server.bytes
+    });
+    futures_util::future::join_all(looks).await
 }
 
 /// Two transactions for a lock that nobody else wants, three for one that was waited for: fences count them.
