@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::backend::zookeeper::Zookeeper;
-use fencepost::{Backend, Claim};
+use fencepost::{Backend, Claim, DEFAULT_TTL};
 use fencepost_rig::Proxy;
 use zookeeper_client::CreateMode;
 
@@ -28,11 +28,22 @@ pub(crate) fn a_base_of_its_own() {
             at("").await,
         );
         assert_eq!(one.address(), format!("zk://{address}/deep/down/locks"));
-        let held = claim(SESSION);
+        let held = claim(DEFAULT_TTL);
         assert!(one.try_acquire(&held).await.unwrap().is_some());
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_none());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_none()
+        );
         for store in [&other, &default] {
-            assert!(store.try_acquire(&claim(SESSION)).await.unwrap().is_some());
+            assert!(
+                store
+                    .try_acquire(&claim(DEFAULT_TTL))
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         }
         let eyes = server.eyes().await;
         for folder in [
@@ -44,7 +55,12 @@ pub(crate) fn a_base_of_its_own() {
         }
         assert_eq!(one.list(None).await.unwrap().len(), 1);
         one.release(&held).await.unwrap();
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_some());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_some()
+        );
     });
 }
 
@@ -57,7 +73,7 @@ pub(crate) fn the_root() {
         for name in [NAME, "zookeeper", "a/b", "."] {
             let claim = Claim {
                 name: name.try_into().unwrap(),
-                ..claim(SESSION)
+                ..claim(DEFAULT_TTL)
             };
             assert!(store.try_acquire(&claim).await.unwrap().is_some(), "{name}");
         }
@@ -89,7 +105,7 @@ pub(crate) fn several_hosts() {
         for _ in 0..4 {
             let store = soon("a session", Zookeeper::open(&format!("zk://{hosts}{BASE}"))).await;
             let store = store.unwrap();
-            let held = claim(SESSION);
+            let held = claim(DEFAULT_TTL);
             assert!(store.try_acquire(&held).await.unwrap().is_some());
             store.release(&held).await.unwrap();
         }
@@ -105,7 +121,7 @@ pub(crate) fn user_and_password() {
         let store = Zookeeper::open(&address).await.unwrap();
         assert!(!store.address().contains("anna"));
         assert!(!format!("{store:?} {:?}", Zookeeper::builder(&address)).contains("p%40ss"));
-        let held = claim(SESSION);
+        let held = claim(DEFAULT_TTL);
         assert!(store.try_acquire(&held).await.unwrap().is_some());
         let eyes = server.eyes().await;
         eyes.0.auth("digest", b"anna:p@ss:w").await.unwrap();
@@ -114,7 +130,12 @@ pub(crate) fn user_and_password() {
         assert!(acl[0].id().starts_with("anna:"));
         assert_eq!(eyes.line().await.len(), 1);
         let same = Zookeeper::open(&address).await.unwrap();
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_none());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_none()
+        );
     });
 }
 
