@@ -220,7 +220,7 @@ fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
     let mut server = Command::new("java");
     server.args(MACHINE).args(properties);
     server.args(["-cp", &JARS.join(":")]);
-    server.arg(MAIN_CLASS).arg("zoo.cfg").current_dir(folder);
+    server.arg(MAIN_CLASS).arg("./zoo.cfg").current_dir(folder);
     let (said, ears) = feed();
     Ok((Child::spawn(server, 0, &ears)?, said))
 }

@@ -5,17 +5,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fencepost::backend::zookeeper::Zookeeper;
-use fencepost::{Guard, LostReason, Moment};
+use fencepost::{Guard, Locker, LostReason, Moment};
 use fencepost_rig::{Direction, Proxy, Signal, ZookeeperEnsemble, feed};
 
 use crate::actor::{Part, Report, hear};
-use crate::support::{BASE, Eyes, GRACE, LONG, NAME, SESSION, locker, now, open, run, soon};
+use crate::support::{
+    BASE, Eyes, GRACE, LONG, NAME, SESSION, locker, now, open, run, soon, take, until_quiet,
+};
 
 struct Ensemble(ZookeeperEnsemble);
 
 impl Ensemble {
     fn start() -> Self {
         Self(ZookeeperEnsemble::start().unwrap())
+    }
+
+    /// The first one can be cut off.
+    fn start_apart() -> Self {
+        Self(ZookeeperEnsemble::start_apart().unwrap())
     }
 
     /// A follower, as long as the others are there.
@@ -36,6 +43,7 @@ impl Ensemble {
             .collect();
         let address = format!("zk://{}{BASE}", hosts.join(","));
         let builder = Zookeeper::builder(&address).session_timeout(session);
+        let builder = builder.connect_timeout(LONG);
         Arc::new(builder.open().await.unwrap())
     }
 }
@@ -44,9 +52,13 @@ impl Ensemble {
 pub(crate) fn leader_killed() {
     run(async {
         let mut ensemble = Ensemble::start();
-        let session = SESSION * 8;
-        let ours = locker(&ensemble.everywhere(session).await, session);
-        let rival = locker(&ensemble.everywhere(session).await, session);
+        let session = LONG;
+        let patient = async || {
+            let builder = Locker::builder(ensemble.everywhere(session).await);
+            let builder = builder.ttl(session).without_hand_over();
+            builder.store_timeout(session).build().unwrap()
+        };
+        let (ours, rival) = (patient().await, patient().await);
         let guard = ours.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { rival.acquire(NAME).await.unwrap() });
         // Whoever was told that it waits does so through an election; whoever was not may give up.
@@ -97,34 +109,27 @@ pub(crate) fn majority_lost() {
         for server in &ensemble.0.servers[1..] {
             server.signal(Signal::SIGCONT).unwrap();
         }
-        let next = works_again(&ours).await;
+        let next = take(&ours).await;
         assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());
     });
 }
 
-/// Until there is a majority again.
-async fn works_again(locker: &fencepost::Locker) -> fencepost::Guard {
-    let started = std::time::Instant::now();
-    loop {
-        match locker.acquire(NAME).await {
-            Ok(guard) => return guard,
-            Err(error) => assert!(started.elapsed() < LONG, "{error}"),
-        }
-    }
-}
-
 /// A follower loses sight of the others and goes on answering: whoever holds a lock through it is told before the others give it away.
 pub(crate) fn follower_cut_off() {
     run(async {
-        let ensemble = Ensemble::start();
+        let ensemble = Ensemble::start_apart();
         let ours = locker(&open(ensemble.first(), SESSION).await, SESSION);
         let rival = locker(&open(ensemble.leader(), SESSION).await, SESSION);
         let eyes = Eyes::open(ensemble.first()).await;
-        let guard = ours.acquire(NAME).await.unwrap();
-        let waiting = tokio::spawn(async move {
-            let next = rival.acquire(NAME).await.unwrap();
-            (now(), next)
+        let guard = Arc::new(ours.acquire(NAME).await.unwrap());
+        let waiting = tokio::spawn({
+            let guard = guard.clone();
+            async move {
+                let next = rival.acquire(NAME).await.unwrap();
+                assert!(guard.is_lost(), "two holders at a time");
+                (now(), next)
+            }
         });
         eyes.wait_for_line(2).await;
         let cut = now();
@@ -143,11 +148,10 @@ pub(crate) fn follower_cut_off() {
             after(told_at),
             after(granted_at)
         );
-        assert!(told_at < granted_at, "two holders at a time");
         assert!(next.fence() > guard.fence());
         ensemble.0.heal();
         assert!(next.release().await.is_released());
-        let again = works_again(&ours).await;
+        let again = take(&ours).await;
         assert!(again.release().await.is_released());
     });
 }
@@ -156,7 +160,7 @@ pub(crate) fn follower_cut_off() {
 /// the leader waits for its session.
 pub(crate) fn turn_told_late_by_a_follower_cut_off() {
     run(async {
-        let ensemble = Ensemble::start();
+        let ensemble = Ensemble::start_apart();
         let (session, long) = (SESSION * 2, SESSION * 10);
         let holder = locker(&open(ensemble.leader(), long).await, long);
         let held = holder.acquire(NAME).await.unwrap();
@@ -196,19 +200,10 @@ pub(crate) fn turn_told_late_by_a_follower_cut_off() {
     });
 }
 
-/// Until a waiter has asked for everything it needs to know.
-async fn until_quiet(road: &Proxy) {
-    let mut sent = 0;
-    while sent != road.counts().to_server.bytes {
-        sent = road.counts().to_server.bytes;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 /// It has the news that its turn has come before it, from a server that does not know that its session is over.
 pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
     run(async {
-        let ensemble = Ensemble::start();
+        let ensemble = Ensemble::start_apart();
         let session = SESSION * 10;
         let there = Eyes::open(ensemble.leader()).await;
         let holder = locker(&open(ensemble.leader(), session).await, session);

@@ -1,6 +1,8 @@
 //! A server that is killed and started anew, whatever we are doing at the moment.
 
-use crate::support::{NAME, SESSION, Server, impatient, locker, now, open, run, soon};
+use fencepost::Locker;
+
+use crate::support::{NAME, SESSION, Server, impatient, locker, now, open, run, soon, take};
 
 /// Sessions survive, and with them what is held.
 pub(crate) fn while_holding() {
@@ -61,12 +63,14 @@ pub(crate) fn while_waiting() {
 pub(crate) fn while_releasing() {
     run(async {
         let mut server = Server::start();
-        let ours = locker(&server.store().await, SESSION);
-        let guard = ours.acquire(NAME).await.unwrap();
+        let session = SESSION * 10;
+        let store = open(server.0.address(), session).await;
+        let ours = Locker::builder(store).ttl(session).store_timeout(session);
+        let guard = ours.build().unwrap().acquire(NAME).await.unwrap();
         server.0.crash();
         let releasing = tokio::spawn(guard.release());
         server.0.restart().unwrap();
-        let outcome = soon("the release", releasing).await.unwrap();
+        let outcome = releasing.await.unwrap();
         let eyes = server.eyes().await;
         eyes.is_clean().await;
         assert!(outcome.is_released(), "{outcome:?}");
@@ -93,20 +97,16 @@ pub(crate) fn without_its_data() {
 pub(crate) fn after_we_gave_up() {
     run(async {
         let mut server = Server::start();
-        let session = SESSION * 2;
+        let session = SESSION * 3;
         let ours = impatient(&open(server.0.address(), session).await, session);
-        let guard = ours.acquire(NAME).await.unwrap();
+        let guard = take(&ours).await;
         server.0.crash();
         soon("the loss", guard.lost()).await;
         // The client gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
         tokio::time::sleep(session * 3 / 2).await;
         server.0.restart().unwrap();
         let back = now();
-        let next = loop {
-            if let Ok(guard) = soon("an answer", ours.acquire(NAME)).await {
-                break guard;
-            }
-        };
+        let next = take(&ours).await;
         let cost = now().since(back);
         println!("restarted after we gave up: the next served {cost:?} after its return");
         assert!(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::zookeeper::Zookeeper;
 use fencepost::clock::{BootClock, Clock};
-use fencepost::{Claim, Locker, Moment, OwnerId};
+use fencepost::{Claim, Guard, Locker, Moment, OwnerId};
 use fencepost_rig::Proxy;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
@@ -18,7 +18,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// The session timeout of most stores here, and the longest TTL.
 pub(crate) const SESSION: Duration = Duration::from_secs(2);
 /// What a busy machine may add to what the protocol promises, and the server's tick.
-pub(crate) const GRACE: Duration = Duration::from_millis(1000);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// The node below which locks are.
 pub(crate) const BASE: &str = "/locks";
 /// The lock everybody here wants.
@@ -141,7 +141,9 @@ impl Eyes {
 /// A session of the store.
 pub(crate) async fn open(address: SocketAddr, session: Duration) -> Arc<Zookeeper> {
     let builder = Zookeeper::builder(&format!("zk://{address}{BASE}"));
-    Arc::new(builder.session_timeout(session).open().await.unwrap())
+    // Longer than the default: other tests may keep the machine busy.
+    let builder = builder.session_timeout(session).connect_timeout(SOON);
+    Arc::new(builder.open().await.unwrap())
 }
 
 /// A locker whose tasks each stand in the server's line.
@@ -157,6 +159,29 @@ pub(crate) fn impatient(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
         .store_timeout(Duration::from_millis(500))
         .build()
         .unwrap()
+}
+
+/// Takes the lock through an impatient locker, however busy machine and server are.
+pub(crate) async fn take(locker: &Locker) -> Guard {
+    let started = Instant::now();
+    loop {
+        match locker.acquire(NAME).await {
+            Ok(guard) => return guard,
+            Err(error) => assert!(started.elapsed() < LONG, "{error}"),
+        }
+    }
+}
+
+/// Until nothing was sent for a while: a waiter has asked for everything it needs to know.
+pub(crate) async fn until_quiet(road: &Proxy) {
+    let mut sent = 0;
+    let mut quiet_looks = 0;
+    while quiet_looks < 5 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = road.counts().to_server.bytes;
+        quiet_looks = if now == sent { quiet_looks + 1 } else { 0 };
+        sent = now;
+    }
 }
 
 /// A claim as a locker makes them.

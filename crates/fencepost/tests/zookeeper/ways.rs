@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use fencepost::backend::zookeeper::Zookeeper;
-use fencepost::{Backend, Claim};
+use fencepost::{Backend, Claim, DEFAULT_TTL};
+use fencepost_rig::Proxy;
 use zookeeper_client::CreateMode;
 
-use crate::support::{BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon};
+use crate::support::{
+    BASE, NAME, SESSION, Server, claim, eventually, locker, run, soon, until_quiet,
+};
 
 /// Stores with different bases do not see each other; one base is the same by whatever way.
 pub(crate) fn a_base_of_its_own() {
@@ -25,11 +28,22 @@ pub(crate) fn a_base_of_its_own() {
             at("").await,
         );
         assert_eq!(one.address(), format!("zk://{address}/deep/down/locks"));
-        let held = claim(SESSION);
+        let held = claim(DEFAULT_TTL);
         assert!(one.try_acquire(&held).await.unwrap().is_some());
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_none());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_none()
+        );
         for store in [&other, &default] {
-            assert!(store.try_acquire(&claim(SESSION)).await.unwrap().is_some());
+            assert!(
+                store
+                    .try_acquire(&claim(DEFAULT_TTL))
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         }
         let eyes = server.eyes().await;
         for folder in [
@@ -41,7 +55,12 @@ pub(crate) fn a_base_of_its_own() {
         }
         assert_eq!(one.list(None).await.unwrap().len(), 1);
         one.release(&held).await.unwrap();
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_some());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_some()
+        );
     });
 }
 
@@ -54,7 +73,7 @@ pub(crate) fn the_root() {
         for name in [NAME, "zookeeper", "a/b", "."] {
             let claim = Claim {
                 name: name.try_into().unwrap(),
-                ..claim(SESSION)
+                ..claim(DEFAULT_TTL)
             };
             assert!(store.try_acquire(&claim).await.unwrap().is_some(), "{name}");
         }
@@ -86,7 +105,7 @@ pub(crate) fn several_hosts() {
         for _ in 0..4 {
             let store = soon("a session", Zookeeper::open(&format!("zk://{hosts}{BASE}"))).await;
             let store = store.unwrap();
-            let held = claim(SESSION);
+            let held = claim(DEFAULT_TTL);
             assert!(store.try_acquire(&held).await.unwrap().is_some());
             store.release(&held).await.unwrap();
         }
@@ -102,7 +121,7 @@ pub(crate) fn user_and_password() {
         let store = Zookeeper::open(&address).await.unwrap();
         assert!(!store.address().contains("anna"));
         assert!(!format!("{store:?} {:?}", Zookeeper::builder(&address)).contains("p%40ss"));
-        let held = claim(SESSION);
+        let held = claim(DEFAULT_TTL);
         assert!(store.try_acquire(&held).await.unwrap().is_some());
         let eyes = server.eyes().await;
         eyes.0.auth("digest", b"anna:p@ss:w").await.unwrap();
@@ -111,7 +130,12 @@ pub(crate) fn user_and_password() {
         assert!(acl[0].id().starts_with("anna:"));
         assert_eq!(eyes.line().await.len(), 1);
         let same = Zookeeper::open(&address).await.unwrap();
-        assert!(same.try_acquire(&claim(SESSION)).await.unwrap().is_none());
+        assert!(
+            same.try_acquire(&claim(DEFAULT_TTL))
+                .await
+                .unwrap()
+                .is_none()
+        );
     });
 }
 
@@ -185,25 +209,10 @@ pub(crate) fn one_waiter_is_woken() {
             waiters.push((proxy, task));
         }
         // Until they have set their watches.
-        let quiet = |waiters: &[(fencepost_rig::Proxy, _)]| -> Vec<u64> {
-            waiters
-                .iter()
-                .map(|(proxy, _)| proxy.counts().to_server.bytes)
-                .collect()
-        };
-        let mut sent = quiet(&waiters);
-        loop {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            let now = quiet(&waiters);
-            if now == sent {
-                break;
-            }
-            sent = now;
-        }
+        let sent = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         assert!(held.release().await.is_released());
         eventually("the first waiter", || waiters[0].1.is_finished()).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = quiet(&waiters);
+        let now = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         // The second looks once more, because the first has noted in its node that it holds the lock now.
         assert!(now[0] > sent[0]);
         assert_eq!(now[2..], sent[2..], "a herd was woken");
@@ -213,6 +222,14 @@ pub(crate) fn one_waiter_is_woken() {
         }
         eyes.is_clean().await;
     });
+}
+
+async fn sent_when_quiet<'a>(roads: impl Iterator<Item = &'a Proxy>) -> Vec<u64> {
+    let looks = roads.map(|road| async {
+        until_quiet(road).await;
+        road.counts().to_server.bytes
+    });
+    futures_util::future::join_all(looks).await
 }
 
 /// Two transactions for a lock that nobody else wants, three for one that was waited for: fences count them.

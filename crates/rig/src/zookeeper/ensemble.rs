@@ -11,14 +11,21 @@ const ATTEMPTS: u32 = 3;
 
 /// Three servers of our own that elect a leader among themselves, each as [`Zookeeper`] describes.
 ///
-/// The first one never leads while the others are there, and can be [cut off](Self::cut_off_the_first) from them. A follower that does not hear of
-/// its leader puts up with that for 10 s, and answers its clients meanwhile.
+/// The first one does not lead while the others are there. A follower that does not hear of its leader puts up with that for 10 s, and answers its
+/// clients meanwhile.
 #[derive(Debug)]
 pub struct ZookeeperEnsemble {
     /// The servers.
     pub servers: Vec<Zookeeper>,
-    /// The first one reaches the others through these.
+    /// The first one reaches the others through these; none if it does so by itself.
     roads: Vec<Proxy>,
+}
+
+/// How the first server reaches the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Close,
+    Apart,
 }
 
 impl ZookeeperEnsemble {
@@ -29,36 +36,47 @@ impl ZookeeperEnsemble {
     /// # Errors
     /// [`ServerError`] says why there are none; then nothing is left behind.
     pub fn start() -> Result<Self, ServerError> {
+        Self::start_in(Manner::Close)
+    }
+
+    /// The same, but the first one can be [cut off](Self::cut_off_the_first) from the others. It may then take several seconds to find a
+    /// new leader: one that is not ready yet looks to it like one that hangs up.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_apart() -> Result<Self, ServerError> {
+        Self::start_in(Manner::Apart)
+    }
+
+    fn start_in(manner: Manner) -> Result<Self, ServerError> {
         let mut attempts_left = ATTEMPTS;
         loop {
             attempts_left -= 1;
-            match Self::start_once() {
+            match Self::start_once(manner) {
                 Err(ServerError::NotRunning { .. }) if attempts_left > 0 => {}
                 outcome => return outcome,
             }
         }
     }
 
-    fn start_once() -> Result<Self, ServerError> {
+    fn start_once(manner: Manner) -> Result<Self, ServerError> {
         let mut ports = Vec::new();
         let mut roads = Vec::new();
         for _ in 0..3 {
             let (peers, election) = (free_port()?, free_port()?);
-            roads.push(Proxy::start((Ipv4Addr::LOCALHOST, peers).into())?);
+            if manner == Manner::Apart {
+                roads.push(Proxy::start((Ipv4Addr::LOCALHOST, peers).into())?);
+            }
             ports.push((peers, election));
         }
         // Of servers that know the same, the one with the highest number is elected.
         let mut starting = Vec::new();
         for number in 0..3 {
-            let mut settings: Vec<String> = vec!["initLimit=100".into(), "syncLimit=100".into()];
+            let mut settings: Vec<String> = vec!["initLimit=50".into(), "syncLimit=100".into()];
             settings.push(format!("myid={}", number + 1));
             for (other, (peers, election)) in ports.iter().enumerate() {
-                let is_far = number == 0 && other != 0;
-                let peers = if is_far {
-                    roads[other].address().port()
-                } else {
-                    *peers
-                };
+                let road = roads.get(other).filter(|_| number == 0 && other != 0);
+                let peers = road.map_or(*peers, |road| road.address().port());
                 let place = format!("server.{}=127.0.0.1:{peers}:{election}", other + 1);
                 settings.push(place);
             }
@@ -72,7 +90,8 @@ impl ZookeeperEnsemble {
         })
     }
 
-    /// Nothing passes between the first server and the others any more, and nobody notices at once.
+    /// Nothing passes between the first server and the others any more, and nobody notices at once. Only after
+    /// [`start_apart`](Self::start_apart).
     pub fn cut_off_the_first(&self) {
         for road in &self.roads {
             for direction in [Direction::ToServer, Direction::ToClient] {
