@@ -79,7 +79,9 @@ async fn postgres_advisory() -> Stage {
     let database = postgres::Database::make().await;
     let connect = async || {
         // Trials that count tasks wait until connections that are not needed any more are gone.
-        let builder = Postgres::builder(database.url()).keep_spare(Duration::from_secs(1));
+        let builder = Postgres::builder(database.url())
+            .keep_spare(Duration::from_secs(1))
+            .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
     let (one, other) = (connect().await, connect().await);

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio_postgres::SimpleQueryRow;
+
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
 use super::published::{comment, program};
-use super::seat::{Seat, leaving, trying, waiting};
+use super::seat::{Flight, Seat, leaving, looking, renewing, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statement::{self, Granting};
 use super::{STORE, failure};
@@ -31,6 +33,9 @@ pub(super) struct Hub {
     program: String,
     state: Mutex<State>,
 }
+
+/// What a statement answered.
+pub(super) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct State {
     book: Book<Arc<Session>>,
@@ -126,7 +131,8 @@ impl Hub {
         let new = super::published::Said::of(claim, None);
         let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let comment = comment(std::iter::once(&new).chain(&others));
-        let statement = comment + &statement::try_lock(key, &granting);
+        let spare = others.is_empty().then_some(self.settings.spare);
+        let statement = comment + &statement::try_lock(key, &granting, spare);
         let deed = trying(session.clone(), key, statement);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
@@ -177,7 +183,12 @@ impl Hub {
     }
 
     /// A sign of life for the locks of some owners, which are all at `number`; and the locks there that nobody extends are let go.
-    pub(super) fn sign_of_life(&self, number: Number, renewed: &[Arc<Seat>]) -> String {
+    pub(super) fn sign_of_life(
+        &self,
+        session: &Arc<Session>,
+        number: Number,
+        renewed: &[Arc<Seat>],
+    ) -> Flight<Result<()>> {
         let now = BootClock.now();
         let mut state = lock(&self.state);
         let is_renewed = |seat: &Seat| {
@@ -196,16 +207,31 @@ impl Hub {
         let left = state.on(number);
         let ttl = left.iter().map(|seat| seat.ttl()).max().unwrap_or_default();
         let said: Vec<_> = left.iter().map(|seat| seat.said()).collect();
-        comment(said.iter()) + &statement::renew(ttl, &keys)
+        let statement = comment(said.iter()) + &statement::renew(ttl, &keys);
+        renewing(session.clone(), statement)
+    }
+
+    /// Asks something that is about no lock of ours and may be asked twice.
+    pub(super) async fn ask_aside(&self, operation: Operation, statement: &str) -> Result<Rows> {
+        loop {
+            let visit = self.visit(operation).await?;
+            match visit.ask(operation, statement).await {
+                // A spare session that the server was about to end. There are only so many.
+                Err(error) if failure::was_ended(&error) && visit.is_reused => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// A session to look and to cancel with.
-    pub(super) async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
+    async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
         let opening = {
             let mut state = lock(&self.state);
             self.tidy(&mut state);
             match state.book.visit(self.fresh_since()) {
-                Pick::Use(number, session) => return Ok(Visit::new(self, number, session)),
+                Pick::Use(number, session) => {
+                    return Ok(Visit::new(self, number, session, true));
+                }
                 // All are being opened or wait: then one that only looks may be one too many.
                 Pick::None => None,
                 Pick::Open => Some(Opening::new(self)),
@@ -213,12 +239,12 @@ impl Hub {
         };
         let session = self.open(operation).await?;
         Ok(match opening {
-            None => Visit::new(self, 0, session),
+            None => Visit::new(self, 0, session, false),
             Some(opening) => {
                 let mut state = lock(&self.state);
                 let number = opening.done(&mut state, session.clone());
                 state.book.visit_this(number);
-                Visit::new(self, number, session)
+                Visit::new(self, number, session, false)
             }
         })
     }
@@ -284,42 +310,42 @@ impl Drop for Opening<'_> {
 }
 
 /// The use of a session for something that is about no lock of its own.
-pub(super) struct Visit<'a> {
+struct Visit<'a> {
     hub: &'a Hub,
     number: Number,
     session: Arc<Session>,
+    is_reused: bool,
 }
 
 impl<'a> Visit<'a> {
-    fn new(hub: &'a Hub, number: Number, session: Arc<Session>) -> Self {
+    fn new(hub: &'a Hub, number: Number, session: Arc<Session>, is_reused: bool) -> Self {
         Self {
             hub,
             number,
             session,
+            is_reused,
         }
     }
 
     /// Sends a statement, without hiding what the session says of its own locks.
-    pub(super) async fn ask(
-        &self,
-        operation: Operation,
-        statement: &str,
-    ) -> Result<Vec<tokio_postgres::SimpleQueryRow>> {
-        let said: Vec<_> = {
+    async fn ask(&self, operation: Operation, statement: &str) -> Result<Rows> {
+        let asking = {
             let state = lock(&self.hub.state);
-            state
-                .on(self.number)
-                .iter()
-                .map(|seat| seat.said())
-                .collect()
+            let seats = state.on(self.number);
+            let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
+            let statement = match said.is_empty() {
+                true => statement::spare(self.hub.settings.spare, statement),
+                false => comment(said.iter()) + statement,
+            };
+            let session = self.session.clone();
+            looking(session, operation, statement)
         };
-        let statement = comment(said.iter()) + statement;
-        let asking = self.session.ask_all(operation, &statement);
         match tokio::time::timeout(self.hub.settings.connect_timeout, asking).await {
             Ok(answer) => answer,
             Err(_) => {
                 // Nobody is to come behind a statement that is not answered; but locks are not given up for that.
-                if said.is_empty() {
+                let state = lock(&self.hub.state);
+                if state.on(self.number).is_empty() {
                     self.session.close();
                 }
                 Err(failure::silent(STORE, operation))

@@ -201,10 +201,9 @@ async fn renew_session(hub: &Hub, number: u64, seats: &[Arc<Seat>]) -> Result<Re
     let Some(session) = seats.first().map(|seat| seat.session.clone()) else {
         return Ok(Renewal::Lost);
     };
-    let statement = hub.sign_of_life(number, seats);
     let asked_at = BootClock.now();
-    match session.ask(Operation::Renew, &statement).await {
-        Ok(_) => {
+    match hub.sign_of_life(&session, number, seats).await {
+        Ok(()) => {
             for seat in seats {
                 seat.extended(asked_at);
             }
@@ -264,10 +263,9 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
         let _answer = asked(hub, seat).await;
     };
     let cancelling = async {
-        let visit = hub.visit(Operation::Release).await?;
         let statement = statement::cancel(seat.session.pid, seat.key);
         loop {
-            visit.ask(Operation::Release, &statement).await?;
+            hub.ask_aside(Operation::Release, &statement).await?;
             BootClock.sleep_until(BootClock.now() + CANCEL_AGAIN).await;
         }
     };
@@ -290,10 +288,8 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
 
 /// Ends the session of an owner that is not ours: another process's, or one whose connection broke.
 async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release> {
-    let visit = hub.visit(Operation::Release).await?;
-    let rows = visit
-        .ask(Operation::Release, &statement::look(Some(key)))
-        .await?;
+    let look = statement::look(Some(key));
+    let rows = hub.ask_aside(Operation::Release, &look).await?;
     let sights = rows
         .iter()
         .filter_map(|row| Sight::read(row, BootClock.now()));
@@ -302,7 +298,7 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
         return Ok(Release::NotHeld);
     };
     let statement = statement::terminate(sight.pid, key);
-    let rows = visit.ask(Operation::Release, &statement).await?;
+    let rows = hub.ask_aside(Operation::Release, &statement).await?;
     let terminated = rows
         .first()
         .map(|row| (number(row, 1).unwrap_or(0_u64), text(row, 2) == "t"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::Shared;
+use tokio_postgres::SimpleQueryRow;
 
 use super::book::Number;
 use super::published::{Said, Since};
@@ -156,7 +157,7 @@ pub(super) fn trying(session: Arc<Session>, key: i64, statement: String) -> Deed
             }
         }
     };
-    Deed::Try(shared(flight))
+    Deed::Try(started(flight))
 }
 
 /// Waits for the lock; then makes a lease of it, which lasts from that moment.
@@ -176,7 +177,7 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
             }
         }
     };
-    Deed::Wait(shared(flight))
+    Deed::Wait(started(flight))
 }
 
 /// Gives the lock back. A session that cannot say whether it did is closed: that does.
@@ -188,12 +189,36 @@ pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
         }
         answer.map(|row| text(&row, 1) == "t")
     };
-    Deed::Leave(shared(flight))
+    Deed::Leave(started(flight))
 }
 
-fn shared<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
+/// A sign of life.
+pub(super) fn renewing(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
+    started(async move {
+        let answer = session.ask(Operation::Renew, &statement).await;
+        answer.map(drop)
+    })
+}
+
+/// The rows of a statement that is about no lock of the session's own.
+pub(super) fn looking(
+    session: Arc<Session>,
+    operation: Operation,
+    statement: String,
+) -> Flight<Result<Arc<Vec<SimpleQueryRow>>>> {
+    started(async move {
+        let rows = session.ask_all(operation, &statement).await;
+        rows.map(Arc::new)
+    })
+}
+
+/// What is returned has been sent. So statements reach the server in the order in which they were composed, if that is done under
+/// the mutex that guards what they are composed of: each sets how long the session lasts, and the last one counts.
+fn started<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
     let flight: BoxFuture<'static, T> = Box::pin(flight);
-    flight.shared()
+    let flight = flight.shared();
+    let _answered_at_once = flight.clone().now_or_never();
+    flight
 }
 
 /// A statement that failed may have got the lock before it did, and others may have theirs in the same session.

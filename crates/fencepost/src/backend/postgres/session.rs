@@ -1,6 +1,7 @@
 //! One session at the server: a connection of our own, made fit for locks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
@@ -15,8 +16,14 @@ const OLDEST: u32 = 140_000;
 /// How soon a server notices that one who waits has closed the connection.
 const LOOK_AT_CLIENT_MS: u32 = 500;
 
+/// How long the server keeps a session that was opened and not used yet, where spare ones are kept for less: on a very busy
+/// machine there have been ten seconds between the two.
+const NEW: Duration = Duration::from_secs(60);
+
 pub(super) struct Session {
     connection: Connection,
+    /// Known before the connection says so.
+    is_over: AtomicBool,
     /// The process that serves it.
     pub(super) pid: i32,
 }
@@ -34,8 +41,12 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let opening = async {
             let connection = connect(STORE, operation, address, STORE_PROGRAM, patience).await?;
-            let pid = prepare(operation, &connection, spare).await?;
-            Ok(Arc::new(Self { connection, pid }))
+            let pid = prepare(operation, &connection, spare.max(NEW)).await?;
+            Ok(Arc::new(Self {
+                connection,
+                is_over: AtomicBool::new(false),
+                pid,
+            }))
         };
         match tokio::time::timeout(patience, opening).await {
             Ok(opened) => opened,
@@ -70,17 +81,23 @@ impl Session {
         operation: Operation,
         statement: &str,
     ) -> Result<Vec<SimpleQueryRow>> {
-        rows(&self.connection, operation, statement).await
+        let answer = rows(&self.connection, operation, statement).await;
+        answer.inspect_err(|error| {
+            if failure::is_over(error) {
+                self.close();
+            }
+        })
     }
 
     /// Ends it here and now, with whatever it holds.
     pub(super) fn close(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
         self.connection.close();
     }
 
     /// The server or the network has ended it, or we have: what it held is free, or will be within its TTL.
     pub(super) fn is_closed(&self) -> bool {
-        self.connection.is_closed()
+        self.is_over.load(Ordering::Relaxed) || self.connection.is_closed()
     }
 }
 

@@ -36,10 +36,15 @@ impl Granting<'_> {
 }
 
 /// Takes the lock if it is free. `case` comes first: a number is drawn by the one who has the lock, not before and not else.
-pub(super) fn try_lock(key: i64, granting: &Granting<'_>) -> String {
+/// `spare`: nothing is left to the session when it is not, and the server may end it after that time.
+pub(super) fn try_lock(key: i64, granting: &Granting<'_>, spare: Option<Duration>) -> String {
     let columns = granting.columns();
+    let otherwise = spare.map_or("''".to_owned(), |keep| {
+        let keep_ms = millis(keep);
+        format!("left(set_config('idle_session_timeout', '{keep_ms}', false), 0)")
+    });
     format!(
-        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} end"
+        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} else {otherwise} end"
     )
 }
 
@@ -79,6 +84,12 @@ pub(super) fn unlock(key: i64, spare: Option<(Duration, &str)>) -> String {
         ));
     }
     statement
+}
+
+/// The same statement, after which nothing is left to the session.
+pub(super) fn spare(keep: Duration, statement: &str) -> String {
+    let keep_ms = millis(keep);
+    format!("set idle_session_timeout = {keep_ms}; {statement}")
 }
 
 /// Makes the process `pid` stop waiting for `key`, if it still does.

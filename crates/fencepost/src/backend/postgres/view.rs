@@ -112,8 +112,8 @@ fn is_number_of(name: &str, key: i64) -> bool {
 }
 
 async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<Sight>> {
-    let visit = hub.visit(Operation::Inspect).await?;
-    let rows = visit.ask(Operation::Inspect, &statement::look(key)).await?;
+    let statement = statement::look(key);
+    let rows = hub.ask_aside(Operation::Inspect, &statement).await?;
     let now = BootClock.now();
     Ok(rows
         .iter()
