@@ -95,7 +95,9 @@ async fn postgres_table() -> Stage {
     use fencepost::backend::postgres_table::PostgresTable;
     let database = postgres::Database::make().await;
     let connect = async || {
+        // Connecting is not what is tried: on a busy machine it may take its time.
         let builder = PostgresTable::builder(database.url()).create_table(true);
+        let builder = builder.connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
     };
     let (one, other) = (connect().await, connect().await);

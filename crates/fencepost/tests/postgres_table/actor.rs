@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::postgres_table::PostgresTable;
 use fencepost::pg_tx::PgGate;
 use fencepost::resource::{FencedError, Pass};
 use fencepost_rig::{Child, Ears, Feed, Said};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
-use crate::support::{NAME, Plain, now};
+use crate::support::{NAME, Plain, now, patient};
 
 const ROLE_VARIABLE: &str = "FENCEPOST_POSTGRES_TABLE_ROLE";
 
@@ -91,7 +90,7 @@ pub(crate) fn play(part: &Part) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let store = PostgresTable::open(&part.url).await.unwrap();
+        let store = patient(&part.url).open().await.unwrap();
         let builder = Locker::builder(Arc::new(store)).ttl(part.ttl);
         let locker = builder.without_hand_over().build().unwrap();
         match &part.task {

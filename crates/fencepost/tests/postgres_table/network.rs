@@ -1,7 +1,9 @@
 //! A network that cuts, or swallows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::backend::postgres_table::PostgresTable;
 use fencepost_rig::{Amount, Direction, Signal};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
@@ -49,7 +51,9 @@ pub(crate) fn a_black_hole() {
             let proxy = server.proxy();
             let holder = locker(&server.store().await, LONG);
             let held = holder.acquire(NAME).await.unwrap();
-            let store = open(proxy.address()).await;
+            // An attempt to connect into the hole is to end soon.
+            let url = format!("postgres://fencepost@{}/postgres", proxy.address());
+            let store = Arc::new(PostgresTable::open(&url).await.unwrap());
             let waiter = locker(&store, LONG);
             let waiting = tokio::spawn(async move { waiter.acquire(NAME).await.unwrap() });
             server.wait_for_line(1).await;

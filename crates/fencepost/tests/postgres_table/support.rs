@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::backend::postgres_table::{PostgresTable, PostgresTableBuilder};
 use fencepost::clock::{BootClock, Clock};
 use fencepost::{Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
 use fencepost_rig::Proxy;
@@ -63,7 +63,7 @@ impl Server {
     /// With the tables.
     pub(crate) async fn start() -> Self {
         let server = Self::bare(&[]);
-        let builder = PostgresTable::builder(&server.0.url()).create_table(true);
+        let builder = patient(&server.0.url()).create_table(true);
         builder.open().await.unwrap();
         server
     }
@@ -162,7 +162,12 @@ impl Plain {
 /// A store at this address.
 pub(crate) async fn open(address: SocketAddr) -> Arc<PostgresTable> {
     let url = format!("postgres://fencepost@{address}/postgres");
-    Arc::new(PostgresTable::open(&url).await.unwrap())
+    Arc::new(patient(&url).open().await.unwrap())
+}
+
+/// Connecting is not what is tried: on a busy machine it may take its time.
+pub(crate) fn patient(url: &str) -> PostgresTableBuilder {
+    PostgresTable::builder(url).connect_timeout(LONG / 3)
 }
 
 /// A locker whose tasks each stand in the server's line.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 use super::failure;
 use super::schema;
-use super::statements::Statements;
+use super::statements::{Statements, forget};
 use super::tables::Tables;
 use super::{STORE, Settings};
 use crate::backend::postgres::connect::{Address, Connection, listen};
@@ -97,8 +98,12 @@ pub(super) async fn connect(
     .await?;
     let client = &connection.client;
     let failed = |cause| failure::of_statement(operation, cause);
-    client.batch_execute(SESSION).await.map_err(failed)?;
-    let row = client.query_one(WHO_AM_I, &[]).await.map_err(failed)?;
+    let (set, row) = join(
+        client.batch_execute(SESSION),
+        client.query_typed_one(WHO_AM_I, &[]),
+    )
+    .await;
+    let row = set.and(row).map_err(failed)?;
     let started: Option<String> = row.get(1);
     let identity = started.map(|started| Identity {
         pid: row.get(0),
@@ -111,13 +116,13 @@ pub(super) async fn connect(
         Some(tables) => tables,
         None => schema::ready(client, tables, *create).await?,
     };
-    let listening = format!("LISTEN {}", tables.channel());
-    client.batch_execute(&listening).await.map_err(failed)?;
-    let statements = Statements::prepare(client, &tables).await.map_err(failed)?;
-    client
-        .execute(&statements.forget, &[])
-        .await
-        .map_err(failed)?;
+    let listening = format!("LISTEN {}; {}", tables.channel(), forget(&tables));
+    let (listening, statements) = join(
+        client.batch_execute(&listening),
+        Statements::prepare(client, &tables),
+    )
+    .await;
+    let statements = listening.and(statements).map_err(failed)?;
     let link = Link {
         connection,
         statements,

@@ -2,34 +2,40 @@
 
 use std::collections::HashMap;
 
+use futures_util::future::join;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::failure;
 use super::tables::Tables;
 use crate::error::{Operation, Result};
 
-/// Where a table is; `$1` quoted name. Nothing: there is none.
-const FIND: &str = "
-SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass($1::text)";
-
-/// Whether we could write at all, and where new tables would go.
+/// Whether we could write at all, where new tables would go, and where the table `$1` (a quoted name) is; NULL: there is none.
 const SERVER: &str = "
-SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, current_schema()::text";
+SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, current_schema()::text,
+       (SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass($1))";
 
-/// `$1` quoted name: columns, their types, whether an insert must fill them, and whether each is a key by itself.
+/// `$1` quoted names: of each table its columns, their types, whether an insert must fill them, and whether each is a key by itself.
 const COLUMNS: &str = "
-SELECT a.attname::text, format_type(a.atttypid, NULL), a.atttypmod,
+SELECT t.name, a.attname::text, format_type(a.atttypid, NULL), a.atttypmod,
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '',
        EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
                AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
-FROM pg_attribute AS a WHERE a.attrelid = to_regclass($1::text) AND a.attnum > 0 AND NOT a.attisdropped";
+FROM unnest($1) AS t (name) JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name)
+WHERE a.attnum > 0 AND NOT a.attisdropped";
 
-const RIGHT: &str = "SELECT has_table_privilege(to_regclass($1::text), $2::text)";
+/// `$1` quoted names, `$2` rights on them: those which this user has not.
+const RIGHTS: &str = "
+SELECT name, wanted FROM unnest($1, $2) AS t (name, wanted)
+WHERE NOT has_table_privilege(to_regclass(name), wanted)";
 
-/// Finds the tables, makes them when `create`, and checks that they can hold locks.
+/// Finds the tables, makes them when `create`, and checks that they can hold locks. Few round trips: the road may be long.
 pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Result<Tables> {
-    let server = one(client, SERVER).await?;
+    let server = ask(client, SERVER, &[(&tables.locks(), Type::TEXT)]).await?;
+    let server = server
+        .first()
+        .ok_or_else(|| failure::unexpected(Operation::Open, "no row"))?;
     if server.get(0) {
         return Err(failure::unusable(
             "this is a standby, which can only be read; locks need the primary",
@@ -40,79 +46,117 @@ pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Res
             "transactions here are read-only (default_transaction_read_only); locks must be written",
         ));
     }
-    let found = find(client, &tables.locks()).await?;
-    let here: Option<String> = server.get(2);
+    let [here, found]: [Option<String>; 2] = [server.get(2), server.get(3)];
     let schema = found.or(tables.schema().map(str::to_owned)).or(here);
     let schema = schema.ok_or_else(|| {
         failure::unusable("the search path names no schema; give the table as SCHEMA.TABLE")
     })?;
     let tables = tables.within(&schema);
-    make(client, &tables, create).await?;
-    check(client, &tables).await?;
+    let mut seen = look(client, &tables).await?;
+    if let Some((missing, statements)) = missing(&seen, &tables) {
+        if !create {
+            return Err(failure::missing(&missing, &statements));
+        }
+        make(client, &tables, &statements).await?;
+        seen = look(client, &tables).await?;
+    }
+    check(&seen, &tables)?;
     Ok(tables)
 }
 
-async fn make(client: &Client, tables: &Tables, create: bool) -> Result<()> {
+/// What there is of the tables.
+struct Seen {
+    columns: HashMap<String, HashMap<String, Column>>,
+    /// Tables, and rights on them that are missing.
+    lacking: Vec<(String, String)>,
+}
+
+async fn look(client: &Client, tables: &Tables) -> Result<Seen> {
+    let names = vec![tables.locks(), tables.fence(), tables.line()];
+    let (mut on, mut rights) = (Vec::new(), Vec::new());
+    for (table, wanted) in wanted_rights(tables) {
+        for right in wanted.split(", ") {
+            on.push(table.clone());
+            rights.push(right);
+        }
+    }
+    let columns: &[(&(dyn ToSql + Sync), Type)] = &[(&names, Type::TEXT_ARRAY)];
+    let both: &[(&(dyn ToSql + Sync), Type)] =
+        &[(&on, Type::TEXT_ARRAY), (&rights, Type::TEXT_ARRAY)];
+    let (rows, lacking) = join(ask(client, COLUMNS, columns), ask(client, RIGHTS, both)).await;
+    let mut columns: HashMap<String, HashMap<String, Column>> = HashMap::new();
+    for row in rows? {
+        let column = Column {
+            type_name: row.get(2),
+            modifier: row.get(3),
+            must_be_filled: row.get(4),
+            is_key: row.get(5),
+        };
+        let table = columns.entry(row.get(0)).or_default();
+        table.insert(row.get(1), column);
+    }
+    let lacking = lacking?;
+    let lacking = lacking.iter().map(|row| (row.get(0), row.get(1))).collect();
+    Ok(Seen { columns, lacking })
+}
+
+fn wanted_rights(tables: &Tables) -> [(String, &'static str); 3] {
+    [
+        (tables.locks(), "SELECT, INSERT, UPDATE"),
+        (tables.fence(), "SELECT, INSERT, UPDATE"),
+        (tables.line(), "SELECT, INSERT, UPDATE, DELETE"),
+    ]
+}
+
+/// The tables that are missing, and the statements that make them; `None`: all are there.
+fn missing(seen: &Seen, tables: &Tables) -> Option<(Vec<String>, String)> {
     let all = [
         (tables.locks(), tables.create_locks()),
         (tables.fence(), tables.create_fence()),
         (tables.line(), tables.create_line()),
     ];
-    let (mut missing, mut statements) = (Vec::new(), Vec::new());
-    for (table, statement) in all {
-        if find(client, &table).await?.is_none() {
-            missing.push(table);
-            statements.push(statement);
-        }
-    }
-    let statements = statements.join(" ");
-    match (missing.is_empty(), create) {
-        (true, _) => Ok(()),
-        (false, false) => Err(failure::missing(&missing, &statements)),
-        // Two who make a table at the same time would fail each other, although each says IF NOT EXISTS.
-        (false, true) => client
-            .batch_execute(&format!(
-                "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}')); {statements} COMMIT",
-                tables.channel()
-            ))
-            .await
-            .map_err(|cause| failure::not_created(&statements, cause)),
-    }
+    let missing = all
+        .into_iter()
+        .filter(|(table, _)| !seen.columns.contains_key(table));
+    let (missing, statements): (Vec<String>, Vec<String>) = missing.unzip();
+    (!missing.is_empty()).then(|| (missing, statements.join(" ")))
 }
 
-async fn check(client: &Client, tables: &Tables) -> Result<()> {
-    let locks = Checked::look(client, tables.locks()).await?;
+/// Two who make a table at the same time would fail each other, although each says IF NOT EXISTS: one goes after the other.
+async fn make(client: &Client, tables: &Tables, statements: &str) -> Result<()> {
+    let turn = format!(
+        "SELECT pg_advisory_xact_lock(hashtext('{}'))",
+        tables.channel()
+    );
+    let all = format!("BEGIN; {turn}; {statements} COMMIT");
+    let made = client.batch_execute(&all).await;
+    made.map_err(|cause| failure::not_created(statements, cause))
+}
+
+fn check(seen: &Seen, tables: &Tables) -> Result<()> {
+    let table = |name: String| Checked {
+        columns: seen.columns.get(&name),
+        table: name,
+    };
+    let locks = table(tables.locks());
     locks.has_text("name", 64)?;
     locks.has_time("lock_until")?;
     locks.has_time("locked_at")?;
     locks.has_text("locked_by", 255)?;
     locks.needs_no_more_than(&["name", "lock_until", "locked_at", "locked_by"])?;
     locks.has_key("name")?;
-    let fence = Checked::look(client, tables.fence()).await?;
-    fence.has("name, lock, epoch, owner, since")?;
-    let line = Checked::look(client, tables.line()).await?;
-    line.has("name, owner, ticket, lock, label, joined")?;
-    for (table, rights) in [
-        (tables.locks(), "SELECT, INSERT, UPDATE"),
-        (tables.fence(), "SELECT, INSERT, UPDATE"),
-        (tables.line(), "SELECT, INSERT, UPDATE, DELETE"),
-    ] {
-        has_rights(client, &table, rights).await?;
-    }
-    Ok(())
-}
-
-async fn has_rights(client: &Client, table: &str, rights: &str) -> Result<()> {
-    for right in rights.split(", ") {
-        let answer = client.query_one(RIGHT, &[&table, &right]).await;
-        let answer = answer.map_err(|cause| failure::of_statement(Operation::Open, cause))?;
-        if answer.get::<_, Option<bool>>(0) != Some(true) {
-            return Err(failure::unusable(format!(
-                "this user has not the right to {right} on {table}; let its owner run: GRANT {rights} ON {table} TO …"
-            )));
-        }
-    }
-    Ok(())
+    table(tables.fence()).has("name, lock, epoch, owner, since")?;
+    table(tables.line()).has("name, owner, ticket, lock, label, joined")?;
+    let Some((table, right)) = seen.lacking.first() else {
+        return Ok(());
+    };
+    let all = wanted_rights(tables)
+        .into_iter()
+        .find(|(name, _)| name == table);
+    let all = all.map_or("", |(_, rights)| rights);
+    Err(failure::unusable(format!(
+        "this user has not the right to {right} on {table}; let its owner run: GRANT {all} ON {table} TO …"
+    )))
 }
 
 struct Column {
@@ -123,27 +167,15 @@ struct Column {
 }
 
 /// A table, as it was found.
-struct Checked {
+struct Checked<'a> {
     table: String,
-    columns: HashMap<String, Column>,
+    columns: Option<&'a HashMap<String, Column>>,
 }
 
-impl Checked {
-    async fn look(client: &Client, table: String) -> Result<Self> {
-        let rows = client.query(COLUMNS, &[&table]).await;
-        let rows = rows.map_err(|cause| failure::of_statement(Operation::Open, cause))?;
-        let column = |row: &Row| Column {
-            type_name: row.get(1),
-            modifier: row.get(2),
-            must_be_filled: row.get(3),
-            is_key: row.get(4),
-        };
-        let columns = rows.iter().map(|row| (row.get(0), column(row))).collect();
-        Ok(Self { table, columns })
-    }
-
+impl Checked<'_> {
     fn column(&self, name: &str) -> Result<&Column> {
-        self.columns.get(name).ok_or_else(|| {
+        let column = self.columns.and_then(|columns| columns.get(name));
+        column.ok_or_else(|| {
             failure::unusable(format!(
                 "the table {} has no column {name}: it is not a table of locks as ShedLock makes them; give another name",
                 self.table
@@ -178,10 +210,7 @@ impl Checked {
     }
 
     fn other_type(&self, name: &str, wanted: &str) -> crate::error::Error {
-        let found = self
-            .columns
-            .get(name)
-            .map_or("", |column| &column.type_name);
+        let found = self.column(name).map_or("", |column| &column.type_name);
         failure::unusable(format!(
             "the column {name} of {} is a {found} and must be {wanted}, in every program that uses it: alter it, or give another table",
             self.table
@@ -189,7 +218,7 @@ impl Checked {
     }
 
     fn needs_no_more_than(&self, known: &[&str]) -> Result<()> {
-        let mut others = self.columns.iter();
+        let mut others = self.columns.into_iter().flatten();
         match others.find(|(name, column)| column.must_be_filled && !known.contains(&name.as_str()))
         {
             None => Ok(()),
@@ -211,13 +240,12 @@ impl Checked {
     }
 }
 
-async fn one(client: &Client, statement: &str) -> Result<Row> {
-    let row = client.query_one(statement, &[]).await;
-    row.map_err(|cause| failure::of_statement(Operation::Open, cause))
-}
-
-async fn find(client: &Client, table: &str) -> Result<Option<String>> {
-    let row = client.query_opt(FIND, &[&table]).await;
-    let row = row.map_err(|cause| failure::of_statement(Operation::Open, cause))?;
-    Ok(row.map(|row| row.get(0)))
+/// One round trip, and nothing stays prepared.
+async fn ask(
+    client: &Client,
+    statement: &str,
+    parameters: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Vec<Row>> {
+    let rows = client.query_typed(statement, parameters).await;
+    rows.map_err(|cause| failure::of_statement(Operation::Open, cause))
 }

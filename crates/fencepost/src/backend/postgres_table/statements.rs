@@ -157,15 +157,12 @@ pub(super) struct Statements {
     pub(super) renew: Statement,
     pub(super) inspect: Statement,
     pub(super) list: Statement,
-    pub(super) forget: Statement,
 }
 
 impl Statements {
     pub(super) async fn prepare(client: &Client, tables: &Tables) -> Result<Self, Error> {
-        let texts = [
-            ACQUIRE, JOIN, RETURN, RELEASE, TELL, RENEW, INSPECT, LIST, FORGET,
-        ]
-        .map(|text| fill_in(text, tables));
+        let texts = [ACQUIRE, JOIN, RETURN, RELEASE, TELL, RENEW, INSPECT, LIST]
+            .map(|text| fill_in(text, tables));
         let prepared = texts.iter().map(|text| client.prepare_typed(text, NONE));
         let prepared = try_join_all(prepared).await?;
         let [
@@ -177,8 +174,7 @@ impl Statements {
             renew,
             inspect,
             list,
-            forget,
-        ] = <[Statement; 9]>::try_from(prepared)
+        ] = <[Statement; 8]>::try_from(prepared)
             .unwrap_or_else(|_| unreachable!("as many as there are texts"));
         Ok(Self {
             acquire,
@@ -189,9 +185,13 @@ impl Statements {
             renew,
             inspect,
             list,
-            forget,
         })
     }
+}
+
+/// Forgets tickets that nobody comes for any more.
+pub(super) fn forget(tables: &Tables) -> String {
+    fill_in(FORGET, tables)
 }
 
 /// The statements name the types themselves.
