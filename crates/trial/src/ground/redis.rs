@@ -14,7 +14,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A connection that lay idle for so long is tried before it is used, as pools do: the server may have gone meanwhile.
+/// A connection that lay idle for so long may have broken meanwhile.
 pub(crate) const IDLE_CONNECTION: Duration = Duration::from_millis(50);
 
 /// The address of the server and the space in which keys are: `redis://…#SPACE`.
@@ -114,6 +114,22 @@ impl Link {
         self.lost
     }
 
+    /// Makes sure that the connection lives, as pools do before they lend one: what lay idle is tried, and made anew if it broke.
+    ///
+    /// Not for what relies on something the server remembers of the connection.
+    pub(crate) fn freshen(&mut self) {
+        let idle = self.used.elapsed();
+        self.used = Instant::now();
+        let Some(connection) = self.connection.as_mut().filter(|_| idle >= IDLE_CONNECTION) else {
+            return;
+        };
+        let answered: RedisResult<()> = redis::cmd("PING").query(connection);
+        if answered.as_ref().is_err_and(broke) {
+            self.lost += 1;
+            self.connection = None;
+        }
+    }
+
     /// Sends a command.
     pub(crate) fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Trouble> {
         self.with(|connection| command.query(connection))
@@ -162,7 +178,7 @@ impl Link {
         &mut self,
         work: impl FnOnce(&mut Connection) -> RedisResult<T>,
     ) -> Result<T, Trouble> {
-        let mut connection = match self.living() {
+        let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self
                 .connect()
@@ -176,22 +192,6 @@ impl Link {
             self.connection = Some(connection);
         }
         done.map_err(|error| Trouble { error, sent: true })
-    }
-
-    /// The connection, unless there is none or it broke while nobody used it.
-    fn living(&mut self) -> Option<Connection> {
-        let mut connection = self.connection.take()?;
-        let idle = self.used.elapsed();
-        self.used = Instant::now();
-        if idle < IDLE_CONNECTION {
-            return Some(connection);
-        }
-        let answered: RedisResult<()> = redis::cmd("PING").query(&mut connection);
-        if answered.as_ref().is_err_and(broke) {
-            self.lost += 1;
-            return None;
-        }
-        Some(connection)
     }
 
     fn connect(&mut self) -> RedisResult<Connection> {

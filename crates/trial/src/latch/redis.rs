@@ -25,7 +25,9 @@ impl RedisLatches {
         Ok(Self(Link::open(endpoint)?))
     }
 
-    fn key(&self, key: &str) -> String {
+    /// The name of a key, on a connection that lives: each operation is one step and needs nothing of the one before.
+    fn fresh_key(&mut self, key: &str) -> String {
+        self.0.freshen();
         self.0.key("lock", key)
     }
 }
@@ -43,7 +45,7 @@ impl Latches for RedisLatches {
         ttl: Option<Duration>,
     ) -> Result<bool, Failure> {
         let mut set = cmd("SET");
-        set.arg(self.key(key)).arg(token).arg("NX");
+        set.arg(self.fresh_key(key)).arg(token).arg("NX");
         if let Some(ttl) = ttl {
             set.arg("PX").arg(milliseconds(ttl));
         }
@@ -52,29 +54,29 @@ impl Latches for RedisLatches {
     }
 
     fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure> {
-        let key = self.key(key);
+        let key = self.fresh_key(key);
         let done = self.0.ask(cmd("PEXPIRE").arg(key).arg(milliseconds(ttl)));
         done.map_err(Trouble::unwritten)
     }
 
     fn get(&mut self, key: &str) -> Result<Option<String>, Failure> {
-        let key = self.key(key);
+        let key = self.fresh_key(key);
         self.0.ask(cmd("GET").arg(key)).map_err(Trouble::unread)
     }
 
     fn delete(&mut self, key: &str) -> Result<bool, Failure> {
-        let key = self.key(key);
+        let key = self.fresh_key(key);
         self.0.ask(cmd("DEL").arg(key)).map_err(Trouble::unwritten)
     }
 
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
-        let key = self.key(key);
+        let key = self.fresh_key(key);
         let done = self.0.run(COMPARE_AND_DELETE, &key, token);
         done.map_err(Trouble::unwritten)
     }
 
     fn look(&mut self, key: &str) -> Result<Look, Failure> {
-        let key = self.key(key);
+        let key = self.fresh_key(key);
         let left: i64 = self.0.ask(cmd("PTTL").arg(key)).map_err(Trouble::unread)?;
         Ok(match left {
             ..=-2 => Look::FREE,

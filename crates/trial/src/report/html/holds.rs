@@ -1,18 +1,22 @@
 //! Lock trials on a page.
 
 use super::{Page, PageRun};
-use crate::holds::Scenario;
+use crate::ground::Place;
+use crate::holds::{Scenario, Trial};
 use crate::report::holds::Tried;
 use crate::report::numbers::count;
 
-fn about(scenario: Scenario) -> &'static str {
-    match scenario {
+fn about(trial: &Trial) -> &'static str {
+    match trial.scenario {
         Scenario::Crash => "the holder is killed",
         Scenario::TtlEdge => "work beyond the lease",
         Scenario::Deadlock => "two locks, opposite order",
         Scenario::Sorted => "two locks, same order",
         Scenario::StaleRelease => "a late release",
         Scenario::ShortStock => "nothing left to sell",
+        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => {
+            "the leader dies, the others elect a new one"
+        }
         Scenario::Failover => "a replica takes over without the lock",
         Scenario::RestartEmpty => "the server comes back empty",
     }
@@ -29,7 +33,7 @@ pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
     settings.push(("processes", count(trial.scenario.processes() as i64)));
     settings.push(("store", tried.header.store.clone()));
     PageRun {
-        about: about(trial.scenario).into(),
+        about: about(trial).into(),
         command: trial.reproduce(),
         expected: tried.expected(),
         settings,
@@ -39,9 +43,9 @@ pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
 
 /// One lock trial.
 pub fn page_of_trial(tried: &Tried) -> Page<'_> {
-    let scenario = tried.trial.scenario;
+    let trial = &tried.trial;
     Page {
-        title: format!("{}: {}", scenario.name(), about(scenario)),
+        title: format!("{}: {}", trial.scenario.name(), about(trial)),
         command: tried.trial.reproduce(),
         generated: tried.header.recorded.clone(),
         seed: tried.trial.seed,
