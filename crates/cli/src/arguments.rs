@@ -12,9 +12,11 @@ use fencepost_trial::strategy;
 use crate::doctor::Doctor;
 use crate::drawings::DrawingFlags;
 use crate::exec::Exec;
+use crate::exit;
+use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::screen::{Colour, Screen};
-use crate::store::Store;
+use crate::store::{Site, Store};
 use crate::stranger::Stranger;
 
 pub(crate) mod durations;
@@ -203,8 +205,8 @@ impl Look {
 /// What every command takes that runs something.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = Store::parse)]
-    pub(crate) store: Store,
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = Store::parse)]
+    pub(crate) store: Option<Store>,
     #[arg(long)]
     pub(crate) json: bool,
     #[arg(long, short)]
@@ -216,6 +218,18 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Opens the store of a command that leaves its servers alone.
+    pub(crate) fn open_store(&self) -> Result<Site, Fault> {
+        let store = self.store.as_ref().unwrap_or(&Store::Sqlite);
+        if *store == Store::PrivateEtcd {
+            return Err(Fault::new(exit::USAGE, "on etcd there is one trial so far")
+                .at("--store etcd")
+                .effect("none: no process was started")
+                .try_this("fencepost trial failover --store etcd"));
+        }
+        store.open()
+    }
+
     pub(crate) fn screen(&self) -> Screen {
         Screen::new(self.color, self.ascii, self.quiet || self.json)
     }
@@ -289,7 +303,12 @@ fn holding_lock(text: &str) -> Result<Lock, BadValue> {
 }
 
 /// The scenarios without a command of their own.
-pub(crate) const TRIALS: [Scenario; 2] = [Scenario::StaleRelease, Scenario::ShortStock];
+pub(crate) const TRIALS: [Scenario; 4] = [
+    Scenario::StaleRelease,
+    Scenario::ShortStock,
+    Scenario::Failover,
+    Scenario::RestartEmpty,
+];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
     let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);

@@ -8,13 +8,13 @@ use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::Strategy;
+use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::arguments::Lock;
 use crate::exit;
 use crate::fault::Fault;
 use crate::oversell::explain;
-use crate::store::{Site, WITH_POSTGRES};
+use crate::store::{Site, WITH_ALL_STORES};
 use crate::stranger::Stranger;
 
 /// Somebody on trial, and how to start its processes.
@@ -94,11 +94,20 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         return Ok(());
     }
     let (name, store) = (strategy.name, place.name());
-    let advice = match HAS_POSTGRES {
-        true => format!("--lock={name} --store postgres      or --lock help for all, a line each"),
-        false => format!("{WITH_POSTGRES}, then --lock={name} --store postgres"),
+    let (what, advice) = match (strategy.stores, HAS_POSTGRES) {
+        (Stores::Postgres, true) => (
+            format!("{name} is a lock of the database: it is tried on Postgres"),
+            format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+        ),
+        (Stores::Postgres, false) => (
+            format!("{name} is a lock of the database: it is tried on Postgres"),
+            format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
+        ),
+        (Stores::Everywhere | Stores::Any, _) => (
+            format!("{name} is not tried on {store} so far"),
+            format!("--lock=safe --store {store}      or --lock={name} --store redis"),
+        ),
     };
-    let what = format!("{name} is a lock of the database: it is tried on Postgres");
     Err(Fault::new(exit::USAGE, what)
         .at(format_args!("--lock={name} --store {store}"))
         .try_this(advice))

@@ -6,7 +6,9 @@ use clap::Args;
 
 use crate::arguments::Look;
 use crate::backend::LockStore;
+use crate::exit;
 use crate::fault::Fault;
+use crate::server::Server;
 
 mod finding;
 mod redis;
@@ -35,10 +37,22 @@ struct Examination {
     findings: Vec<Finding>,
 }
 
+fn not_examined(server: &Server) -> Fault {
+    Fault::new(exit::USAGE, "cannot examine this kind of store yet")
+        .at(format_args!("{}", server.form))
+        .effect("none")
+        .try_this("--store redis://HOST · sqlite:PATH · docs/backends says what endangers locks in the others")
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        LockStore::Address(address) => redis::examine(address)?,
+        LockStore::Address(address) => {
+            if let Some(server) = Server::of(address).filter(|server| !server.is_examined) {
+                return Err(not_examined(server));
+            }
+            redis::examine(address)?
+        }
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?

@@ -3,6 +3,7 @@
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::strategy::{self, Stores, Strategy};
 
+use crate::arguments::TRIALS;
 use crate::exit;
 
 mod doctor;
@@ -27,7 +28,10 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
         "crash",
         "the holder is killed, or works longer than its lease",
     ),
-    ("trial", "a late release, or nothing to sell: by name"),
+    (
+        "trial",
+        "a late release, nothing to sell, a store that fails: by name",
+    ),
     (
         "retry",
         "what waiting costs: fixed, exponential, jitter, waiting line",
@@ -59,9 +63,9 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
     let (text, examples) = match topic.map(String::as_str) {
         Some("oversell") => (oversell(), OVERSELL_EXAMPLES),
         Some("retry") => (retry(), RETRY_EXAMPLES),
-        Some("deadlock") => (holds(DEADLOCK, Scenario::Deadlock), DEADLOCK_EXAMPLES),
-        Some("crash") => (holds(CRASH, Scenario::Crash), CRASH_EXAMPLES),
-        Some("trial") => (holds(TRIAL, Scenario::StaleRelease), TRIAL_EXAMPLES),
+        Some("deadlock") => (holds(DEADLOCK, &ttl(Scenario::Deadlock)), DEADLOCK_EXAMPLES),
+        Some("crash") => (holds(CRASH, &ttl(Scenario::Crash)), CRASH_EXAMPLES),
+        Some("trial") => (holds(TRIAL, &ttls()), TRIAL_EXAMPLES),
         Some("check") => (CHECK.to_owned(), CHECK_EXAMPLES),
         Some("run-all") => (RUN_ALL.to_owned() + EVERY_COMMAND, RUN_ALL_EXAMPLES),
         Some("exec") => (EXEC.to_owned(), EXEC_EXAMPLES),
@@ -184,7 +188,7 @@ Examples
 ";
 
 /// A lock trial: its own words, and what all of them take.
-fn holds(words: &str, scenario: Scenario) -> String {
+fn holds(words: &str, ttl: &str) -> String {
     let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
     let (own, common): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Postgres);
     let names = |group: Vec<&&Strategy>| {
@@ -198,15 +202,26 @@ fn holds(words: &str, scenario: Scenario) -> String {
                       {}
                       with --store postgres also {}
                       or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
-  --ttl MS            how long a lock lasts without being renewed     [default: {}]
+  --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
 {EVERY_COMMAND}",
         names(common),
         names(own),
-        scenario.ttl_ms()
     )
+}
+
+fn ttl(scenario: Scenario) -> String {
+    scenario.ttl_ms().to_string()
+}
+
+/// The TTLs of all scenarios that run by name.
+fn ttls() -> String {
+    let mut all = TRIALS.map(Scenario::ttl_ms).to_vec();
+    all.dedup();
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    all.join(" or ")
 }
 
 const DEADLOCK: &str = "\
@@ -241,16 +256,25 @@ Examples
 
 const TRIAL: &str = "\
 A scenario by its name.
-Usage: fencepost trial stale-release|short-stock [OPTIONS]
+Usage: fencepost trial NAME [OPTIONS]
 
   stale-release       A is paused beyond its lease and then gives the lock back: whose lock is gone?
   short-stock         a purchase finds nothing to sell: does it give its lock back?
+  failover            the primary dies before its replica has the lock: does the replica let B in?
+  restart-empty       the server dies and comes back without its data: does it let B in?
+                      these two start Redis servers of their own (redis-server), and kill them;
+                      failover also etcd, with --store etcd (built with --features full)
+
 ";
 
 const TRIAL_EXAMPLES: &str = "\
 Examples
   fencepost trial stale-release --lock=blind-delete
   fencepost trial short-stock --lock=late-expiry
+  fencepost trial failover                   one lock, two holders: the replica never heard of it
+  fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
+  fencepost trial failover --store etcd      the leader dies, and the lock survives
+  fencepost trial restart-empty --lock=watchdog --report page.html
 ";
 
 const CHECK: &str = "\

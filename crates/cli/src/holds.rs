@@ -4,6 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
+use fencepost_trial::ground::Place;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
 use fencepost_trial::protocol::Resource;
@@ -14,11 +15,13 @@ use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
 use crate::contender::Contender;
+use crate::exit;
 use crate::fault::Fault;
 use crate::help;
 use crate::oversell::explain;
 use crate::results::Files;
 use crate::screen::Screen;
+use crate::store::Store;
 
 /// Two locks, in opposite or in the same order.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
@@ -54,7 +57,15 @@ fn run(
         return list();
     }
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let site = arguments.common.store.open()?;
+    let site = match scenario.fails_servers() {
+        true => servers_to_fail(scenario, arguments.common.store.as_ref())?.open()?,
+        false => arguments.common.open_store()?,
+    };
+    let is_stranger = matches!(arguments.lock, Lock::Stranger(_));
+    if is_stranger && matches!(site.place, Place::Locks { .. }) {
+        let what = "locks of other programs are not tried on etcd so far";
+        return Err(not_here(what, site.place.name(), scenario));
+    }
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms());
     let resource = match scenario {
         Scenario::ShortStock => Resource::Stock,
@@ -64,12 +75,15 @@ fn run(
     else {
         return list();
     };
+    // Where servers fail, the trial starts its own; this one was there to see that it can, and to meet strangers at.
+    let place = site.place.clone();
+    let _site = (!scenario.fails_servers()).then_some(site);
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
         work_ms,
-        place: site.place.clone(),
+        place,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
     let files = Files::open(
@@ -104,6 +118,30 @@ fn run(
         &html::page_of_trial(&tried),
     )?;
     Ok(screen.end(tried.verdict.outcome.exit_code()))
+}
+
+/// The store whose servers are killed: only ever the lab's own.
+fn servers_to_fail(scenario: Scenario, asked: Option<&Store>) -> Result<Store, Fault> {
+    let what = match (scenario, asked) {
+        (_, None | Some(Store::PrivateRedis)) => return Ok(Store::PrivateRedis),
+        (Scenario::Failover, Some(Store::PrivateEtcd)) => return Ok(Store::PrivateEtcd),
+        (_, Some(Store::Sqlite)) => "a file has no server that could fail",
+        (_, Some(Store::PrivateEtcd)) => "etcd keeps its data: it does not come back empty",
+        (_, Some(Store::PrivatePostgres)) => "this trial is not held on Postgres so far",
+        (_, Some(_)) => "servers are killed here, so they have to be the lab's own",
+    };
+    let store = asked.map(Store::name).unwrap_or_default();
+    Err(not_here(what, &store, scenario))
+}
+
+fn not_here(what: &str, store: &str, scenario: Scenario) -> Fault {
+    Fault::new(exit::USAGE, what)
+        .at(format_args!("--store {store}"))
+        .effect("none: no process was started")
+        .try_this(format_args!(
+            "fencepost {} --store redis",
+            scenario.command()
+        ))
 }
 
 /// Runs a lock trial with processes of this program, and judges it, without showing anything.

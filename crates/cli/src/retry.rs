@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.common.store.open()?;
+    let site = arguments.common.open_store()?;
     fits(strategy, &site.place)?;
     let comparison = Comparison {
         stock: arguments.stock,

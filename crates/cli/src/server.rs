@@ -13,19 +13,19 @@ pub(crate) struct Server {
     pub(crate) form: &'static str,
     /// Whether this program was built with it.
     is_built_in: bool,
+    /// Whether `doctor` knows what endangers locks there.
+    pub(crate) is_examined: bool,
 }
 
 #[rustfmt::skip]
-static SERVERS: [Server; 5] = [
-    Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true,
+static SERVERS: [Server; 4] = [
+    Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true, is_examined: true,
              form: "redis://[USER:PASSWORD@]HOST" },
-    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),
-             form: "redlock://HOST,HOST,HOST" },
-    Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
+    Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"), is_examined: false,
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
-    Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
+    Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"), is_examined: false,
              form: "etcd://HOST,HOST,HOST[/PREFIX]" },
-    Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
+    Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"), is_examined: false,
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
 ];
 
@@ -53,6 +53,11 @@ impl Server {
                 "build it with --features full, which brings all stores · no --store for sqlite"
                     .into(),
         })
+    }
+
+    /// Whether keys of other clients can be told from locks by a pattern alone.
+    pub(crate) fn is_redis(&self) -> bool {
+        self.name == "Redis"
     }
 
     /// The addresses that this program knows, for people.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
+use fencepost_rig::{Etcd, Postgres, Redis, RedisError, ServerError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::{
     HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
@@ -30,6 +30,8 @@ pub(crate) enum Store {
     PrivatePostgres,
     /// A Postgres database at this address.
     Postgres(String),
+    /// A private etcd cluster of one trial.
+    PrivateEtcd,
 }
 
 /// A place that can be used.
@@ -61,10 +63,15 @@ impl Store {
             name if (name == "postgres" || names_postgres(name)) && !HAS_POSTGRES => Err(BadValue {
                 what: "this program was built without Postgres".into(),
                 advice: format!(
-                    "{WITH_POSTGRES} · --store sqlite or redis meanwhile"
+                    "{WITH_ALL_STORES} · --store sqlite or redis meanwhile"
                 ),
             }),
             "postgres" => Ok(Self::PrivatePostgres),
+            "etcd" if cfg!(feature = "etcd") => Ok(Self::PrivateEtcd),
+            "etcd" => Err(BadValue {
+                what: "this fencepost was built without etcd".into(),
+                advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
+            }),
             url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),
             url if names_postgres(url) => Err(BadValue {
                 what: format!("'{}' is not the address of a database", without_password(url)),
@@ -79,6 +86,17 @@ impl Store {
                     redis://HOST · postgres://USER@HOST/DATABASE"
                     .into(),
             }),
+        }
+    }
+
+    /// What `--store` calls it, fit to be shown.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Sqlite => "sqlite".into(),
+            Self::PrivateRedis => "redis".into(),
+            Self::PrivatePostgres => "postgres".into(),
+            Self::PrivateEtcd => "etcd".into(),
+            Self::Redis(url) | Self::Postgres(url) => without_password(url),
         }
     }
 
@@ -108,6 +126,16 @@ impl Store {
                     _server: Server::None,
                 })
             }
+            Self::PrivateEtcd => {
+                // The trial starts it; here is only seen to it that it can.
+                if !Etcd::is_installed() {
+                    return Err(no_etcd());
+                }
+                Ok(Site {
+                    place: Place::named("etcd"),
+                    _server: Server::None,
+                })
+            }
             Self::PrivatePostgres => {
                 let server = Postgres::start().map_err(|error| no_postgres(&error))?;
                 let (url, name) = (server.url(), "postgres".to_owned());
@@ -132,8 +160,8 @@ impl Store {
     }
 }
 
-/// How to get a fencepost that has it.
-pub(crate) const WITH_POSTGRES: &str = "cargo install --path crates/cli --features full";
+/// How to get a fencepost that has all of them.
+pub(crate) const WITH_ALL_STORES: &str = "cargo install --path crates/cli --features full";
 
 fn no_server(error: &RedisError) -> Fault {
     if matches!(error, RedisError::NotInstalled) {
@@ -153,6 +181,14 @@ fn no_server(error: &RedisError) -> Fault {
         .iter()
         .fold(fault, |fault, words| fault.with("said", words));
     fault.effect("none: no process was started")
+}
+
+fn no_etcd() -> Fault {
+    let what = "--store etcd starts a private cluster, and none is installed";
+    Fault::new(exit::STORE, what)
+        .at("no etcd or etcdctl in PATH")
+        .effect("none: no process was started")
+        .try_this("apt-get install etcd-server etcd-client · --store redis")
 }
 
 fn no_postgres(error: &ServerError) -> Fault {

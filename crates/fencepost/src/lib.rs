@@ -37,6 +37,8 @@
 //! |---|---|---|
 //! | `memory` | yes | [`backend::memory`]: locks inside one process |
 //! | `sqlite` | yes | [`backend::sqlite`]: locks shared by the processes of one machine, through a file |
+//! | `postgres` | no | `backend::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
+//! | `zookeeper` | no | `backend::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
 //! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |

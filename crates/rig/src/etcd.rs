@@ -194,6 +194,11 @@ impl Etcd {
         let _ = self.child.wait(PATIENCE);
     }
 
+    /// Whether its process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.status().is_some()
+    }
+
     /// Starts it anew on the same ports with the same data; crashes it before if it still runs. Does not wait until it serves.
     ///
     /// # Errors

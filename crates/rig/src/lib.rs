@@ -35,4 +35,4 @@ pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
 pub use server::ServerError;
 pub use tempfile::TempDir;
-pub use zookeeper::Zookeeper;
+pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

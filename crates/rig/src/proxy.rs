@@ -74,7 +74,7 @@ pub struct Traffic {
     pub swallowed: u64,
 }
 
-/// A proxy in front of one server, with faults that are set and healed while it runs.
+/// A proxy in front of one server (at a time), with faults that are set and healed while it runs.
 ///
 /// Faults apply to all connections, those of today and those of tomorrow, from the moment the call returns: what is read
 /// from a socket after that is treated accordingly. Dropping the proxy closes everything.
@@ -121,9 +121,9 @@ impl Proxy {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::in_front_of(server));
         let (stop, stopped) = oneshot::channel();
-        let serving = serve(listener, server, Arc::clone(&shared));
+        let serving = serve(listener, Arc::clone(&shared));
         let work = move || {
             runtime.block_on(async {
                 tokio::select! {
@@ -146,6 +146,12 @@ impl Proxy {
     /// Where clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Hands on to another server from now on, as an address does that moves. Connections that are there stay with the server they
+    /// lead to, until they are [cut](Self::cut) or it dies.
+    pub fn point_at(&self, server: SocketAddr) {
+        *self.shared.server() = server;
     }
 
     /// Hands on what travels that way only so much later, in order; the end of a connection, too. A sender that is 4 MiB
@@ -240,6 +246,7 @@ struct Faults {
 
 /// What the proxy and its connections have in common.
 struct Shared {
+    server: Mutex<SocketAddr>,
     faults: watch::Sender<Faults>,
     allowances: [Mutex<Option<Amount>>; 2],
     judges: [Mutex<Option<Judge>>; 2],
@@ -247,9 +254,10 @@ struct Shared {
     tallies: [Tally; 2],
 }
 
-impl Default for Shared {
-    fn default() -> Self {
+impl Shared {
+    fn in_front_of(server: SocketAddr) -> Self {
         Self {
+            server: Mutex::new(server),
             faults: watch::Sender::new(Faults::default()),
             allowances: Default::default(),
             judges: Default::default(),
@@ -269,6 +277,10 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
+    fn server(&self) -> std::sync::MutexGuard<'_, SocketAddr> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn judge(&self, direction: Direction) -> std::sync::MutexGuard<'_, Option<Judge>> {
         self.judges[direction as usize]
             .lock()
@@ -300,7 +312,7 @@ impl Tally {
     }
 }
 
-async fn serve(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) {
+async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((client, _)) = listener.accept().await else {
             // Too many open files, or a client that left before it was let in.
@@ -308,14 +320,15 @@ async fn serve(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) {
             continue;
         };
         shared.connections.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(connect(client, server, Arc::clone(&shared)));
+        tokio::spawn(connect(client, Arc::clone(&shared)));
     }
 }
 
 /// One connection, until both ends have closed it or it is cut. A server that is not there closes it at once.
-async fn connect(client: TcpStream, server: SocketAddr, shared: Arc<Shared>) {
+async fn connect(client: TcpStream, shared: Arc<Shared>) {
     let mut faults = shared.faults.subscribe();
     let cuts = faults.borrow().cuts;
+    let server = *shared.server();
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };

@@ -221,6 +221,11 @@ impl Redis {
         let _ = self.child.wait(PATIENCE);
     }
 
+    /// Whether its process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.status().is_some()
+    }
+
     /// Starts it anew on the same port and in the same folder, with `more` arguments; crashes it before if it still runs. Does not
     /// wait until it answers.
     ///

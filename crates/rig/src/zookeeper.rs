@@ -16,13 +16,18 @@ use crate::feed::{Feed, feed};
 use crate::folder::folder;
 use crate::server::{PATIENCE, ServerError, free_port};
 
+mod ensemble;
+
+pub use ensemble::ZookeeperEnsemble;
+
 const INSTALL: &str = "apt-get install zookeeper default-jdk-headless";
 /// Where Debian keeps them; the first names all others that it needs.
 const JARS: [&str; 2] = [
     "/usr/share/java/zookeeper.jar",
     "/usr/share/java/slf4j-simple.jar",
 ];
-const MAIN_CLASS: &str = "org.apache.zookeeper.server.ZooKeeperServerMain";
+/// Alone or in an ensemble, as its configuration says.
+const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 /// How often another port is tried when somebody else was faster.
 const PORTS: u32 = 5;
 /// How long one of its answers may take until it is looked at again whether it runs at all.
@@ -80,36 +85,12 @@ impl Zookeeper {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
-        if !Self::is_installed() {
-            return Err(ServerError::NotInstalled {
-                what: "ZooKeeper",
-                install: INSTALL,
-            });
-        }
-        let folder = folder()?;
-        let (properties, settings): (Vec<&str>, Vec<&str>) = settings
-            .iter()
-            .partition(|setting| setting.starts_with("-D"));
-        let properties: Vec<String> = properties.into_iter().map(str::to_owned).collect();
         let mut ports_left = PORTS;
         loop {
             ports_left -= 1;
-            let port = free_port()?;
-            configure(folder.path(), port, &settings)?;
-            let (child, said) = spawn(folder.path(), &properties)?;
-            match wait_until_serving(child, port) {
-                Ok((child, version)) => {
-                    return Ok(Self {
-                        child,
-                        said: Mutex::new(said),
-                        port,
-                        version,
-                        properties,
-                        folder,
-                    });
-                }
-                Err(_) if ports_left > 0 => {}
-                Err(error) => return Err(error),
+            match Starting::begin(free_port()?, settings)?.wait() {
+                Err(ServerError::NotRunning { .. }) if ports_left > 0 => {}
+                outcome => return outcome,
             }
         }
     }
@@ -172,13 +153,65 @@ impl Zookeeper {
     }
 }
 
+/// A server that does not serve yet.
+struct Starting {
+    child: Child,
+    said: Feed,
+    port: u16,
+    properties: Vec<String>,
+    folder: TempDir,
+}
+
+impl Starting {
+    fn begin(port: u16, settings: &[&str]) -> Result<Self, ServerError> {
+        if !Zookeeper::is_installed() {
+            return Err(ServerError::NotInstalled {
+                what: "ZooKeeper",
+                install: INSTALL,
+            });
+        }
+        let folder = folder()?;
+        let (properties, settings): (Vec<&str>, Vec<&str>) = settings
+            .iter()
+            .partition(|setting| setting.starts_with("-D"));
+        let properties: Vec<String> = properties.into_iter().map(str::to_owned).collect();
+        configure(folder.path(), port, &settings)?;
+        let (child, said) = spawn(folder.path(), &properties)?;
+        Ok(Self {
+            child,
+            said,
+            port,
+            properties,
+            folder,
+        })
+    }
+
+    fn wait(self) -> Result<Zookeeper, ServerError> {
+        let (child, version) = wait_until_serving(self.child, self.port)?;
+        Ok(Zookeeper {
+            child,
+            said: Mutex::new(self.said),
+            port: self.port,
+            version,
+            properties: self.properties,
+            folder: self.folder,
+        })
+    }
+}
+
+/// `myid=N` is no setting but says which server of an ensemble this is: it has a file of its own.
 fn configure(folder: &Path, port: u16, settings: &[&str]) -> io::Result<()> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data)?;
     let mut text = format!("clientPort={port}\ndataDir={}\n", data.display());
     for setting in SETTINGS.iter().chain(settings) {
-        text.push_str(setting);
-        text.push('\n');
+        match setting.strip_prefix("myid=") {
+            Some(number) => std::fs::write(data.join("myid"), number)?,
+            None => {
+                text.push_str(setting);
+                text.push('\n');
+            }
+        }
     }
     std::fs::write(folder.join("zoo.cfg"), text)
 }
@@ -196,8 +229,8 @@ fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
 fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), ServerError> {
     let deadline = Instant::now() + PATIENCE;
     while child.status().is_none() && Instant::now() < deadline {
-        if let Some(version) = ask_version(port).filter(|_| child.status().is_none()) {
-            return Ok((child, version));
+        if let Some(said) = ask(port).filter(|_| child.status().is_none()) {
+            return Ok((child, said.version));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -208,16 +241,26 @@ fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), Se
     })
 }
 
-/// `Zookeeper version: 3.8.0-${mvngit.commit.id}, built on …`; anything else while it does not serve.
-fn ask_version(port: u16) -> Option<String> {
+/// What a server says about itself while it serves.
+struct Said {
+    version: String,
+    /// `standalone`, `leader` or `follower`.
+    mode: String,
+}
+
+/// `Zookeeper version: 3.8.0-…, built on …`, and further lines; anything else while it does not serve.
+fn ask(port: u16) -> Option<Said> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;
     stream.write_all(b"srvr").ok()?;
     let mut said = String::new();
     stream.read_to_string(&mut said).ok()?;
     let version = said.strip_prefix("Zookeeper version: ")?;
-    let number = version.split(['-', ',']).next()?;
-    Some(number.to_owned())
+    let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+    Some(Said {
+        version: version.split(['-', ',']).next()?.to_owned(),
+        mode: mode.to_owned(),
+    })
 }
 
 fn java() -> Option<PathBuf> {

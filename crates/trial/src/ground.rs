@@ -28,16 +28,30 @@ pub enum Ground {
     Redis(String),
     /// A Postgres database, by its address. After a `#`, the schema in which the tables of this trial are.
     Postgres(String),
+    /// Servers that keep locks and nothing else of the lab's, by an address that the library knows.
+    Locks(String),
+}
+
+/// How the addresses of such servers begin.
+const LOCKS_ONLY: [&str; 2] = ["etcd", "redlock"];
+
+/// Whether a name or an address is one of them.
+fn keeps_only_locks(name: &str) -> bool {
+    let kind = name.split_once("://").map_or(name, |(scheme, _)| scheme);
+    LOCKS_ONLY.contains(&kind)
 }
 
 impl Ground {
-    /// The ground that an endpoint names: `sqlite:PATH`, `redis://…` or `postgres://…`.
+    /// The ground that an endpoint names: `sqlite:PATH`, `redis://…`, `postgres://…`, `etcd://…` or `redlock://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         if endpoint.starts_with("redis://") {
             return Some(Self::Redis(endpoint.to_owned()));
         }
         if reach::names_postgres(endpoint) {
             return Some(Self::Postgres(endpoint.to_owned()));
+        }
+        if keeps_only_locks(endpoint) {
+            return Some(Self::Locks(endpoint.to_owned()));
         }
         let path = endpoint.strip_prefix("sqlite:")?;
         Some(Self::Sqlite(PathBuf::from(path)))
@@ -64,6 +78,7 @@ impl Ground {
             }
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
+            Self::Locks(_) => Ok(()),
         }
     }
 
@@ -73,7 +88,8 @@ impl Ground {
     /// The store's.
     pub fn clear(&self) -> Result<(), Failure> {
         match self {
-            Self::Sqlite(_) => Ok(()),
+            // The servers are a trial's own, and go with it.
+            Self::Sqlite(_) | Self::Locks(_) => Ok(()),
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
@@ -88,6 +104,7 @@ impl Ground {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
             Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
             Self::Postgres(endpoint) => postgres::stock(endpoint)?,
+            Self::Locks(_) => return Err(only_locks()),
         })
     }
 
@@ -100,6 +117,7 @@ impl Ground {
             Self::Sqlite(path) => Box::new(latch::sqlite::SqliteLatches::open(path)?),
             Self::Redis(endpoint) => Box::new(latch::redis::RedisLatches::open(endpoint)?),
             Self::Postgres(endpoint) => postgres::latches(endpoint)?,
+            Self::Locks(_) => return Err(only_locks()),
         })
     }
 
@@ -110,6 +128,10 @@ impl Ground {
     pub fn look(&self, key: &str) -> Result<Look, Failure> {
         self.latches()?.look(key)
     }
+}
+
+pub(crate) fn only_locks() -> Failure {
+    Failure::definite("this store keeps locks here, and nothing else")
 }
 
 /// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
@@ -144,7 +166,9 @@ impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Redis(endpoint) | Self::Postgres(endpoint) => f.write_str(endpoint),
+            Self::Redis(endpoint) | Self::Postgres(endpoint) | Self::Locks(endpoint) => {
+                f.write_str(endpoint)
+            }
         }
     }
 }
@@ -169,6 +193,13 @@ pub enum Place {
         /// What people call it: `postgres` for a private one, else the address without a password.
         name: String,
     },
+    /// On servers that keep locks and nothing else of the lab's.
+    Locks {
+        /// Their address.
+        url: String,
+        /// What people call them: `etcd`.
+        name: String,
+    },
 }
 
 impl Place {
@@ -177,6 +208,10 @@ impl Place {
         match name {
             "sqlite" => Self::Sqlite,
             name if name == "postgres" || reach::names_postgres(name) => Self::Postgres {
+                url: name.to_owned(),
+                name: name.to_owned(),
+            },
+            name if keeps_only_locks(name) => Self::Locks {
                 url: name.to_owned(),
                 name: name.to_owned(),
             },
@@ -191,7 +226,9 @@ impl Place {
     pub fn name(&self) -> &str {
         match self {
             Self::Sqlite => "sqlite",
-            Self::Redis { name, .. } | Self::Postgres { name, .. } => name,
+            Self::Redis { name, .. } | Self::Postgres { name, .. } | Self::Locks { name, .. } => {
+                name
+            }
         }
     }
 
@@ -203,7 +240,10 @@ impl Place {
             Self::Postgres { name, .. } if name == "postgres" => {
                 "postgres (a private server)".into()
             }
-            Self::Redis { name, .. } | Self::Postgres { name, .. } => name.clone(),
+            Self::Locks { name, .. } if name == "etcd" => "etcd (three servers)".into(),
+            Self::Redis { name, .. } | Self::Postgres { name, .. } | Self::Locks { name, .. } => {
+                name.clone()
+            }
         }
     }
 
@@ -219,6 +259,7 @@ impl Place {
                 let space = SystemRandom.next_u64();
                 Ground::Postgres(format!("{url}#fencepost_lab_{space:016x}"))
             }
+            Self::Locks { url, .. } => Ground::Locks(url.clone()),
         }
     }
 }

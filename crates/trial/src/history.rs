@@ -13,8 +13,10 @@ use crate::protocol::{Action, Claims, Purchase, ReleaseWord, Retry};
 use crate::strategy::Claim;
 
 mod saved;
+mod servers;
 
 pub use saved::{NotAHistory, Saved, Seal};
+pub use servers::Change;
 
 /// The format of a history, as its header names it.
 pub const SCHEMA: &str = "fencepost/history/1";
@@ -245,6 +247,13 @@ pub enum What {
         /// What.
         fault: Fault,
     },
+    /// The lab did something to a server of the store, and saw it happen.
+    Server {
+        /// Which one.
+        server: String,
+        /// What became of it.
+        change: Change,
+    },
     /// The lab looked at the store itself.
     StoreRead {
         /// Which lock.
@@ -254,6 +263,9 @@ pub enum What {
         /// How long the record lasts by itself; none: for ever.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ttl_left_ms: Option<f64>,
+        /// On which of its servers, where there are several or it was not always the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
     },
     /// The lab stopped waiting for something.
     GaveUp {

@@ -21,6 +21,7 @@ pub mod check;
 pub mod facts;
 mod register;
 mod script;
+mod servers;
 mod stage;
 pub mod verdict;
 
@@ -41,17 +42,23 @@ pub enum Scenario {
     StaleRelease,
     /// It finds nothing to sell.
     ShortStock,
+    /// The primary dies before its replica has the lock, and the replica takes over.
+    Failover,
+    /// The server dies and comes back without its data.
+    RestartEmpty,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
         Self::TtlEdge,
         Self::StaleRelease,
         Self::ShortStock,
+        Self::Failover,
+        Self::RestartEmpty,
     ];
 
     /// What histories call it.
@@ -63,6 +70,8 @@ impl Scenario {
             Self::Sorted => "deadlock-sorted",
             Self::StaleRelease => "stale-release",
             Self::ShortStock => "short-stock",
+            Self::Failover => "failover",
+            Self::RestartEmpty => "restart-empty",
         }
     }
 
@@ -75,6 +84,8 @@ impl Scenario {
             Self::Sorted => "deadlock --mitigate",
             Self::StaleRelease => "trial stale-release",
             Self::ShortStock => "trial short-stock",
+            Self::Failover => "trial failover",
+            Self::RestartEmpty => "trial restart-empty",
         }
     }
 
@@ -91,6 +102,21 @@ impl Scenario {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
             Self::StaleRelease | Self::ShortStock => 500,
+            // Nobody waits for it to end: what is shown happens within it.
+            Self::Failover | Self::RestartEmpty => 10_000,
+        }
+    }
+
+    /// Whether the lab makes servers fail: then they are its own, started for this one trial.
+    pub fn fails_servers(self) -> bool {
+        matches!(self, Self::Failover | Self::RestartEmpty)
+    }
+
+    /// Where it takes place unless told otherwise.
+    pub fn place(self) -> Place {
+        match self.fails_servers() {
+            true => Place::named("redis"),
+            false => Place::default(),
         }
     }
 
@@ -131,7 +157,7 @@ impl Trial {
             strategy,
             ttl_ms: scenario.ttl_ms(),
             work_ms: Self::WORK_MS,
-            place: Place::default(),
+            place: scenario.place(),
             seed,
         }
     }
@@ -199,7 +225,7 @@ impl Trial {
         if self.scenario == Scenario::TtlEdge && self.work_ms != Self::WORK_MS {
             text.push_str(&format!(" --work {}", self.work_ms));
         }
-        if self.place != Place::Sqlite {
+        if self.place.name() != self.scenario.place().name() {
             text.push_str(&format!(" --store {}", self.place.name()));
         }
         text
@@ -223,7 +249,8 @@ pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
     const DEFAULT_TIMES: [&str; 2] = ["naive", "safe"];
     let able = |strategy: &&'static Strategy| strategy.lock.is_some();
     let mut cells = Vec::new();
-    for scenario in Scenario::ALL {
+    let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
+    for scenario in anywhere {
         for strategy in strategy::at(place).filter(able) {
             let mut trial = Trial::new(scenario, strategy, seed);
             trial.place = place.clone();

@@ -156,6 +156,7 @@ impl Cell {
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
                 Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
+                Scenario::Failover | Scenario::RestartEmpty => 800,
             },
         }
     }

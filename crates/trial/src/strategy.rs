@@ -135,6 +135,8 @@ impl Group {
 /// Where a strategy can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
+    /// Wherever locks are kept.
+    Everywhere,
     /// Wherever a stock can be.
     Any,
     /// Where the database itself has such locks.
@@ -144,7 +146,12 @@ pub enum Stores {
 impl Stores {
     /// Whether this place is among them.
     pub fn include(self, place: &Place) -> bool {
-        self == Self::Any || matches!(place, Place::Postgres { .. })
+        let is_postgres = matches!(place, Place::Postgres { .. });
+        match self {
+            Self::Everywhere => true,
+            Self::Any => !matches!(place, Place::Locks { .. }),
+            Self::Postgres => is_postgres,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Histories of holds written by hand, for tests.
 
-use crate::history::{Event, Fault, Header, HoldSettings, What};
+use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
 use crate::holds::{Scenario, Trial, verdict};
 use crate::protocol::{Action, Claims, Outcome, Purchase, ReleaseWord};
@@ -225,8 +225,25 @@ impl Tale {
             key: KEY.into(),
             taken,
             ttl_left_ms,
+            server: None,
         };
         self.add(at, "", what)
+    }
+
+    /// The lab looks at one of the servers.
+    pub(crate) fn looks_on(self, server: &str, at: f64, taken: bool) -> Self {
+        let what = What::StoreRead {
+            key: KEY.into(),
+            taken,
+            ttl_left_ms: taken.then_some(500.0),
+            server: Some(server.into()),
+        };
+        self.add(at, "", what)
+    }
+
+    pub(crate) fn server(self, server: &str, at: f64, change: Change) -> Self {
+        let server = server.into();
+        self.add(at, "", What::Server { server, change })
     }
 
     pub(crate) fn buys(self, who: &str, from: f64, until: f64, outcome: Outcome) -> Self {

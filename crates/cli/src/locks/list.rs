@@ -10,6 +10,7 @@ use fencepost_trial::report::numbers::{count, plural};
 use super::{Desk, document};
 use crate::backend::LockStore;
 use crate::fault::Fault;
+use crate::server::Server;
 use crate::wording::{age, fence, harmless, seconds};
 
 /// How long the store may take to go through all it has.
@@ -93,7 +94,9 @@ fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
         None => String::new(),
     };
     let hint = match (&desk.store, pattern) {
-        (LockStore::Address(_), None) => {
+        (LockStore::Address(address), None)
+            if Server::of(address).is_some_and(Server::is_redis) =>
+        {
             "      (a pattern such as 'lock:*' also finds other clients' locks: kind plain, holder ?)"
         }
         _ => "",

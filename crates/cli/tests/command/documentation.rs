@@ -68,6 +68,8 @@ fn expected(command: &str) -> Option<Outcome> {
         ("deadlock", ["--mitigate"]) => Scenario::Sorted,
         ("trial", ["stale-release"]) => Scenario::StaleRelease,
         ("trial", ["short-stock"]) => Scenario::ShortStock,
+        ("trial", ["failover"]) => Scenario::Failover,
+        ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
         _ => return None,
     };
     expectation::holds(scenario, lock.unwrap_or("safe"))

@@ -109,6 +109,7 @@ fn lock_trials_and_comparisons_are_drawn_too() {
         ("deadlock --mitigate --ttl 500", 1),
         ("crash --lock=fenced --ttl 500", 1),
         ("trial short-stock", 1),
+        ("trial failover --lock=fenced", 1),
         ("retry --concurrency=5 --stock=5 --budget 8000", 4),
     ];
     for (arguments, runs) in cases {

@@ -9,7 +9,7 @@ use crate::interrupt::send;
 use crate::{Ran, fencepost, finish, run, shape};
 
 /// Runs it, and expects this exit code and these lines in this order, masked; `…` skips lines.
-fn tells(arguments: &str, code: i32, expected: &str) -> Ran {
+pub(crate) fn tells(arguments: &str, code: i32, expected: &str) -> Ran {
     let ran = run(arguments);
     let shape = shape(&ran.stdout);
     assert_eq!(ran.code, code, "{arguments}\n{}{}", ran.stdout, ran.stderr);

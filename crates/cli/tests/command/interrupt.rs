@@ -45,7 +45,7 @@ fn race(folder: &Path, arguments: &str) -> Child {
 }
 
 /// A run whose temporary files are in `folder`, once its history shows this event so many times.
-fn start(folder: &Path, arguments: &str, event: &str, times: usize) -> Child {
+pub(crate) fn start(folder: &Path, arguments: &str, event: &str, times: usize) -> Child {
     let mut command: Command = fencepost(arguments);
     let history = folder.join("run.jsonl");
     let temporary = folder.join("tmp");

@@ -9,6 +9,7 @@ mod locks;
 mod lost;
 mod redis;
 mod redis_locks;
+mod servers;
 mod signals;
 mod stage;
 mod terminal;

@@ -36,7 +36,7 @@
 //! - *An old leader wakes up.* Before etcd mended [#15247](https://github.com/etcd-io/etcd/issues/15247) in 2024, a leader that was stopped for longer than a
 //!   TTL could end leases that others had kept alive meanwhile. The holder is told at its next renewal ([`Renewal::Lost`]); what protects the data until then is the
 //!   fence, or [`write_while_held`](Etcd::write_while_held).
-//! - *A backup is restored.* Revisions may go back, and fences with them. Take a backup with `--bump-revision` (etcd 3.6, etcdutl 3.5), or reset the resources.
+//! - *A backup is restored.* Revisions may go back, and fences with them. Restore with `--bump-revision` where `etcdutl` has it, or reset the resources.
 //! - *The store is full* (`mvcc: database space exceeded`): no lock can be taken; those held can be given back.
 //! - *A lock below another.* `a` and `a/b` are two locks for us. `etcdctl lock a` also waits for `a/b`.
 

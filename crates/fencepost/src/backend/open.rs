@@ -15,7 +15,6 @@ const SCHEMES: &[(&str, &str)] = &[
     ("postgres://", "postgres"), ("postgresql://", "postgres"),
     ("etcd://", "etcd"),
     ("zk://", "zookeeper"),
-    ("redlock://", "redlock"),
 ];
 
 /// Opens the store that an address names, with the default settings:
@@ -28,7 +27,6 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them |
 /// | `etcd://HOST,HOST,HOST` | an etcd cluster |
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
-/// | `redlock://HOST,HOST,HOST` | independent Redis servers |
 ///
 /// Each but SQLite and Redis needs the feature of its name.
 ///

@@ -8,9 +8,10 @@
 //! **Waiting.** Those who wait stand in a line beside the table. Whoever gives the lock back tells the first (`NOTIFY`), which then takes it.
 //! Nobody sends signs of life: from the moment a lock becomes free, its first waiter alone may take it for half a second, after that the
 //! second may, and each further one a sixteenth of a second later. So a dead waiter costs the line half a second, not a TTL; when it wakes
-//! up, it gets its old place back. A holder that died, or is of another program, tells nobody: a timer at `lock_until` wakes the first, which also looks
-//! once a second in case a notice was lost. Of all waiters of this process for one lock, one has such a timer. Other programs do not know the
-//! line: they take a free lock whenever they come.
+//! up, it gets its old place back. A holder that died tells nobody: a timer at `lock_until` wakes the first, which also looks once a second in case a
+//! notice was lost. Of all waiters of this process for one lock, one has such a timer. Other programs do not know the line: they take a free lock
+//! whenever they come, and tell nobody when they give it back. While one holds, the first of this process looks whenever an eighth more of the time has
+//! passed that it has held (5 ms at least, a second at most).
 //!
 //! **Validity** is counted from before the statement was sent. `lock_until` has milliseconds, and is rounded up to them.
 //!

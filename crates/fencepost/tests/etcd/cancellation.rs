@@ -140,3 +140,41 @@ pub(crate) fn after_every_delay() {
         }
     });
 }
+
+/// Many want the lock at the same moment, by waiting and by trying: who saw it free and came too late has a lease and no key. Nothing is left
+/// of those either.
+pub(crate) fn races_leave_nothing() {
+    const TASKS: usize = 6;
+    run_within(4 * LONG, async {
+        let server = fencepost_rig::Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let mut lockers = Vec::new();
+        for _ in 0..TASKS {
+            lockers.push(locker(&open(&server.url()).await, LONG));
+        }
+        let mut refused = 0;
+        for round in 0..30 {
+            let asking = lockers.iter().enumerate().map(|(number, locker)| {
+                let (locker, is_try) = (locker.clone(), (number + round) % 2 == 0);
+                tokio::spawn(async move {
+                    let guard = match is_try {
+                        true => locker.try_acquire(NAME).await.unwrap(),
+                        false => Some(locker.acquire(NAME).await.unwrap()),
+                    };
+                    let Some(guard) = guard else { return 1 };
+                    assert!(guard.release().await.is_released());
+                    0
+                })
+            });
+            for asked in futures_util::future::join_all(asking).await {
+                refused += asked.unwrap();
+            }
+            plain.is_clean_within(LONG / 4).await;
+        }
+        println!(
+            "races_leave_nothing: {refused} of {} tries came too late",
+            30 * TASKS / 2
+        );
+        assert!(refused > 0, "it was to be contended");
+    });
+}

@@ -46,11 +46,13 @@ const CLUSTER: &[(&str, fn())] = &[
     ("member_stopped", cluster::member_stopped),
     ("leader_stopped", cluster::leader_stopped),
     ("majority_lost", cluster::majority_lost),
+    ("old_leader_wakes", cluster::old_leader_wakes),
 ];
 
 const CANCELLATION: &[(&str, fn())] = &[
     ("after_every_poll", cancellation::after_every_poll),
     ("after_every_delay", cancellation::after_every_delay),
+    ("races_leave_nothing", cancellation::races_leave_nothing),
 ];
 
 const KILLS: &[(&str, fn())] = &[

@@ -156,7 +156,9 @@ pub(crate) fn short_ttl() {
 pub(crate) fn no_runtime() {
     let server = fencepost_rig::Etcd::start().unwrap();
     let store = fencepost::backend::etcd::Etcd::open_blocking(&server.url()).unwrap();
-    let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(store)).unwrap();
+    let locker =
+        fencepost::blocking::Locker::new(fencepost::Locker::builder(std::sync::Arc::new(store)))
+            .unwrap();
     for _ in 0..3 {
         let guard = locker.acquire(NAME).unwrap();
         assert!(guard.release().is_released());

@@ -9,6 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 mod actor;
 mod cancellation;
+mod ensemble;
 mod faults;
 mod folders;
 mod interop;
@@ -33,6 +34,7 @@ const NASTY: &[(&str, fn())] = &[
     ("restarted_while_waiting", restarts::while_waiting),
     ("restarted_while_releasing", restarts::while_releasing),
     ("restarted_without_its_data", restarts::without_its_data),
+    ("restarted_after_we_gave_up", restarts::after_we_gave_up),
     ("stopped_while_acquiring", silence::while_acquiring),
     ("stopped_for_a_moment", silence::for_a_moment),
     ("stopped_beyond_the_ttl", silence::beyond_the_ttl),
@@ -44,6 +46,20 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_killed", kills::a_waiter),
     ("holder_stopped", kills::a_holder_stopped_beyond_its_ttl),
     ("waiter_stopped", kills::a_waiter_stopped_beyond_its_session),
+];
+
+const ENSEMBLE: &[(&str, fn())] = &[
+    ("leader_killed", ensemble::leader_killed),
+    ("majority_lost", ensemble::majority_lost),
+    ("follower_cut_off", ensemble::follower_cut_off),
+    (
+        "turn_told_late_by_a_follower_cut_off",
+        ensemble::turn_told_late_by_a_follower_cut_off,
+    ),
+    (
+        "waiter_stopped_at_a_follower_cut_off",
+        ensemble::waiter_stopped_at_a_follower_cut_off,
+    ),
 ];
 
 const FAULTS: &[(&str, fn())] = &[
@@ -66,6 +82,7 @@ const WAYS: &[(&str, fn())] = &[
     ("user_and_password", ways::user_and_password),
     ("what_others_hold_is_shown", ways::what_others_hold_is_shown),
     ("one_waiter_is_woken", ways::one_waiter_is_woken),
+    ("transactions_are_few", ways::transactions_are_few),
 ];
 
 const FOLDERS: &[(&str, fn())] = &[
@@ -79,6 +96,10 @@ const FOLDERS: &[(&str, fn())] = &[
 
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
+    (
+        "an_old_place_is_given_up",
+        runtimes::an_old_place_is_given_up,
+    ),
     #[cfg(feature = "blocking")]
     ("none_at_all", runtimes::none_at_all),
 ];
@@ -96,6 +117,7 @@ fn main() {
     }
     let themes = [
         ("nasty", NASTY, support::runs()),
+        ("ensemble", ENSEMBLE, support::runs()),
         ("faults", FAULTS, 1),
         ("ways", WAYS, 1),
         ("folders", FOLDERS, 1),

@@ -1,6 +1,6 @@
 //! A server that is killed and started anew, whatever we are doing at the moment.
 
-use crate::support::{NAME, SESSION, Server, locker, open, run, soon};
+use crate::support::{NAME, SESSION, Server, impatient, locker, now, open, run, soon};
 
 /// Sessions survive, and with them what is held.
 pub(crate) fn while_holding() {
@@ -14,7 +14,13 @@ pub(crate) fn while_holding() {
         server.0.restart().unwrap();
         let eyes = server.eyes().await;
         assert_eq!(eyes.line().await.len(), 1, "the node is still there");
-        let got = rival.acquire_within(NAME, SESSION).await.unwrap();
+        // Once it has found the server again.
+        drop(
+            soon("another lock", rival.acquire("another"))
+                .await
+                .unwrap(),
+        );
+        let got = rival.acquire_within(NAME, SESSION / 2).await.unwrap();
         assert!(got.is_none(), "granted to another while it is held");
         guard.extend(session).await.unwrap();
         assert!(!guard.is_lost());
@@ -77,6 +83,37 @@ pub(crate) fn without_its_data() {
         server.0.restart().unwrap();
         soon("the loss", guard.lost()).await;
         let next = soon("the lock", ours.acquire(NAME)).await.unwrap();
+        assert!(next.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// The server is away for so long that we gave our session up; when it comes back, it remembers that session and would wait for it. We end it
+/// there before we begin another, and keep nobody waiting.
+pub(crate) fn after_we_gave_up() {
+    run(async {
+        let mut server = Server::start();
+        let session = SESSION * 2;
+        let ours = impatient(&open(server.0.address(), session).await, session);
+        let guard = ours.acquire(NAME).await.unwrap();
+        server.0.crash();
+        soon("the loss", guard.lost()).await;
+        // The client gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
+        tokio::time::sleep(session * 3 / 2).await;
+        server.0.restart().unwrap();
+        let back = now();
+        let next = loop {
+            if let Ok(guard) = soon("an answer", ours.acquire(NAME)).await {
+                break guard;
+            }
+        };
+        let cost = now().since(back);
+        println!("restarted after we gave up: the next served {cost:?} after its return");
+        assert!(
+            cost < session / 2,
+            "waited for our own old session: {cost:?}"
+        );
+        assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());
         server.eyes().await.is_clean().await;
     });

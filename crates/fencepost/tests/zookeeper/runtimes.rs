@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::Locker;
+use fencepost::{Backend, Locker, Release, Wait};
 use tokio::runtime::Runtime;
 
-use crate::support::{LONG, NAME, SESSION, SOON, Server, locker};
+use crate::support::{LONG, NAME, SESSION, SOON, Server, claim, locker, open};
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
@@ -59,6 +59,38 @@ pub(crate) fn the_next_one_goes_on() {
     assert!(released.unwrap().unwrap().is_released());
     // As soon as the old session is over.
     works(&second, &ours, "kept");
+    second.block_on(eyes.is_clean());
+}
+
+/// Who comes again in a new session finds its node of the old one, which lives on for a while. It is neither taken for a place of the new
+/// session, nor does anybody have to wait for its end.
+pub(crate) fn an_old_place_is_given_up() {
+    let server = Server::start();
+    let (first, second) = (runtime(), runtime());
+    let address = server.0.address();
+    let store = first.block_on(open(address, LONG));
+    let rival = locker(&second.block_on(open(address, LONG)), LONG);
+    let eyes = second.block_on(server.eyes());
+    let held = second.block_on(rival.acquire(NAME)).unwrap();
+    let claim = claim(LONG);
+    let asking = || {
+        let (store, claim) = (store.clone(), claim.clone());
+        async move { store.acquire(&claim, &Wait::default()).await.unwrap() }
+    };
+    first.spawn(asking());
+    second.block_on(eyes.wait_for_line(2));
+    let before = second.block_on(eyes.line());
+    drop(first);
+    let again = second.spawn(asking());
+    wait_for("a new place instead of the old", || {
+        let line = second.block_on(eyes.line());
+        line.len() == 2 && line[1] != before[1]
+    });
+    assert!(second.block_on(held.release()).is_released());
+    let granted = second.block_on(async { tokio::time::timeout(SOON, again).await });
+    granted.unwrap().unwrap();
+    let released = second.block_on(store.release(&claim)).unwrap();
+    assert_eq!(released, Release::Freed);
     second.block_on(eyes.is_clean());
 }
 

@@ -109,8 +109,8 @@ pub(crate) fn beyond_the_ttl() {
     });
 }
 
-/// For more than the session timeout: told by its own clock and not by the client, which finds out much later. When the server is back, the
-/// session that we gave up is ended there, and keeps nobody waiting.
+/// For more than the session timeout: told by its own clock and not by the client, which finds out much later. When the server is back,
+/// there is a new session.
 pub(crate) fn beyond_the_session() {
     run(async {
         let server = Server::start();
@@ -131,9 +131,9 @@ pub(crate) fn beyond_the_session() {
         server.goes_on();
         let back = now();
         let next = soon("the lock", again(&ours)).await;
+        let cost = now().since(back);
         println!(
-            "stopped beyond the session: told after {told_after:?}, the next {:?} after its return",
-            now().since(back)
+            "stopped beyond the session: told after {told_after:?}, the next served {cost:?} after its return"
         );
         assert!(next.fence() > guard.fence());
         assert!(next.release().await.is_released());

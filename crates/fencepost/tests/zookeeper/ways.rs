@@ -214,3 +214,31 @@ pub(crate) fn one_waiter_is_woken() {
         eyes.is_clean().await;
     });
 }
+
+/// Two transactions for a lock that nobody else wants, three for one that was waited for: fences count them.
+pub(crate) fn transactions_are_few() {
+    run(async {
+        let server = Server::start_with(&["-Dznode.container.checkIntervalMs=3600000"]);
+        let locker = locker(&server.store().await, SESSION);
+        // Makes the folder.
+        drop(locker.acquire(NAME).await.unwrap());
+        let eyes = server.eyes().await;
+        eyes.wait_for_line(0).await;
+        let first = locker.acquire(NAME).await.unwrap();
+        let before = first.fence().epoch();
+        assert!(first.release().await.is_released());
+        let second = locker.acquire(NAME).await.unwrap();
+        assert_eq!(second.fence().epoch() - before, 2, "make, delete");
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await.unwrap().release().await }
+        });
+        eyes.wait_for_line(2).await;
+        let before = second.fence().epoch();
+        assert!(second.release().await.is_released());
+        assert!(soon("its turn", waiting).await.unwrap().is_released());
+        let last = locker.acquire(NAME).await.unwrap();
+        assert_eq!(last.fence().epoch() - before, 2 + 3, "make, note, delete");
+        assert!(last.release().await.is_released());
+    });
+}

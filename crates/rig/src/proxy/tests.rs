@@ -324,3 +324,21 @@ fn an_end_does_not_overtake_what_is_late() {
     assert_eq!(hear(&served, 7), "+late\r\n");
     assert_eq!((&served).read(&mut [0; 16]).unwrap(), 0);
 }
+
+#[test]
+fn an_address_that_moves_leads_new_connections_to_the_new_server() {
+    let servers = [(); 2].map(|()| Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let proxy = Proxy::start(servers[0].local_addr().unwrap()).unwrap();
+    let old = connect_to(&proxy);
+    let (served, _) = servers[0].accept().unwrap();
+    proxy.point_at(servers[1].local_addr().unwrap());
+    let new = connect_to(&proxy);
+    let (served_anew, _) = servers[1].accept().unwrap();
+    say(&old, "old");
+    say(&new, "new");
+    assert_eq!(
+        [hear(&served, 3), hear(&served_anew, 3)],
+        ["old", "new"],
+        "who was there before stays where it is"
+    );
+}

@@ -1,6 +1,6 @@
 //! A plain connection to a Redis server, for the stock and for hand-made locks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencepost::backend::redis::Redis;
 use redis::{Client, Cmd, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
@@ -13,6 +13,9 @@ const SPACE: &str = "fencepost-lab";
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// A connection that lay idle for so long is tried before it is used, as pools do: the server may have gone meanwhile.
+pub(crate) const IDLE_CONNECTION: Duration = Duration::from_millis(50);
 
 /// The address of the server and the space in which keys are: `redis://…#SPACE`.
 fn split(endpoint: &str) -> (&str, &str) {
@@ -45,6 +48,7 @@ pub(crate) async fn library(endpoint: &str) -> Result<Redis, Failure> {
 pub(crate) struct Link {
     client: Client,
     connection: Option<Connection>,
+    used: Instant,
     lost: i64,
     space: String,
 }
@@ -92,6 +96,7 @@ impl Link {
         let mut link = Self {
             client,
             connection: None,
+            used: Instant::now(),
             lost: 0,
             space: space.to_owned(),
         };
@@ -157,7 +162,7 @@ impl Link {
         &mut self,
         work: impl FnOnce(&mut Connection) -> RedisResult<T>,
     ) -> Result<T, Trouble> {
-        let mut connection = match self.connection.take() {
+        let mut connection = match self.living() {
             Some(connection) => connection,
             None => self
                 .connect()
@@ -171,6 +176,22 @@ impl Link {
             self.connection = Some(connection);
         }
         done.map_err(|error| Trouble { error, sent: true })
+    }
+
+    /// The connection, unless there is none or it broke while nobody used it.
+    fn living(&mut self) -> Option<Connection> {
+        let mut connection = self.connection.take()?;
+        let idle = self.used.elapsed();
+        self.used = Instant::now();
+        if idle < IDLE_CONNECTION {
+            return Some(connection);
+        }
+        let answered: RedisResult<()> = redis::cmd("PING").query(&mut connection);
+        if answered.as_ref().is_err_and(broke) {
+            self.lost += 1;
+            return None;
+        }
+        Some(connection)
     }
 
     fn connect(&mut self) -> RedisResult<Connection> {

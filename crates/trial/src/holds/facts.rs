@@ -3,7 +3,7 @@
 //! A hold is counted from the stamp of the grant's arrival to the stamp of the release's sending: never longer than it was. What
 //! is not known shortens it further.
 
-use crate::history::{Event, Fault, What};
+use crate::history::{Change, Event, Fault, What};
 use crate::protocol::{Action, Outcome, ReleaseWord};
 
 mod cycle;
@@ -169,6 +169,8 @@ pub struct Look {
     pub taken: bool,
     /// How long the record lasts by itself; none: for ever.
     pub ttl_left_ms: Option<f64>,
+    /// On which server, where the lab looked at one.
+    pub server: Option<String>,
 }
 
 /// The facts of a lock trial.
@@ -182,6 +184,8 @@ pub struct Facts {
     pub ops: Vec<Op>,
     /// Every signal that was seen to work.
     pub faults: Vec<(Mark, String, Fault)>,
+    /// What became of servers.
+    pub servers: Vec<(Mark, String, Change)>,
     /// Where processes stopped themselves: who, after which step, of how many.
     pub reached: Vec<(Mark, String, u32, u32)>,
     /// Every purchase.
@@ -283,12 +287,15 @@ impl Facts {
                 key,
                 taken,
                 ttl_left_ms,
+                server,
             } => self.looks.push(Look {
                 mark,
                 key: key.clone(),
                 taken: *taken,
                 ttl_left_ms: *ttl_left_ms,
+                server: server.clone(),
             }),
+            What::Server { server, change } => self.servers.push((mark, server.clone(), *change)),
             What::StockSet { units } => self.stocked.push((mark, *units)),
             What::Purchase { op, .. } => {
                 self.asked_ops.push((*op, mark));
@@ -415,6 +422,20 @@ impl Facts {
     pub fn fault_of(&self, who: &str, fault: Fault) -> Option<Mark> {
         let done = |(_, whom, what): &&(Mark, String, Fault)| whom == who && *what == fault;
         self.faults.iter().find(done).map(|(mark, ..)| *mark)
+    }
+
+    /// The first server that this became of, and when.
+    pub fn server_that(&self, is: fn(Change) -> bool) -> Option<(Mark, &str)> {
+        let found = self.servers.iter().find(|(.., change)| is(*change));
+        found.map(|(mark, server, _)| (*mark, server.as_str()))
+    }
+
+    /// Whether the lab saw that this server has no record of the lock, after servers had failed.
+    pub fn is_without_lock(&self, server: &str) -> bool {
+        let failed = self.server_that(|change| change == Change::Killed);
+        let is_late = |look: &Look| failed.is_some_and(|(mark, _)| look.mark > mark);
+        let mut looks = self.looks.iter();
+        looks.any(|look| look.server.as_deref() == Some(server) && is_late(look) && !look.taken)
     }
 
     /// Every fence that was granted.

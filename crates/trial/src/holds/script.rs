@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Scenario, Trial};
+use crate::ground::redis::IDLE_CONNECTION;
 use crate::protocol::{Action, Claims};
 use crate::strategy::Strategy;
 
@@ -20,6 +21,8 @@ const C: usize = 2;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the holder works before it is killed, at most.
 const BEFORE_KILL: Duration = Duration::from_millis(300);
+/// How long two who may both be inside wait for each other.
+const MEETING: Duration = Duration::from_secs(2);
 /// Waits end somewhat after three TTLs, so that three TTLs have passed for certain.
 const MARGIN: Duration = Duration::from_millis(20);
 
@@ -53,12 +56,22 @@ pub(super) enum Act {
     Buy { wait: Duration },
     /// The lab puts units in.
     Restock(i64),
+    /// The lab does this to the servers.
+    Turn(Turn),
     /// Wait until another process has done so many acts, or all of its own.
     After(usize, usize),
     /// The same, but no longer than so.
     Meet(usize, usize, Duration),
     /// Wait until another process has done all it was to do.
     AfterAll(usize),
+}
+
+/// What happens to the servers of a trial that has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    CutOff,
+    Kill,
+    ServeAgain,
 }
 
 const fn read(key: &'static str) -> Act {
@@ -81,6 +94,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Sorted => sorted(trial),
         Scenario::StaleRelease => stale_release(trial, claims),
         Scenario::ShortStock => short_stock(trial),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
     }
 }
 
@@ -264,6 +278,46 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Restock(1),
             Act::Buy { wait: at_once },
             Act::Buy { wait },
+        ],
+    ]
+}
+
+/// A holds the lock while the store fails and comes back; B, who was kept out before, asks again.
+///
+/// A works until B has written; where B is kept out, until it has waited for a while.
+fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
+    let key = FIRST;
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    let meeting = MEETING.min(trial.ttl() / 4);
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let wait = for_ever(trial);
+    vec![
+        vec![
+            Act::Turn(Turn::CutOff),
+            at_once,
+            read,
+            Act::After(B, 5),
+            Act::Meet(B, 9, meeting),
+            write,
+            release,
+        ],
+        vec![
+            Act::After(A, 3),
+            Act::Try { key },
+            Act::Work(2 * IDLE_CONNECTION),
+            Act::Turn(Turn::Kill),
+            Act::Turn(Turn::ServeAgain),
+            Act::Acquire { key, wait },
+            read,
+            Act::Work(PAUSE),
+            write,
+            // So that both still hold it when the second of them has written, for everybody to see.
+            Act::Meet(A, 6, meeting),
+            Act::Work(PAUSE),
+            release,
         ],
     ]
 }

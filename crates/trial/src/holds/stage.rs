@@ -13,6 +13,7 @@ use fencepost_rig::{Heard, Interrupt, Said};
 
 use super::register::Register;
 use super::script::{Act, FIRST, NAMES, SECOND, scripts};
+use super::servers::{self, Servers};
 use super::{Lease, Scenario, Trial, Watch};
 use crate::ground::{Ground, Swept};
 use crate::history::{History, Recorder, What};
@@ -39,8 +40,14 @@ pub(super) fn run(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
-    let site = Swept::prepare(&trial.place)?;
-    let stock = site.ground.stock()?;
+    // Before the ground, so that it is still there when the ground is left as it was found.
+    let servers = servers::start(trial)?;
+    let place = servers.as_ref().map(|servers| servers.place());
+    let site = Swept::prepare(place.as_ref().unwrap_or(&trial.place))?;
+    let stock = match resource(trial) {
+        Resource::Stock => Some(site.ground.stock()?),
+        Resource::Number => None,
+    };
     let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
         Ok(subjects) => subjects,
         Err(stopped) => {
@@ -61,6 +68,7 @@ pub(super) fn run(
         trial,
         ground: &site.ground,
         stock,
+        servers,
         subjects,
         actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
         lease: trial.lease(claims),
@@ -84,16 +92,12 @@ fn gather(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<Subjects, Stopped> {
-    let resource = match trial.scenario {
-        Scenario::ShortStock => Resource::Stock,
-        _ => Resource::Number,
-    };
     let init = |id: &str| Request::Init {
         id: id.into(),
         keys: vec![FIRST.into(), SECOND.into()],
         ttl_ms: trial.ttl_ms,
         endpoints: vec![ground.to_string()],
-        resource,
+        resource: resource(trial),
         start: None,
     };
     let patience = watch.patience();
@@ -103,10 +107,20 @@ fn gather(
     Subjects::gather(names, subject, &init, patience, interrupt, &mut starting)
 }
 
+/// What the locks protect.
+fn resource(trial: &Trial) -> Resource {
+    match trial.scenario {
+        Scenario::ShortStock => Resource::Stock,
+        _ => Resource::Number,
+    }
+}
+
 struct Stage<'a> {
     trial: &'a Trial,
     ground: &'a Ground,
-    stock: Box<dyn Stock>,
+    /// Where units are bought.
+    stock: Option<Box<dyn Stock>>,
+    servers: Option<Box<dyn Servers>>,
     subjects: Subjects,
     actors: Vec<Actor>,
     lease: Lease,
@@ -360,6 +374,10 @@ impl Stage<'_> {
 
     /// Whether a lock that nobody could have is still on record: the lab looks for itself.
     fn look_at_store(&mut self) -> Result<(), Stopped> {
+        if self.servers.is_some() {
+            // There it looked at each of them, at the moment that mattered.
+            return Ok(());
+        }
         let history = self.diary.history();
         let refused = history
             .events
@@ -382,6 +400,7 @@ impl Stage<'_> {
             key,
             taken: look.taken,
             ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+            server: None,
         };
         self.diary.record(Instant::now(), None, what)
     }

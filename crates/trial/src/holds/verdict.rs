@@ -17,6 +17,7 @@ mod crash;
 mod deadlock;
 mod edge;
 mod fences;
+mod lost_store;
 mod stale;
 mod stock;
 
@@ -42,6 +43,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::Sorted => deadlock::judge_sorted(&court),
         Scenario::StaleRelease => stale::judge(&court),
         Scenario::ShortStock => stock::judge(&court),
+        Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
     };
     if verdict.outcome != Outcome::Broken
         && let Some(broken) = fences::judge(&court)
@@ -73,6 +75,19 @@ struct Lost<'a> {
     read: &'a Op,
     between: &'a Op,
     write: &'a Op,
+}
+
+impl Lost<'_> {
+    /// «A writes 1: computed from op 1, B's update is gone»
+    fn evidence(&self) -> Evidence {
+        let sentence = format!(
+            "{}: computed from op {}, {}'s update is gone",
+            did(self.write),
+            self.read.serial,
+            self.between.who
+        );
+        op_evidence(self.write, sentence)
+    }
 }
 
 impl Court<'_> {
@@ -295,7 +310,8 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
     }
 }
 
-fn capital(text: &str) -> String {
+/// The text with a capital letter.
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().collect::<String>() + letters.as_str()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::decision::Decision;
 use super::json::ms;
 use crate::expectation;
-use crate::history::{Event, Fault, Header, History};
+use crate::history::{Change, Event, Fault, Header, History};
 use crate::holds::check::{Findings, Overlap};
 use crate::holds::facts::{Cycle, Facts, Hold, Mark, Op};
 use crate::holds::{Scenario, Trial, verdict};
@@ -44,7 +44,7 @@ impl Tried {
 
     /// What the committed table expects.
     pub fn expected(&self) -> Option<Outcome> {
-        expectation::holds(self.trial.scenario, self.trial.strategy.name)
+        expectation::trial(&self.trial)
     }
 
     /// Whether the table expected this verdict.
@@ -80,6 +80,8 @@ struct Report<'a> {
     operations: Vec<OpEntry<'a>>,
     purchases: Vec<BuyEntry<'a>>,
     faults: Vec<FaultEntry<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<ServerEntry<'a>>,
     number: Number,
     overlaps: Vec<OverlapEntry<'a>>,
     wait_cycles: Vec<CycleEntry>,
@@ -142,6 +144,14 @@ struct FaultEntry<'a> {
 }
 
 #[derive(Serialize)]
+struct ServerEntry<'a> {
+    server: &'a str,
+    change: Change,
+    at_ms: f64,
+    event: u64,
+}
+
+#[derive(Serialize)]
 struct Number {
     initial: i64,
     r#final: i64,
@@ -197,6 +207,7 @@ impl<'a> Report<'a> {
             operations: facts.ops.iter().map(OpEntry::of).collect(),
             purchases: facts.buys.iter().map(BuyEntry::of).collect(),
             faults: facts.faults.iter().map(FaultEntry::of).collect(),
+            servers: facts.servers.iter().map(ServerEntry::of).collect(),
             number: Number {
                 initial: 0,
                 r#final: facts.number(),
@@ -221,7 +232,10 @@ fn schema(scenario: Scenario) -> &'static str {
     match scenario {
         Scenario::Crash | Scenario::TtlEdge => "fencepost/crash/1",
         Scenario::Deadlock | Scenario::Sorted => "fencepost/deadlock/1",
-        Scenario::StaleRelease | Scenario::ShortStock => "fencepost/trial/1",
+        Scenario::StaleRelease
+        | Scenario::ShortStock
+        | Scenario::Failover
+        | Scenario::RestartEmpty => "fencepost/trial/1",
     }
 }
 
@@ -294,6 +308,17 @@ impl<'a> FaultEntry<'a> {
         Self {
             process_id: who,
             fault: *fault,
+            at_ms: ms(mark.at_ns),
+            event: mark.event,
+        }
+    }
+}
+
+impl<'a> ServerEntry<'a> {
+    fn of((mark, server, change): &'a (Mark, String, Change)) -> Self {
+        Self {
+            server,
+            change: *change,
             at_ms: ms(mark.at_ns),
             event: mark.event,
         }

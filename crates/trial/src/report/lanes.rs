@@ -5,12 +5,14 @@
 
 use super::ink::{Ink, Role};
 use super::numbers::{count, ms};
+use crate::ground::Place;
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
 use crate::strategy;
 
 mod telling;
 
+pub(crate) use telling::servers;
 pub use telling::{Line, SETTLED_NS, tell};
 
 /// The width that lines are made for. On a narrower screen the lanes become one.
@@ -69,6 +71,21 @@ pub fn title(trial: &Trial) -> String {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
             gloss,
         ),
+        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => (
+            "trial failover",
+            "the leader dies while A holds the lock; the others elect a new one",
+            "",
+        ),
+        Scenario::Failover => (
+            "trial failover",
+            "the primary dies before its replica has A's lock; the replica takes over",
+            "",
+        ),
+        Scenario::RestartEmpty => (
+            "trial restart-empty",
+            "the store's server dies while A holds the lock, and comes back empty",
+            "",
+        ),
     };
     let work = match trial.scenario {
         Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
@@ -79,7 +96,7 @@ pub fn title(trial: &Trial) -> String {
             "  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
             trial.strategy.name,
             count(trial.ttl_ms as i64),
-            trial.place.title(),
+            stage_of(trial),
             trial.seed
         )
     };
@@ -94,6 +111,16 @@ pub fn title(trial: &Trial) -> String {
         );
     }
     text
+}
+
+/// Where it takes place, in a few words.
+fn stage_of(trial: &Trial) -> String {
+    match trial.scenario {
+        Scenario::Failover if trial.place.name() == "redis" => {
+            "redis (a primary, a replica)".into()
+        }
+        _ => trial.place.title(),
+    }
 }
 
 /// The lanes of a trial, printed as its lines settle.
@@ -173,7 +200,11 @@ impl Lanes {
 
     fn line(&self, line: &Line, lanes: usize) -> String {
         let Some(lane) = line.lane else {
-            let text = format!("{:INDENT$}── {} ──", "", line.text);
+            let time = match line.is_turn() {
+                true => ms(line.at_ns),
+                false => String::new(),
+            };
+            let text = format!("{time:>11}  ── {} ──", line.text);
             return format!("{}\n", self.ink.paint(Role::Label, text));
         };
         let time = format!("{:>11}  ", ms(line.at_ns));

@@ -40,7 +40,7 @@ mod built {
     fn endpoint(setup: &Setup) -> Result<&str, Failure> {
         match &setup.ground {
             Ground::Postgres(endpoint) => Ok(endpoint),
-            Ground::Sqlite(_) | Ground::Redis(_) => Err(Failure::definite(
+            Ground::Sqlite(_) | Ground::Redis(_) | Ground::Locks(_) => Err(Failure::definite(
                 "this lock is a database's: it is tried on Postgres",
             )),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencepost::backend::Backend;
 #[cfg(feature = "postgres")]
@@ -14,6 +14,9 @@ use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, Rele
 use super::{Failure, Halt, Held, Locking, Setup};
 use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
+
+/// How long a store that is not there is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes locks with the library.
 pub(super) struct Library {
@@ -27,6 +30,7 @@ pub(super) struct Library {
 /// What there is to know of the store besides that it is one.
 enum Place {
     File,
+    Locks,
     /// It counts the commands it sends.
     Server {
         server: Arc<Redis>,
@@ -42,7 +46,7 @@ impl Place {
     /// and the lab sees either.
     fn name(&self, key: &str) -> String {
         match self {
-            Self::File => key.to_owned(),
+            Self::File | Self::Locks => key.to_owned(),
             #[cfg(feature = "postgres")]
             Self::Table(_) => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
@@ -69,6 +73,10 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
         }
         #[cfg(not(feature = "postgres"))]
         Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
+        Ground::Locks(address) => {
+            let servers = fencepost::backend::open(address).await;
+            Ok((servers.map_err(Failure::definite)?, Place::Locks))
+        }
     }
 }
 
@@ -100,16 +108,17 @@ impl Library {
         wait: Duration,
         halt: &mut dyn Halt,
     ) -> Result<Option<Held>, Failure> {
-        let key = &self.place.name(key);
-        let at_once = match self.locker.try_acquire(key.as_str()).await {
-            // A crowd at the store: who has time for that waits.
-            Err(error) if error.kind() == ErrorKind::Timeout && !wait.is_zero() => None,
-            at_once => at_once.map_err(Failure::indefinite)?,
-        };
-        let contended = at_once.is_none();
-        let guard = match at_once {
-            None if !wait.is_zero() => self.wait(key, wait).await?,
-            at_once => at_once,
+        let key = self.place.name(key);
+        let asked = Instant::now();
+        let (guard, contended) = loop {
+            let left = wait.saturating_sub(asked.elapsed());
+            match self.ask(&key, left).await {
+                // Who waits asks again when the store was not there; who tries once does not.
+                Err(error) if error.kind() == ErrorKind::Unavailable && left > PAUSE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answer => break answer.map_err(Failure::indefinite)?,
+            }
         };
         let Some(guard) = guard else {
             return Ok(None);
@@ -126,13 +135,28 @@ impl Library {
         Ok(Some(held))
     }
 
-    async fn wait(&self, key: &str, wait: Duration) -> Result<Option<Guard>, Failure> {
+    /// The lock, if it was to be had, and whether it was found taken at first.
+    async fn ask(&self, key: &str, wait: Duration) -> fencepost::Result<(Option<Guard>, bool)> {
+        let at_once = match self.locker.try_acquire(key).await {
+            // A crowd at the store: who has time for that waits.
+            Err(error) if error.kind() == ErrorKind::Timeout && !wait.is_zero() => None,
+            at_once => at_once?,
+        };
+        let contended = at_once.is_none();
+        let guard = match at_once {
+            None if !wait.is_zero() => self.wait(key, wait).await?,
+            at_once => at_once,
+        };
+        Ok((guard, contended))
+    }
+
+    async fn wait(&self, key: &str, wait: Duration) -> fencepost::Result<Option<Guard>> {
         match self.locker.acquire_within(key, wait).await {
             // The store said before that the lock is taken; for the same again there was not time enough.
             Err(error) if error.kind() == ErrorKind::Timeout && wait < DEFAULT_STORE_TIMEOUT => {
                 Ok(None)
             }
-            turn => turn.map_err(Failure::indefinite),
+            turn => turn,
         }
     }
 
@@ -161,7 +185,7 @@ impl Locking for Library {
 
     fn commands(&self) -> Option<u64> {
         match &self.place {
-            Place::File => None,
+            Place::File | Place::Locks => None,
             #[cfg(feature = "postgres")]
             Place::Table(table) => Some(table.statements_sent()),
             Place::Server { server, .. } => Some(server.commands_sent()),

@@ -19,7 +19,7 @@ use crate::protocol::Purchase;
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
     group: Group::Locks,
-    stores: Stores::Any,
+    stores: Stores::Everywhere,
     summary: "owner's token, TTL in the same step, release checks the owner; no keep-alive",
     gloss: "",
     flaw: Some(

@@ -20,7 +20,11 @@ mod code {
 
 /// A request that was sent, or may have been.
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
-    let (kind, message, effect) = explain(&cause);
+    let (kind, mut message, mut effect) = explain(&cause);
+    if effect == Effect::Maybe && operation == Operation::Open {
+        message.push_str("; does it want TLS, or to see a certificate?");
+        effect = Effect::None;
+    }
     Error::new(kind, STORE, operation, message)
         .with_effect(effect)
         .with_source(cause)

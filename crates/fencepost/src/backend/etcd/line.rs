@@ -7,7 +7,7 @@ use etcd_client::{
 use super::failure;
 use super::hub::{Failed, Hub, SILENCE};
 use super::keys::{Keys, Value, is_of_line};
-use crate::error::{Operation, Result};
+use crate::error::{Effect, Operation, Result};
 
 /// The line at one moment.
 #[derive(Debug)]
@@ -103,14 +103,12 @@ pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result
     let asked = hub.ask(operation, SILENCE, |mut client| async move {
         client.txn(Txn::new().and_then(look(keys))).await
     });
-    let answer = asked.await.map_err(|failed| failed.into_error(operation))?;
-    looked(operation, keys, &answer)
-}
-
-fn looked(operation: Operation, keys: &Keys, answer: &TxnResponse) -> Result<Line> {
+    let answer = asked.await;
+    // Looking changes nothing.
+    let answer = answer.map_err(|failed| failed.into_error(operation).with_effect(Effect::None))?;
     match answer.op_responses().as_slice() {
         [TxnOpResponse::Get(own), TxnOpResponse::Get(line)] => {
-            Line::read(operation, keys, answer, line, Some(own))
+            Line::read(operation, keys, &answer, line, Some(own))
         }
         _ => Err(failure::unexpected(operation, "not what was asked for")),
     }

@@ -8,7 +8,7 @@ use super::failure;
 use super::hub::{Failed, Hub, SILENCE};
 use super::sessions::Loans;
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Operation, Result};
+use crate::error::{Effect, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
 /// A lease that the store has just granted.
@@ -55,7 +55,13 @@ pub(super) async fn grant(
                 lease = another();
                 continue;
             }
-            Err(failed) => return Err(failed.into_error(Operation::Acquire)),
+            Err(failed) => {
+                let error = failed.into_error(Operation::Acquire);
+                if error.effect() == Effect::None {
+                    loans.settle(lease);
+                }
+                return Err(error);
+            }
         };
         let ttl = Duration::from_secs(u64::try_from(ttl).unwrap_or(0));
         loans.note(lease, asked_at + ttl);

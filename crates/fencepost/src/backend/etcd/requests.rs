@@ -36,9 +36,11 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
         Operation::Acquire,
         |hub, claim, mut loans| async move {
             let asking = Asking::new(&hub, &claim, Operation::Acquire);
-            let answer = asking.once(&mut loans).await?;
+            let answer = asking.once(&mut loans).await;
+            let answer = answer.map_err(|error| told_of_loans(error, &loans))?;
             if answer.is_none() {
-                loan::revoke_all(&hub, Operation::Acquire, &mut loans).await?;
+                let left = loan::revoke_all(&hub, Operation::Acquire, &mut loans).await;
+                left.map_err(|error| told_of_loans(error, &loans))?;
             }
             Ok(answer)
         },
@@ -56,7 +58,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Operation::Acquire,
             move |hub, claim, mut loans| async move {
                 let asking = Asking::new(&hub, &claim, Operation::Acquire);
-                asking.in_line(&mut loans, has_waited).await
+                let step = asking.in_line(&mut loans, has_waited).await;
+                step.map_err(|error| told_of_loans(error, &loans))
             },
         );
         let waited = match step.await {
@@ -379,6 +382,14 @@ impl<'a> Asking<'a> {
 
     fn too_lively(&self) -> Error {
         failure::unexpected(self.operation, "the line changes whenever it is looked at")
+    }
+}
+
+/// A request may have had no effect itself, and yet something be left at the store.
+fn told_of_loans(error: Error, loans: &Loans) -> Error {
+    match loans.leases().is_empty() {
+        true => error,
+        false => error.with_effect(Effect::Maybe),
     }
 }
 

@@ -213,3 +213,77 @@ impl<S: Clone> Slot<S> {
         Pick::Use(self.number, self.session.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeededRandom;
+
+    const NOW: Moment = Moment::from_nanos(1_000);
+    const FRESH: Moment = Moment::ZERO;
+
+    fn owner(number: u64) -> OwnerId {
+        OwnerId::random(&SeededRandom::new(number))
+    }
+
+    /// A book with so many sessions, which are called by their numbers.
+    fn book(most: usize, open: u64) -> Book<u64> {
+        let mut book = Book::new(most);
+        for number in 1..=open {
+            assert_eq!(book.opened(number, NOW), number);
+        }
+        book
+    }
+
+    #[test]
+    fn a_lock_gets_a_session_of_its_own_while_there_are_enough() {
+        let mut book = book(2, 1);
+        assert_eq!(book.pick(owner(1), 10, FRESH), Pick::Use(1, 1));
+        assert_eq!(book.pick(owner(2), 20, FRESH), Pick::Open);
+        book.not_opened();
+        assert_eq!(book.pick(owner(2), 20, FRESH), Pick::Open);
+        assert_eq!(book.opened(2, NOW), 2);
+        book.assign(2, owner(2), 20);
+        // Beyond that they share, but never with one that has the same lock.
+        assert_eq!(book.pick(owner(3), 10, FRESH), Pick::Use(2, 2));
+        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::None);
+        book.leave(1, owner(1), NOW);
+        assert_eq!(book.pick(owner(4), 10, FRESH), Pick::Use(1, 1));
+        assert_eq!(book.owners(2), [owner(3), owner(2)], "the newest first");
+    }
+
+    #[test]
+    fn nobody_waits_beside_others_and_one_session_never_waits() {
+        let mut book = book(3, 3);
+        for at in 1..=3 {
+            let Pick::Use(_, _) = book.pick(owner(at), at as i64, FRESH) else {
+                panic!("a spare one");
+            };
+        }
+        assert_eq!(book.pick(owner(4), 4, FRESH), Pick::Use(1, 1));
+        assert!(!book.may_wait(1), "it has another lock");
+        assert!(book.may_wait(2));
+        assert!(book.may_wait(3));
+        book.leave(1, owner(4), NOW);
+        assert!(!book.may_wait(1), "it is the last that does not wait");
+        assert_eq!(book.pick(owner(5), 5, FRESH), Pick::Use(1, 1));
+        assert_eq!(book.visit(FRESH), Pick::Use(1, 1));
+        book.waits_no_more(2);
+        book.leave(1, owner(5), NOW);
+        assert!(!book.may_wait(1), "somebody looks through it");
+        book.visited(1, NOW);
+        assert!(book.may_wait(1));
+    }
+
+    #[test]
+    fn what_is_over_is_taken_out() {
+        let mut book = book(3, 2);
+        assert_eq!(book.pick(owner(1), 1, FRESH), Pick::Use(2, 2));
+        assert_eq!(book.remove(|session| *session == 2), [owner(1)]);
+        let later = NOW + std::time::Duration::from_nanos(1);
+        assert_eq!(book.pick(owner(2), 2, later), Pick::Open, "too old");
+        assert_eq!(book.remove_stale(later), [1]);
+        book.leave(2, owner(1), NOW);
+        assert!(book.owners(2).is_empty());
+    }
+}

@@ -41,10 +41,7 @@ pub(crate) struct Certificates {
     /// Authorities to trust instead of the public ones (PEM).
     pub(crate) root: Option<Vec<u8>>,
     /// What we show, and its key (both PEM).
-    #[cfg_attr(
-        not(feature = "postgres-tls"),
-        allow(dead_code, reason = "shown with TLS only")
-    )]
+    #[cfg(feature = "postgres-tls")]
     pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
 }
 

@@ -44,6 +44,14 @@ pub(crate) fn of_connecting(
             ErrorKind::Unusable,
             format!("no agreement on TLS: {}", deepest(&cause)),
         ),
+        // The end of the connection in the middle of what is no message of this protocol.
+        None if io_cause(&cause).is_some_and(|io| io.kind() == io::ErrorKind::Other) => (
+            ErrorKind::Unusable,
+            format!(
+                "what answers there does not talk like Postgres ({})",
+                deepest(&cause)
+            ),
+        ),
         None if cause.to_string().starts_with("authentication") => (
             ErrorKind::Unusable,
             format!("user or password is wrong ({})", deepest(&cause)),
@@ -186,13 +194,21 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
             Unavailable,
             "the server ended a conflict with others at our cost",
         ),
+        "08P01" => (
+            Unusable,
+            "what answers there refuses what locks need; is there a pooler in between?",
+        ),
         _ if code.code().starts_with("08") => (Unavailable, "the connection broke"),
         _ if code.code().starts_with("53") => (Unavailable, "the server lacks resources"),
         _ => (Unusable, "the server refused"),
     };
     let message = format!("{advice} ({}, {})", said.message(), code.code());
     // Cut off in the middle: what was done before stays done.
-    let effect = match code.code().starts_with("57P") || code.code().starts_with("08") {
+    let is_cut = kind == Unavailable
+        && ["57P", "08"]
+            .iter()
+            .any(|class| code.code().starts_with(class));
+    let effect = match is_cut {
         true => Effect::Maybe,
         false => Effect::None,
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
 use super::published::{comment, program};
-use super::seat::{Deed, Seat, leaving, trying, waiting};
+use super::seat::{Seat, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statement::{self, Granting};
 use super::{STORE, failure};
@@ -332,15 +332,5 @@ impl Drop for Visit<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.hub.state);
         state.book.visited(self.number, BootClock.now());
-    }
-}
-
-impl Deed {
-    /// What the owner was asking for is still open.
-    pub(super) fn is_open(&self) -> bool {
-        match self {
-            Self::Try(flight) | Self::Wait(flight) => flight.peek().is_none(),
-            Self::Leave(flight) => flight.peek().is_none(),
-        }
     }
 }

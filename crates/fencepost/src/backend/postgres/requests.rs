@@ -33,8 +33,11 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
         match hub.place(claim, key).await? {
             Placed::Nowhere => return Ok(None),
             Placed::Already(seat) => {
-                if matches!(seat.deed(), Deed::Wait(_)) && seat.deed().is_open() {
+                if is_waiting(&seat) {
                     stop_waiting(hub, &seat).await?;
+                    if seat.held().is_none() {
+                        continue;
+                    }
                 }
                 if let Some(grant) = resume(hub, &seat).await? {
                     return Ok(Some(grant));
@@ -83,8 +86,7 @@ async fn wait_once(hub: &Hub, claim: &Claim, key: i64, wait: &Wait) -> Result<Op
         let seat = match hub.place(claim, key).await? {
             Placed::Nowhere => return Ok(None),
             Placed::Already(seat) => {
-                let deed = seat.deed();
-                if !matches!(deed, Deed::Wait(_)) || !deed.is_open() {
+                if !is_waiting(&seat) {
                     match resume(hub, &seat).await? {
                         Some(grant) => return Ok(Some(grant)),
                         None => continue,
@@ -221,8 +223,11 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     let Some(seat) = hub.seat(claim.owner) else {
         return release_elsewhere(hub, claim, key).await;
     };
-    if matches!(seat.deed(), Deed::Wait(_)) && seat.deed().is_open() {
+    if is_waiting(&seat) {
         stop_waiting(hub, &seat).await?;
+        if seat.held().is_none() && !seat.session.is_closed() {
+            return Ok(Release::NotHeld);
+        }
     }
     if !matches!(seat.deed(), Deed::Leave(_)) {
         match asked(hub, &seat).await {
@@ -247,6 +252,10 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
         Err(error) if failure::is_over(&error) => release_elsewhere(hub, claim, key).await,
         Err(error) => Err(error),
     }
+}
+
+fn is_waiting(seat: &Seat) -> bool {
+    matches!(seat.deed(), Deed::Wait(flight) if flight.peek().is_none())
 }
 
 /// Takes a seat out of the server's line. Afterwards its wait is over: it failed, or was granted just before.

@@ -14,8 +14,12 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
-/// A notice may be lost, and foreign programs send none: the first of this process looks so often in any case.
+/// A notice may be lost: the first of this process looks so often in any case.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
+/// Other programs send no notice. Of the time that one has held the lock, so much may pass before the first of this process looks again: a short
+/// hold is noticed soon, and a long one costs few looks.
+const FOREIGN_SHARE: u32 = 8;
+const FOREIGN_LEAST: Duration = Duration::from_millis(5);
 /// The server's clock is read in milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
@@ -60,6 +64,19 @@ pub(super) struct Refusal {
     pub(super) ahead: u32,
     /// `None`: it does not stand in line.
     pub(super) ticket: Option<i64>,
+    /// For how long another program has held the lock; `None`: one of ours does, or nobody.
+    pub(super) foreign_for: Option<Duration>,
+}
+
+impl Refusal {
+    /// When it is worth asking again, if nothing is heard.
+    fn ask_in(&self) -> Duration {
+        let due = self.due_in.map_or(LOOK, |due| due + ROUNDING);
+        let look = self.foreign_for.map_or(LOOK, |held| {
+            (held / FOREIGN_SHARE).clamp(FOREIGN_LEAST, LOOK)
+        });
+        due.min(look)
+    }
 }
 
 impl Line {
@@ -148,8 +165,7 @@ impl Seat {
             state.place = Some(Place { ticket, since });
         }
         state.ahead = refusal.ahead;
-        let due = refusal.due_in.map_or(LOOK, |due| due + ROUNDING);
-        state.due = Some(now + due.min(LOOK));
+        state.due = Some(now + refusal.ask_in());
     }
 
     fn ask_now(&self) {

@@ -46,7 +46,7 @@ async fn request(link: &Link, claim: &Claim, row: &str, holder: &str) -> Result<
     let parameters: &Parameters<'_> = &[&row, &owner, &holder, &ttl, &name];
     let rows = link.ask(Operation::Acquire, acquire, parameters).await?;
     read(&rows, claim, asked_at)
-        .ok_or_else(|| failure::unexpected(Operation::Acquire, "not one row of four numbers"))
+        .ok_or_else(|| failure::unexpected(Operation::Acquire, "not one row of five numbers"))
 }
 
 fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Asked> {
@@ -59,11 +59,12 @@ fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Asked> {
             lease: claim.ttl,
         }));
     }
-    let due_in = number(1)?.map(|due| Duration::from_micros(u64::try_from(due).unwrap_or(0)));
+    let duration = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
     Some(Asked::Refused(Refusal {
-        due_in,
+        due_in: number(1)?.map(duration),
         ahead: u32::try_from(number(2)??).unwrap_or(u32::MAX),
         ticket: number(3)?,
+        foreign_for: number(4)?.map(duration),
     }))
 }
 

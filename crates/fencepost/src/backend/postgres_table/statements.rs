@@ -26,7 +26,8 @@ const NOW: &str = "timezone('utc', current_timestamp)";
 /// owner, same grant), and else past the last one and past the time since 2024 in units of 62.5 µs, so that a table that was lost or put back from a
 /// copy does not repeat epochs. A time in another age does not count.
 ///
-/// Answers: the epoch or NULL, microseconds until it is worth asking again, how many are before this owner, its ticket.
+/// Answers: the epoch or NULL, microseconds until it is worth asking again, how many are before this owner, its ticket, and for how many
+/// microseconds another program has held the lock, if one does.
 const ACQUIRE: &str = "
 WITH mine AS MATERIALIZED (SELECT ticket FROM {line} WHERE name = $1::text AND owner = $2::text),
 before AS MATERIALIZED (
@@ -37,7 +38,8 @@ pause AS MATERIALIZED (
                       ELSE interval '{first} microseconds' + (ahead - 1) * interval '{next} microseconds' END AS pause
     FROM before),
 seen AS MATERIALIZED (
-    SELECT lock_until, left(locked_by, 32) = $2 AND lock_until > {now} AS ours FROM {locks} WHERE name = $1),
+    SELECT lock_until, locked_at, locked_by, left(locked_by, 32) = $2 AND lock_until > {now} AS ours
+    FROM {locks} WHERE name = $1),
 taken AS (
     INSERT INTO {locks} AS l (name, lock_until, locked_at, locked_by)
     SELECT $1, date_trunc('milliseconds', {now} + $4::bigint * interval '1 microsecond' + interval '999 microseconds'),
@@ -68,7 +70,9 @@ served AS (
 SELECT (SELECT epoch FROM fenced),
        (SELECT (extract(epoch FROM lock_until + (SELECT pause FROM pause) - {now}) * 1000000)::bigint FROM seen),
        (SELECT ahead FROM before),
-       (SELECT ticket FROM mine)";
+       (SELECT ticket FROM mine),
+       (SELECT (extract(epoch FROM {now} - locked_at) * 1000000)::bigint FROM seen
+        WHERE lock_until > {now} AND locked_by !~ '^[0-9a-f]{32} ')";
 
 /// `$1` row, `$2` owner, `$3` label, `$4` the lock's whole name. Whoever stands in line already keeps its place.
 const JOIN: &str = "

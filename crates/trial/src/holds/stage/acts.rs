@@ -8,9 +8,11 @@ use fencepost_rig::Signal;
 use super::{Asked, Doing, Stage};
 use crate::history::{Fault, What};
 use crate::holds::Lease;
-use crate::holds::script::{Act, FIRST, NAMES};
+use crate::holds::script::{Act, FIRST, NAMES, Turn};
+use crate::holds::servers::Watched;
 use crate::protocol::{Action, Request};
 use crate::stopped::Stopped;
+use crate::strategy;
 
 /// How long a signal may take to be seen.
 const WITNESS: Duration = Duration::from_secs(10);
@@ -72,6 +74,10 @@ impl Stage<'_> {
             Act::Buy { wait } => self.buy(index, act, wait),
             Act::Restock(units) => {
                 self.set_stock(units)?;
+                self.actors[index].go_on();
+            }
+            Act::Turn(turn) => {
+                self.turn(turn)?;
                 self.actors[index].go_on();
             }
             Act::Kill => self.kill(index),
@@ -168,9 +174,32 @@ impl Stage<'_> {
     }
 
     pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
-        self.stock.write(FIRST, units)?;
+        if let Some(stock) = &mut self.stock {
+            stock.write(FIRST, units)?;
+        }
         self.diary
             .later(Instant::now(), None, What::StockSet { units });
+        Ok(())
+    }
+
+    /// Does this to the servers, and writes down what was seen of it.
+    fn turn(&mut self, turn: Turn) -> Result<(), Stopped> {
+        let Some(servers) = &mut self.servers else {
+            return Ok(());
+        };
+        let watched = Watched {
+            ground: self.ground,
+            key: FIRST,
+            is_known: strategy::find(self.trial.strategy.name).is_some(),
+        };
+        let seen = match turn {
+            Turn::CutOff => servers.cut_off()?,
+            Turn::Kill => servers.kill(&watched)?,
+            Turn::ServeAgain => servers.serve_again(&watched)?,
+        };
+        for seen in seen {
+            self.diary.later(seen.at, None, seen.what);
+        }
         Ok(())
     }
 

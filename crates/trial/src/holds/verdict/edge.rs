@@ -66,14 +66,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
                             count(lost.between.value)
                         ),
                     ),
-                    op_evidence(
-                        lost.write,
-                        format!(
-                            "{}: computed from op {}, {other}'s update is gone",
-                            did(lost.write),
-                            lost.read.serial
-                        ),
-                    ),
+                    lost.evidence(),
                 ],
                 ..Verdict::bare(Outcome::Broken, because)
             }
@@ -108,7 +101,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
 }
 
 /// «two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms»
-fn two_holders(overlap: &Overlap<'_>) -> String {
+pub(super) fn two_holders(overlap: &Overlap<'_>) -> String {
     let span = |held: &Hold| {
         let (from, to) = (ms(held.granted.at_ns), ms(held.believed_until_ns));
         format!("{} from {from} to {to}", held.who)

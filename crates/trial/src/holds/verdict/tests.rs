@@ -1,6 +1,7 @@
 //! Verdicts over histories written by hand.
 
 mod late_release;
+mod lost_store;
 mod sessions;
 
 use crate::history::{Fault, What};

@@ -13,6 +13,8 @@ fn about(scenario: Scenario) -> &'static str {
         Scenario::Sorted => "two locks, same order",
         Scenario::StaleRelease => "a late release",
         Scenario::ShortStock => "nothing left to sell",
+        Scenario::Failover => "a replica takes over without the lock",
+        Scenario::RestartEmpty => "the server comes back empty",
     }
 }
 

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::PageRun;
 use crate::history::{Event, Fault, What};
+use crate::holds::verdict::capital;
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+use crate::report::lanes::servers;
 use crate::report::numbers::{count, plural, shorten};
 use crate::verdict::{Evidence, Outcome};
 
@@ -214,6 +216,7 @@ impl<'a> Teller<'a> {
                 key,
                 taken,
                 ttl_left_ms,
+                server: None,
             } => (
                 // That nobody has the lock in the end is no news.
                 if *taken { 80 } else { 30 },
@@ -223,6 +226,13 @@ impl<'a> Teller<'a> {
                 ),
             ),
             What::Fault { fault } => (100, struck(name, *fault)),
+            What::Server { server, change } => {
+                (95, capital(&servers::told(server, *change, false)))
+            }
+            // What the lab looks up on one server is told with what became of it.
+            What::StoreRead {
+                server: Some(_), ..
+            } => return None,
             _ => self.of_lock(event, who)?,
         };
         Some((weight, format!("{text}.")))

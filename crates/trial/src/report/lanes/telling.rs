@@ -9,6 +9,8 @@ use crate::protocol::{Action, Outcome, ReleaseWord};
 use crate::report::ink::Role;
 use crate::report::numbers::{count, ms, plural, shorten};
 
+pub(crate) mod servers;
+
 /// What happens within this time may stand on one line.
 pub const SETTLED_NS: u64 = 25_000_000;
 
@@ -35,7 +37,15 @@ enum Kind {
     Write,
     Release,
     Refusal,
+    Server,
     Other,
+}
+
+impl Line {
+    /// Whether it concerns all and yet happened at one moment.
+    pub(super) fn is_turn(&self) -> bool {
+        self.kind == Kind::Server
+    }
 }
 
 /// Every line of a trial, in the order of time.
@@ -154,20 +164,29 @@ impl Teller<'_> {
     }
 
     fn of_the_lab(&mut self, event: &Event) {
-        let What::StockSet { units } = event.what else {
-            return;
+        let (text, kind) = match &event.what {
+            What::StockSet { units: units @ 1.. } => {
+                let came = plural(*units as usize, "unit comes in", "units come in");
+                (came, Kind::Other)
+            }
+            What::Server { server, change } => {
+                let without = self.facts.is_without_lock(server);
+                (servers::told(server, *change, without), Kind::Server)
+            }
+            _ => return,
         };
-        if units > 0 {
-            let came = plural(units as usize, "unit comes in", "units come in");
-            self.lines.push(Line {
-                at_ns: event.at_ns,
-                lane: None,
-                text: came,
-                op: None,
-                role: None,
-                kind: Kind::Other,
-            });
-        }
+        self.for_all(event.at_ns, text, kind);
+    }
+
+    fn for_all(&mut self, at_ns: u64, text: String, kind: Kind) {
+        self.lines.push(Line {
+            at_ns,
+            lane: None,
+            text,
+            op: None,
+            role: None,
+            kind,
+        });
     }
 
     /// When the wait with this number was asked and answered.
@@ -455,18 +474,9 @@ impl Teller<'_> {
     fn cycles(&mut self) {
         for cycle in self.facts.cycles() {
             let Some(until) = cycle.until else { continue };
-            self.lines.push(Line {
-                at_ns: until.at_ns,
-                lane: None,
-                text: format!(
-                    "wait cycle: {}, for {} ms",
-                    waits_told(&cycle),
-                    ms(cycle.lasted_ns)
-                ),
-                op: None,
-                role: None,
-                kind: Kind::Other,
-            });
+            let (waits, lasted) = (waits_told(&cycle), ms(cycle.lasted_ns));
+            let text = format!("wait cycle: {waits}, for {lasted} ms");
+            self.for_all(until.at_ns, text, Kind::Other);
         }
     }
 }

@@ -3,6 +3,13 @@
 import { count, duration, exactMoment, plural, signed } from './format.js';
 
 const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
+const SERVERS = {
+  cut_off: name => `The ${name} is cut off: it gets no more writes`,
+  killed: name => `The ${name} is killed`,
+  promoted: name => `The ${name} takes over at the same address`,
+  elected: name => `The ${name} is elected by the majority`,
+  restarted_empty: name => `The ${name} runs again, empty`,
+};
 const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };
 
 const rows = (...pairs) => pairs.filter(([, value]) => value != null && value !== '');
@@ -56,7 +63,7 @@ const DESCRIBERS = {
   op(item) {
     const e = item.event;
     if (e.kind === 'stock_read') return { title: `The lab reads the stock: ${signed(e.units)}`, rows: rows(['at', exactMoment(item.t0)]) };
-    if (e.kind === 'store_read') return { title: 'The lab looks at the store', rows: rows(['at', exactMoment(item.t0)], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
+    if (e.kind === 'store_read') return { title: 'The lab looks at the store', rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
     if (e.kind === 'declined') return { title: `${e.who} declines the step: it knows that its lock is lost`, rows: rows(['at', exactMoment(item.t0)]) };
     if (item.answer) return { title: `${e.who} is told: ${OUTCOMES[e.outcome] ?? e.outcome}`, rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     const verb = e.action === 'write' ? 'writes' : 'reads';
@@ -66,6 +73,7 @@ const DESCRIBERS = {
     };
   },
   fault(item) {
+    if (item.server) return { title: SERVERS[item.change](item.server), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
     const title = item.word === 'SIGKILL' ? `${item.lane?.name} is killed` : `${item.lane?.name} is stopped`;
     return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', item.word], ['seen', item.word === 'SIGKILL' ? 'its death by this signal' : 'its state in the process table']) };
   },

@@ -145,6 +145,21 @@ class Fold {
     return this.add({ type: 'pause', lane, t0: e.t, t1: null, band, event: e });
   }
 
+  // Everybody is hit: from the death of a server until clients are served again.
+  on_server(e) {
+    const open = this.faults.findLast(band => band.server && band.change === 'killed' && band.t1 == null);
+    const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
+    if (isBack && open) {
+      open.t1 = e.t;
+      // What it had promised died with the server.
+      if (e.change !== 'elected') for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
+    }
+    const word = { cut_off: 'cut off:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
+    const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };
+    this.faults.push(band);
+    return band;
+  }
+
   kill(lane, e) {
     lane.killed = e.t;
     for (const item of lane.items) if (item.t1 == null) Object.assign(item, { t1: e.t, end: 'killed' });
@@ -186,7 +201,7 @@ class Fold {
       Object.assign(lease, { t1: e.t, expires: null, forEver: true, look });
       return lease;
     }
-    this.ops.push({ ...look, type: 'op', shape: 'eye', refused: false, bad: false, top: [], low: [e.taken ? 'store: taken' : 'store: free'] });
+    this.ops.push({ ...look, type: 'op', shape: 'eye', refused: false, bad: false, top: [], low: [`${e.server ?? 'store'}: ${e.taken ? 'taken' : 'free'}`, e.taken ? 'taken' : 'free'] });
     return this.ops.at(-1);
   }
 

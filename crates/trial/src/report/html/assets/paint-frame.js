@@ -30,7 +30,7 @@ export function paintFaults({ palette, view, layout, model }) {
     for (const fault of model.faults) {
       if (!view.sees(fault)) continue;
       const lasted = fault.t1 - fault.t0;
-      const text = `▲ ${fault.word} ${fault.lane?.name ?? ''}${lasted > 0 ? ` · ${duration(lasted)}` : ''}`;
+      const text = `▲ ${fault.word} ${fault.lane?.name ?? fault.server ?? ''}${lasted > 0 ? ` · ${duration(lasted)}` : ''}`;
       const x = Math.max(view.x(fault.t0), view.left) + 5;
       const width = palette.width(text);
       const at = x + width > view.right ? Math.max(view.left, x - width - 10) : x;

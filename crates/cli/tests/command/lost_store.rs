@@ -1,0 +1,193 @@
+//! A store that forgets the lock while it is held: a replica that takes over, a server that comes back empty.
+
+use nix::sys::signal::Signal;
+
+use crate::holds::tells;
+use crate::interrupt::{processes, send, start};
+use crate::{fencepost, finish, run};
+
+#[test]
+fn a_replica_that_takes_over_lets_a_second_one_in() {
+    tells(
+        "trial failover --seed 7041",
+        1,
+        "\
+trial failover the primary dies before its replica has A's lock; the replica takes over
+lock safe TTL N ms store redis (a primary, a replica) seed N
+
+at ms A B
+N ── the replica is cut off: it gets no more writes ──
+N granted; reads N op N
+N tries once: refused
+N ── the primary is killed (SIGKILL) ──
+N ── the replica takes over at the same address, without the lock ──
+… N writes N op N
+N ✗ writes N over it op N
+… BROKEN Two holders at once: the replica took over without A's lock. One update is lost.
+proof #N N ms the replica takes over at the same address, without the lock
+#N N ms B is granted product_A; A, granted it at N, held on to N
+op N N ms A writes N: computed from op N, B's update is gone
+belief two holders for N ms: B from N to N, A from N to N ms
+damage N additions acknowledged, the number is N
+why A primary answers before its replica has the write; what was not copied died with it.
+next fencepost trial failover --lock=fenced lets the resource refuse A",
+    );
+}
+
+#[test]
+fn neither_a_token_nor_a_renewal_survives_the_loss_of_the_store() {
+    for lock in ["naive", "watchdog"] {
+        for name in ["failover", "restart-empty"] {
+            tells(
+                &format!("trial {name} --lock={lock}"),
+                1,
+                "… damage N additions acknowledged, the number is N",
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_empty_lets_a_second_one_in() {
+    tells(
+        "trial restart-empty",
+        1,
+        "\
+trial restart-empty the store's server dies while A holds the lock, and comes back empty
+lock safe TTL N ms store redis (a private server) seed N
+
+at ms A B
+N granted; reads N op N
+N tries once: refused
+N ── the server is killed (SIGKILL) ──
+N ── the server runs again, empty ──
+… BROKEN Two holders at once: the server came back without A's lock. One update is lost.",
+    );
+}
+
+#[test]
+fn a_fence_makes_the_second_holder_harmless() {
+    for name in ["failover", "restart-empty"] {
+        tells(
+            &format!("trial {name} --lock=fenced"),
+            0,
+            "\
+… HELD No damage: the resource refused A's late write (fence …N; it had seen …N).
+… belief still two holders for N ms; harmless, because the resource asked for the fence
+limits every resource must check the fence, on reads too; what cannot check is not protected",
+        );
+    }
+}
+
+#[test]
+fn what_was_recorded_is_judged_alike_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("run.jsonl");
+    let mut command = fencepost("trial failover --lock=fenced -q --history");
+    let ran = finish(command.arg(&history).output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let again = finish(fencepost("check").arg(&history).output().unwrap());
+    assert_eq!(again.code, 0, "{}", again.stdout);
+    let words: Vec<&str> = again.stdout.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains("the recorded verdict stands."),
+        "{}",
+        again.stdout
+    );
+}
+
+#[test]
+fn only_servers_of_the_labs_own_are_killed() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let url = server.url();
+    for (store, what) in [
+        ("sqlite", "a file has no server that could fail"),
+        (
+            url.as_str(),
+            "servers are killed here, so they have to be the lab's own",
+        ),
+    ] {
+        let ran = run(&format!("trial failover --store {store}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
+        assert_eq!(
+            ran.stderr,
+            format!(
+                "error: {what}\n  where     --store {store}\n  \
+                 effect    none: no process was started\n  \
+                 try       fencepost trial failover --store redis\n"
+            )
+        );
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = fencepost("trial failover")
+        .env("PATH", empty.path())
+        .output();
+    let ran = finish(nothing.unwrap());
+    assert_eq!(ran.code, 69, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("apt-get install redis-server"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn ctrl_c_takes_all_servers_along() {
+    for (name, event) in [
+        ("failover", r#""change":"cut_off""#),
+        ("failover", r#""change":"promoted""#),
+        ("restart-empty", r#""event":"refused""#),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let child = start(folder.path(), &format!("trial {name}"), event, 1);
+        send(&child, Signal::SIGINT);
+        let ran = finish(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{name}: {}{}", ran.stdout, ran.stderr);
+        let temporary = folder.path().join("tmp");
+        assert_eq!(processes(&temporary), [] as [i32; 0], "{name}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn a_majority_keeps_the_lock_when_its_leader_dies() {
+    for lock in ["safe", "watchdog"] {
+        tells(
+            &format!("trial failover --store etcd --lock={lock}"),
+            0,
+            "\
+trial failover the leader dies while A holds the lock; the others elect a new one
+… N ── the leader is killed (SIGKILL) ──
+N ── the new leader is elected by the majority ──
+N waits
+… HELD The lock survived: B got it only after A had given it back. No update is lost.",
+        );
+    }
+}
+
+#[test]
+fn etcd_is_refused_where_it_is_not_tried() {
+    let built_with = cfg!(feature = "etcd");
+    for (arguments, what) in [
+        ("crash --store etcd", "on etcd there is one trial so far"),
+        ("oversell --store etcd", "on etcd there is one trial so far"),
+        (
+            "trial restart-empty --store etcd",
+            "etcd keeps its data: it does not come back empty",
+        ),
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
+        let what = if built_with {
+            what
+        } else {
+            "this fencepost was built without etcd"
+        };
+        assert!(
+            ran.stderr.starts_with(&format!("error: {what}\n")),
+            "{}",
+            ran.stderr
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! The server goes away, stops, or ends our sessions, while a lock is held, awaited and given back.
+
+use std::time::Duration;
+
+use fencepost::backend::postgres::Postgres;
+use fencepost::{Effect, ErrorKind, Guard, Locker, LostReason, ReleaseOutcome};
+use fencepost_rig::Signal;
+use tokio::task::JoinHandle;
+
+use crate::support::{GRACE, LONG, NAME, Server, is, locker, now, run, soon};
+
+fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
+    let locker = locker.clone();
+    tokio::spawn(async move { locker.acquire(NAME).await })
+}
+
+/// Nothing listens any more.
+pub(crate) fn absent() {
+    run(async {
+        let mut server = Server::start();
+        let store = Postgres::builder(&server.0.url()).outage(Duration::from_millis(500));
+        let store = std::sync::Arc::new(store.open().await.unwrap());
+        let locker = locker(&store, Duration::from_secs(2));
+        let eyes = server.eyes().await;
+        let (held, released) = (
+            locker.acquire("held").await,
+            locker.acquire("released").await,
+        );
+        let (held, released) = (held.unwrap(), released.unwrap());
+        let blocked = locker.acquire(NAME).await.unwrap();
+        let waiting = wait(&locker);
+        eyes.wait_for_line(1).await;
+        server.0.crash();
+        let opened = soon("an error", Postgres::open(&server.0.url())).await;
+        let error = opened.unwrap_err();
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "nothing listens there",
+        );
+        let tried = soon("an error", locker.try_acquire("other")).await;
+        is(
+            &tried.unwrap_err(),
+            ErrorKind::Unavailable,
+            Effect::None,
+            "nothing listens there",
+        );
+        let outcome = soon("an outcome", released.release()).await;
+        // The loss may have been noticed first.
+        let is_open = matches!(
+            outcome,
+            ReleaseOutcome::Unknown(_) | ReleaseOutcome::AlreadyLost
+        );
+        assert!(is_open, "{outcome:?}");
+        let lost = soon("the loss", held.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        drop(blocked);
+    });
+}
+
+/// Crashed and started anew while one holds, one waits and one gives back: the holder is told, the waiter is served.
+pub(crate) fn restarted() {
+    run(async {
+        let mut server = Server::start();
+        let ttl = Duration::from_secs(5);
+        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (locker(&one, ttl), locker(&other, ttl));
+        let eyes = server.eyes().await;
+        let held = one.acquire(NAME).await.unwrap();
+        let given_back = one.acquire("given back").await.unwrap();
+        let waiting = wait(&other);
+        eyes.wait_for_line(1).await;
+        server.0.restart().unwrap();
+        let outcome = soon("an outcome", given_back.release()).await;
+        assert!(
+            !outcome.is_released(),
+            "it was lost with the server: {outcome:?}"
+        );
+        let lost = soon("the loss", held.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
+        assert!(guard.fence() > held.fence());
+        assert!(guard.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// Somebody ends the sessions by hand.
+pub(crate) fn terminated() {
+    run(async {
+        let server = Server::start();
+        let ttl = Duration::from_secs(3);
+        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (locker(&one, ttl), locker(&other, ttl));
+        let eyes = server.eyes().await;
+        let held = one.acquire(NAME).await.unwrap();
+        let waiting = wait(&other);
+        eyes.wait_for_line(1).await;
+        eyes.text("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted").await;
+        eyes.wait_for_line(0).await;
+        eyes.wait_for_line(1).await;
+        assert!(!waiting.is_finished(), "it stands in line again");
+        assert!(!held.is_lost(), "the holder has not noticed");
+        let pid = eyes.holder().await;
+        eyes.text(&format!("select pg_terminate_backend({pid})"))
+            .await;
+        let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
+        assert!(guard.fence() > held.fence());
+        let lost = soon("the loss", held.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Gone);
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// `pg_cancel_backend` on one who waits: it stands in line again.
+pub(crate) fn cancelled_by_hand() {
+    run(async {
+        let server = Server::start();
+        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (locker(&one, LONG), locker(&other, LONG));
+        let eyes = server.eyes().await;
+        let held = one.acquire(NAME).await.unwrap();
+        let waiting = wait(&other);
+        eyes.wait_for_line(1).await;
+        eyes.text("select pg_cancel_backend(pid) from pg_locks where locktype = 'advisory' and not granted").await;
+        eyes.wait_for_line(0).await;
+        eyes.wait_for_line(1).await;
+        assert!(held.release().await.is_released());
+        let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// The server stands still beyond the TTL: the holder knows by its own clock, and nobody has two locks afterwards.
+pub(crate) fn stopped_while_holding() {
+    run(async {
+        let server = Server::start();
+        let ttl = Duration::from_secs(2);
+        let locker = locker(&server.store().await, ttl);
+        let held = locker.acquire(NAME).await.unwrap();
+        let stopped_at = now();
+        server.0.signal(Signal::SIGSTOP).unwrap();
+        let lost = soon("the loss", held.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Expired);
+        assert!(now().since(stopped_at) < ttl + GRACE);
+        let tried = locker.try_acquire("other").await;
+        assert!(tried.is_err(), "a server that does not answer");
+        server.0.signal(Signal::SIGCONT).unwrap();
+        let fence = held.fence();
+        drop(held);
+        let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
+        assert!(guard.fence() > fence);
+        assert!(guard.release().await.is_released());
+    });
+}
+
+/// The same while somebody waits: its place is still there.
+pub(crate) fn stopped_while_waiting() {
+    run(async {
+        let server = Server::start();
+        let (one, other) = (server.store().await, server.store().await);
+        let (one, other) = (locker(&one, LONG), locker(&other, LONG));
+        let eyes = server.eyes().await;
+        let held = one.acquire(NAME).await.unwrap();
+        let waiting = wait(&other);
+        eyes.wait_for_line(1).await;
+        server.0.signal(Signal::SIGSTOP).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.0.signal(Signal::SIGCONT).unwrap();
+        assert!(held.release().await.is_released());
+        let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}

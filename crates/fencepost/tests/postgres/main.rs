@@ -1,0 +1,136 @@
+//! Advisory locks in Postgres under attack: by the network, by signals, by other clients, by the server itself.
+//!
+//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
+//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
+//! long form. Figures are printed either way.
+#![allow(clippy::unwrap_used)]
+
+use libtest_mimic::{Arguments, Trial};
+
+mod actor;
+mod cancellation;
+mod connections;
+mod faults;
+mod fences;
+mod interop;
+mod kills;
+mod network;
+mod pooler;
+mod refusals;
+mod support;
+#[cfg(feature = "postgres-tls")]
+mod tls;
+
+const NASTY: &[(&str, fn())] = &[
+    ("holder_killed", kills::a_holder_is_killed),
+    (
+        "holder_stopped_beyond_its_ttl",
+        kills::a_holder_stopped_beyond_its_ttl,
+    ),
+    (
+        "waiter_stopped_across_its_grant",
+        kills::a_waiter_stopped_across_its_grant,
+    ),
+    ("waiters_killed", kills::waiters_are_killed),
+    ("fence_over_a_crash", fences::a_crash_does_not_repeat_one),
+    ("restart_with_waiters_and_a_holder", faults::restarted),
+    ("holder_and_waiter_terminated", faults::terminated),
+    ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
+    ("cut_while_holding_and_waiting", network::cut),
+    ("black_hole_while_holding", network::black_hole),
+    ("cancelled_anywhere", cancellation::anywhere),
+    ("dropped_waiter_tries", cancellation::a_dropped_waiter_tries),
+    (
+        "store_dropped_while_waiting",
+        cancellation::a_dropped_store_leaves_no_waiter,
+    ),
+];
+
+const FAULTS: &[(&str, fn())] = &[
+    ("absent", faults::absent),
+    ("silent", refusals::silent),
+    ("web_server", refusals::a_web_server),
+    ("wrong_password", refusals::wrong_password),
+    ("no_such_database", refusals::no_such_database),
+    ("no_connection_left", refusals::no_connection_left),
+    ("standby", refusals::a_standby),
+    ("timeouts_of_the_role", refusals::timeouts_of_the_role),
+    ("stopped_while_holding", faults::stopped_while_holding),
+    ("stopped_while_waiting", faults::stopped_while_waiting),
+];
+
+const CONNECTIONS: &[(&str, fn())] = &[
+    (
+        "two_hundred_tasks_need_two",
+        connections::two_hundred_tasks_need_two,
+    ),
+    (
+        "crossed_names_are_no_deadlock",
+        connections::crossed_names_are_no_deadlock,
+    ),
+    (
+        "beyond_the_bound_locks_share",
+        connections::beyond_the_bound_locks_share,
+    ),
+    (
+        "what_is_not_extended_is_let_go",
+        connections::what_is_not_extended_is_let_go,
+    ),
+    ("spare_ones_go", connections::spare_ones_go),
+    ("another_runtime", connections::another_runtime),
+];
+
+const POOLER: &[(&str, fn())] = &[
+    (
+        "transaction_mode_is_refused",
+        pooler::transaction_mode_is_refused,
+    ),
+    ("session_mode_works", pooler::session_mode_works),
+];
+
+const INTEROP: &[(&str, fn())] = &[
+    ("counters_are_exact", interop::counters_are_exact),
+    ("strangers_are_seen", interop::strangers_are_seen),
+    (
+        "the_server_computes_the_same_number",
+        interop::the_server_computes_the_same_number,
+    ),
+];
+
+#[cfg(feature = "postgres-tls")]
+const TLS: &[(&str, fn())] = &[("private_authority", tls::private_authority)];
+#[cfg(not(feature = "postgres-tls"))]
+const TLS: &[(&str, fn())] = &[];
+
+fn main() {
+    if let Some(part) = actor::Part::of_this_process() {
+        return actor::play(&part);
+    }
+    let mut arguments = Arguments::from_args();
+    if support::is_soak() {
+        // Side by side they would disturb each other's figures.
+        arguments.test_threads = Some(1);
+    }
+    let runs = if support::is_soak() { 20 } else { 1 };
+    let themes = [
+        ("nasty", NASTY, runs),
+        ("faults", FAULTS, 1),
+        ("connections", CONNECTIONS, 1),
+        ("pooler", POOLER, 1),
+        ("interop", INTEROP, 1),
+        ("tls", TLS, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
+            .iter()
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
+    Trial::test(format!("{theme}::{name}"), move || {
+        (0..runs).for_each(|_| test());
+        Ok(())
+    })
+}

@@ -1,0 +1,299 @@
+//! Servers that are not there, do not let us in, or do not let us write.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::{Backend, Effect, Error, ErrorKind};
+
+use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, is, locker, now, run, soon};
+
+async fn refused(url: &str) -> Error {
+    let builder = PostgresTable::builder(url).create_table(true);
+    soon("an error", builder.open()).await.unwrap_err()
+}
+
+pub(crate) fn absent() {
+    run(async {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        drop(socket);
+        let error = refused(&format!("postgres://u:secret@{address}/d")).await;
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "nothing listens",
+        );
+        assert!(!format!("{error:?}").contains("secret"));
+    });
+}
+
+pub(crate) fn a_web_server() {
+    run(async {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = socket.accept() {
+                let _request = stream.read(&mut [0; 1024]);
+                let _sent = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+                // Until the client has heard it and goes.
+                let _rest = stream.read(&mut [0; 1024]);
+            }
+        });
+        // What it says could be the beginning of a very long message: then there is no end of it, and that is said.
+        let error = refused(&format!("postgres://u@{address}/d")).await;
+        is(
+            &error,
+            ErrorKind::Unavailable,
+            Effect::None,
+            "does not answer",
+        );
+    });
+}
+
+pub(crate) fn no_address() {
+    run(async {
+        for address in ["redis://localhost", "postgres://u:secret@h:port/d"] {
+            let error = refused(address).await;
+            is(
+                &error,
+                ErrorKind::InvalidInput,
+                Effect::None,
+                "expected postgres://",
+            );
+            assert!(!error.to_string().contains("secret"));
+        }
+        let error = refused("postgres://u@localhost/d?table=a.b.c").await;
+        is(
+            &error,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "names no table",
+        );
+    });
+}
+
+pub(crate) fn wrong_password() {
+    run(async {
+        // The server reads it as another user.
+        let folder = tempfile::tempdir().unwrap();
+        let readable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), readable).unwrap();
+        let rules = folder.path().join("pg_hba.conf");
+        let text =
+            "host all fencepost 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+        std::fs::write(&rules, text).unwrap();
+        let server = Server::bare(&[&format!("hba_file={}", rules.display())]);
+        let plain = server.plain().await;
+        plain
+            .does("CREATE ROLE app LOGIN PASSWORD 'right'; GRANT ALL ON SCHEMA public TO app")
+            .await;
+        let address = server.0.address();
+        let error = refused(&format!("postgres://app:wrong@{address}/postgres")).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "user or password is wrong",
+        );
+        assert!(!format!("{error:?}").contains("wrong@"));
+        let error = refused(&format!("postgres://app@{address}/postgres")).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "password");
+        let right = format!("postgres://app:right@{address}/postgres");
+        let store = PostgresTable::builder(&right)
+            .create_table(true)
+            .open()
+            .await;
+        let store = store.unwrap();
+        assert_eq!(store.address(), format!("postgres://{address}/postgres"));
+        assert!(!format!("{store:?}").contains("right"));
+    });
+}
+
+pub(crate) fn no_such_database() {
+    run(async {
+        let server = Server::bare(&[]);
+        let url = format!("postgres://fencepost@{}/nothing", server.0.address());
+        let error = refused(&url).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "no such database",
+        );
+    });
+}
+
+/// Somebody has the row locked in a transaction that does not end: who tries is told soon, who waits goes on waiting, and who holds other
+/// locks keeps them.
+pub(crate) fn a_row_that_stays_locked() {
+    run(async {
+        let server = Server::start().await;
+        let store = server.store().await;
+        let locker = locker(&store, Duration::from_secs(3));
+        let guard = locker.acquire(NAME).await.unwrap();
+        assert!(guard.release().await.is_released());
+        let other = locker.acquire("another").await.unwrap();
+        let plain = server.plain().await;
+        plain
+            .does("BEGIN; SELECT 1 FROM shedlock WHERE name = 'stock' FOR UPDATE")
+            .await;
+        let asked = now();
+        let error = soon("an error", locker.try_acquire(NAME))
+            .await
+            .unwrap_err();
+        is(&error, ErrorKind::Timeout, Effect::None, "lock_timeout");
+        assert!(now().since(asked) < Duration::from_millis(500) + GRACE);
+        let waiter = locker.clone();
+        let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!waiting.is_finished() && !other.is_lost());
+        plain.does("COMMIT").await;
+        let guard = soon("the lock", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
+        assert!(other.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// The server's own limit is shorter than ours.
+pub(crate) fn statement_timeout() {
+    run(async {
+        let server = Server::start().await;
+        let plain = server.plain().await;
+        plain
+            .does("ALTER ROLE fencepost SET statement_timeout = '80ms'")
+            .await;
+        let locker = locker(&server.store().await, LONG);
+        let guard = locker.acquire(NAME).await.unwrap();
+        assert!(guard.release().await.is_released());
+        plain
+            .does("BEGIN; SELECT 1 FROM shedlock WHERE name = 'stock' FOR UPDATE")
+            .await;
+        let error = soon("an error", locker.try_acquire(NAME))
+            .await
+            .unwrap_err();
+        is(
+            &error,
+            ErrorKind::Timeout,
+            Effect::None,
+            "statement_timeout",
+        );
+        plain.does("COMMIT").await;
+        let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
+        assert!(guard.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// As after a switch to another primary: a holder is told that it cannot renew, and loses the lock by its TTL, not earlier.
+pub(crate) fn became_read_only() {
+    run(async {
+        let server = Server::start().await;
+        let store = server.store().await;
+        let locker = locker(&store, Duration::from_secs(2));
+        let guard = locker.acquire(NAME).await.unwrap();
+        let plain = server.plain().await;
+        plain
+            .does("ALTER SYSTEM SET default_transaction_read_only = on")
+            .await;
+        plain.does("SELECT pg_reload_conf()").await;
+        let error = async || locker.try_acquire("another").await.err();
+        eventually("the new setting", async || error().await.is_some()).await;
+        is(
+            &error().await.unwrap(),
+            ErrorKind::Unusable,
+            Effect::None,
+            "read-only",
+        );
+        assert!(!guard.is_lost());
+        soon("the loss", guard.lost()).await;
+        let plain = server.plain().await;
+        plain.does("SET default_transaction_read_only = off").await;
+        plain
+            .does("ALTER SYSTEM RESET default_transaction_read_only")
+            .await;
+        plain.does("SELECT pg_reload_conf()").await;
+        let answer = async || locker.try_acquire(NAME).await.ok().flatten();
+        eventually("the lock", async || answer().await.is_some()).await;
+        drop(guard);
+        locker.shutdown().await;
+        server.is_clean().await;
+    });
+}
+
+/// A server that only follows another says so when it is opened.
+pub(crate) fn a_standby() {
+    run(async {
+        let mut server = Server::start().await;
+        let plain = server.plain().await;
+        let data = plain.text("SHOW data_directory").await;
+        std::fs::write(format!("{data}/standby.signal"), "").unwrap();
+        server.0.restart().unwrap();
+        let error = refused(&server.0.url()).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "standby");
+    });
+}
+
+/// Whatever is the default of a role: a statement sees what was committed before it, and a grant is on the disk.
+pub(crate) fn odd_defaults() {
+    run(async {
+        let server = Server::start().await;
+        let plain = server.plain().await;
+        for setting in [
+            "default_transaction_isolation = 'serializable'",
+            "synchronous_commit = off",
+            "timezone = 'Asia/Kathmandu'",
+            "datestyle = 'German'",
+            "intervalstyle = 'sql_standard'",
+            "standard_conforming_strings = off",
+            "search_path = public, pg_catalog",
+        ] {
+            plain
+                .does(&format!("ALTER ROLE fencepost SET {setting}"))
+                .await;
+        }
+        let (one, other) = (server.store().await, server.store().await);
+        let ttl = Duration::from_secs(20);
+        let (holder, waiter) = (locker(&one, ttl), locker(&other, ttl));
+        for _ in 0..5 {
+            let held = soon("the lock", holder.acquire(NAME)).await.unwrap();
+            let left = plain.left_ms().await;
+            assert!((15_000..=20_001).contains(&left), "{left}");
+            let waiter = waiter.clone();
+            let waiting = tokio::spawn(async move { waiter.acquire(NAME).await.unwrap() });
+            server.wait_for_line(1).await;
+            assert!(held.release().await.is_released());
+            let next = soon("the next", waiting).await.unwrap();
+            assert!(next.release().await.is_released());
+        }
+        // All at once at a lock that is free: one gets it, the others are told so, and none gets an error.
+        let stores = [
+            server.store().await,
+            server.store().await,
+            one.clone(),
+            other.clone(),
+        ];
+        let crowd = stores.map(|store| {
+            tokio::spawn(async move {
+                for _ in 0..150 {
+                    let claim = claim(ttl);
+                    if store.try_acquire(&claim).await.unwrap().is_some() {
+                        store.release(&claim).await.unwrap();
+                    }
+                }
+            })
+        });
+        for turns in crowd {
+            soon("everybody's turns", turns).await.unwrap();
+        }
+        let claim = claim(ttl);
+        assert!(one.try_acquire(&claim).await.unwrap().is_some());
+        let record = other.inspect(&claim.name).await.unwrap().unwrap();
+        assert_eq!(record.holder.unwrap().owner, Some(claim.owner));
+        one.release(&claim).await.unwrap();
+        server.is_clean().await;
+    });
+}

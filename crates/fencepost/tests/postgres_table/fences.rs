@@ -1,0 +1,133 @@
+//! The epoch does not go back, whatever happens to the tables.
+
+use fencepost::{Backend, Effect, ErrorKind};
+
+use crate::support::{LONG, Server, claim, is, run};
+
+/// The epoch of a lock that is taken and given back.
+async fn epoch(store: &dyn Backend) -> u64 {
+    let claim = claim(LONG);
+    let grant = store.try_acquire(&claim).await.unwrap().expect("free");
+    store.release(&claim).await.unwrap();
+    grant.epoch
+}
+
+pub(crate) fn the_row_was_deleted() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        let first = epoch(&*store).await;
+        plain.does("DELETE FROM shedlock").await;
+        let second = epoch(&*store).await;
+        assert!(second > first);
+        // Also of one that is held: the holder is told, and does not get it back.
+        let held = claim(LONG);
+        let grant = store.try_acquire(&held).await.unwrap().unwrap();
+        plain.does("DELETE FROM shedlock").await;
+        let renewed = store.renew(std::slice::from_ref(&held)).await.remove(0);
+        assert_eq!(renewed.unwrap(), fencepost::Renewal::Lost);
+        assert!(epoch(&*store).await > grant.epoch);
+    });
+}
+
+pub(crate) fn the_tables_were_lost() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        let first = epoch(&*store).await;
+        plain
+            .does("TRUNCATE shedlock, shedlock_fence, shedlock_line")
+            .await;
+        let second = epoch(&*store).await;
+        assert!(second > first, "{second} after {first}");
+        plain
+            .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
+            .await;
+        let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, Effect::None, "no such table");
+        let url = server.0.url();
+        let builder = fencepost::backend::postgres_table::PostgresTable::builder(&url);
+        let again = builder.create_table(true).open().await.unwrap();
+        let third = epoch(&again).await;
+        assert!(third > second, "{third} after {second}");
+        // The first store finds the new tables by itself.
+        assert!(epoch(&*store).await > third);
+    });
+}
+
+pub(crate) fn put_back_from_a_copy() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        epoch(&*store).await;
+        plain
+            .does("CREATE TABLE copy AS SELECT * FROM shedlock_fence")
+            .await;
+        for _ in 0..20 {
+            epoch(&*store).await;
+        }
+        let last = epoch(&*store).await;
+        plain
+            .does("TRUNCATE shedlock_fence; INSERT INTO shedlock_fence SELECT * FROM copy")
+            .await;
+        let next = epoch(&*store).await;
+        assert!(next > last, "{next} after {last}");
+    });
+}
+
+/// A lock that cannot be fenced is not given, and nothing of the attempt stays.
+pub(crate) fn at_its_end() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        epoch(&*store).await;
+        plain
+            .does("UPDATE shedlock_fence SET epoch = 140737488355327")
+            .await;
+        let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
+        is(
+            &error,
+            ErrorKind::FenceExhausted,
+            Effect::None,
+            "140737488355328",
+        );
+        assert!(plain.left_ms().await <= 0);
+        server.is_clean().await;
+    });
+}
+
+/// After the clock was far ahead for a while, epochs go on from there, one by one.
+pub(crate) fn of_another_age() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        epoch(&*store).await;
+        let ahead = 60_000_000_000_000;
+        plain
+            .does(&format!("UPDATE shedlock_fence SET epoch = {ahead}"))
+            .await;
+        assert_eq!(epoch(&*store).await, ahead + 1);
+        assert_eq!(epoch(&*store).await, ahead + 2);
+    });
+}
+
+/// An owner that has given back and asks again has a new lease, however soon. What was given back is nobody's: the time alone, which the table has in
+/// milliseconds, would not tell the two apart.
+pub(crate) fn of_the_same_owner() {
+    run(async {
+        let server = Server::start().await;
+        let (store, plain) = (server.store().await, server.plain().await);
+        let claim = claim(LONG);
+        let mut last = 0;
+        for _ in 0..50 {
+            let grant = store.try_acquire(&claim).await.unwrap().expect("free");
+            let again = store.try_acquire(&claim).await.unwrap().expect("its own");
+            assert_eq!(again.epoch, grant.epoch, "the same lease");
+            assert!(grant.epoch > last, "{} after {last}", grant.epoch);
+            last = grant.epoch;
+            store.release(&claim).await.unwrap();
+            let owned = "SELECT count(*) FROM shedlock_fence WHERE owner <> ''";
+            assert_eq!(plain.number(owned).await, 0);
+        }
+    });
+}

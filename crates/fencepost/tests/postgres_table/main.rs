@@ -1,0 +1,128 @@
+//! The lease table in Postgres under attack: by the network, by signals, by other programs, by the server itself.
+//!
+//! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
+//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
+//! long form. Figures are printed either way.
+#![allow(clippy::unwrap_used)]
+
+use libtest_mimic::{Arguments, Trial};
+
+mod actor;
+mod cancellation;
+mod faults;
+mod fences;
+mod interop;
+mod kills;
+mod line;
+mod network;
+mod restarts;
+mod rights;
+mod schema;
+mod silence;
+mod support;
+
+const NASTY: &[(&str, fn())] = &[
+    ("killed_holder", kills::a_killed_holder),
+    ("killed_waiter", kills::a_killed_waiter),
+    ("ten_of_sixteen_killed", kills::ten_of_sixteen),
+    (
+        "holder_stopped_beyond_its_ttl",
+        kills::a_holder_stopped_beyond_its_ttl,
+    ),
+    (
+        "waiter_stopped_across_its_turn",
+        kills::a_waiter_stopped_across_its_turn,
+    ),
+    ("cancelled_at_every_await", cancellation::at_every_await),
+    ("cut_off_anywhere", network::cut_off_anywhere),
+    ("black_hole", network::a_black_hole),
+    ("stale_request", network::a_stale_request),
+    ("sessions_ended", restarts::sessions_ended),
+    ("restarted_while_held", restarts::while_held_and_wanted),
+    ("restarted_while_given_back", restarts::while_given_back),
+];
+
+const FAULTS: &[(&str, fn())] = &[
+    ("absent", faults::absent),
+    ("web_server", faults::a_web_server),
+    ("no_address", faults::no_address),
+    ("wrong_password", faults::wrong_password),
+    ("no_such_database", faults::no_such_database),
+    ("row_locked", faults::a_row_that_stays_locked),
+    ("statement_timeout", faults::statement_timeout),
+    ("became_read_only", faults::became_read_only),
+    ("standby", faults::a_standby),
+    ("odd_defaults", faults::odd_defaults),
+    ("stopped_while_acquiring", silence::while_acquiring),
+    ("stopped_while_holding", silence::while_holding),
+    ("stopped_while_renewing", silence::while_renewing),
+    ("stopped_while_releasing", silence::while_releasing),
+    ("stopped_while_waiting", silence::while_waiting),
+];
+
+const SCHEMA: &[(&str, fn())] = &[
+    ("missing", schema::missing),
+    ("made_by_many_at_once", schema::made_by_many_at_once),
+    ("of_shedlock_itself", schema::of_shedlock_itself),
+    ("other_columns", schema::other_columns),
+    ("somewhere_else", schema::somewhere_else),
+    ("no_right_to_make_it", rights::no_right_to_make_it),
+    ("exactly_the_rights", rights::exactly_the_rights),
+    ("each_right_missing", rights::each_right_missing),
+];
+
+const FENCES: &[(&str, fn())] = &[
+    ("row_deleted", fences::the_row_was_deleted),
+    ("tables_lost", fences::the_tables_were_lost),
+    ("put_back_from_a_copy", fences::put_back_from_a_copy),
+    ("at_its_end", fences::at_its_end),
+    ("of_another_age", fences::of_another_age),
+    ("of_the_same_owner", fences::of_the_same_owner),
+];
+
+const LINE: &[(&str, fn())] = &[
+    ("two_hundred_on_one_connection", line::two_hundred),
+    ("a_lost_notice", line::a_lost_notice),
+    ("forgotten_tickets", line::forgotten_tickets),
+    ("no_belief_beyond_the_row", line::no_belief_beyond_the_row),
+];
+
+const INTEROP: &[(&str, fn())] = &[
+    ("counters_are_exact", interop::counters_are_exact),
+    (
+        "each_keeps_the_other_out",
+        interop::each_keeps_the_other_out,
+    ),
+];
+
+fn main() {
+    if let Some(part) = actor::Part::of_this_process() {
+        return actor::play(&part);
+    }
+    let mut arguments = Arguments::from_args();
+    if support::is_soak() {
+        // Side by side they would disturb each other's figures.
+        arguments.test_threads = Some(1);
+    }
+    let themes = [
+        ("nasty", NASTY, support::runs()),
+        ("faults", FAULTS, 1),
+        ("schema", SCHEMA, 1),
+        ("fences", FENCES, 1),
+        ("line", LINE, 1),
+        ("interop", INTEROP, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
+            .iter()
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
+    Trial::test(format!("{theme}::{name}"), move || {
+        (0..runs).for_each(|_| test());
+        Ok(())
+    })
+}

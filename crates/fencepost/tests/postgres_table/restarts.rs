@@ -1,0 +1,104 @@
+//! A server that goes and comes back, and sessions that it ends.
+
+use std::time::Duration;
+
+use fencepost::ReleaseOutcome;
+
+use crate::support::{LONG, NAME, Server, locker, pause, run, soon};
+
+/// The lock survives the crash of the server, is renewed afterwards, and those who wait keep their places.
+pub(crate) fn while_held_and_wanted() {
+    run(async {
+        let mut server = Server::start().await;
+        let (one, other) = (server.store().await, server.store().await);
+        let ttl = Duration::from_secs(8);
+        let held = locker(&one, ttl).acquire(NAME).await.unwrap();
+        let mut waiting = Vec::new();
+        for place in 0..4 {
+            let waiter = locker([&one, &other][place % 2], ttl);
+            waiting.push(tokio::spawn(
+                async move { waiter.acquire(NAME).await.unwrap() },
+            ));
+            server.wait_for_line(place as i64 + 1).await;
+        }
+        server.0.restart().unwrap();
+        // Their line did not survive; they come back by themselves.
+        server.wait_for_line(4).await;
+        tokio::time::sleep(ttl).await;
+        assert!(!held.is_lost(), "it was not renewed after the restart");
+        let mut last = held.fence();
+        assert!(held.release().await.is_released());
+        for waiting in waiting {
+            let guard = soon("a turn", waiting).await.unwrap();
+            assert!(guard.fence() > last, "not in its old place");
+            last = guard.fence();
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+    });
+}
+
+/// The server is away when the lock is given back: that is done when it is there again.
+pub(crate) fn while_given_back() {
+    run(async {
+        let mut server = Server::start().await;
+        let store = server.store().await;
+        let locker = locker(&store, LONG);
+        let guard = locker.acquire(NAME).await.unwrap();
+        server.0.crash();
+        let outcome = soon("an outcome", guard.release()).await;
+        assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
+        server.0.restart().unwrap();
+        server.is_clean().await;
+        let again = soon("the lock", locker.acquire(NAME)).await.unwrap();
+        assert!(again.release().await.is_released());
+    });
+}
+
+/// An administrator ends all our sessions, again and again: nobody loses a lock or a place, and no connection is left over.
+pub(crate) fn sessions_ended() {
+    run(async {
+        let server = Server::start().await;
+        let (one, other) = (server.store().await, server.store().await);
+        let plain = server.plain().await;
+        let held = locker(&one, LONG).acquire(NAME).await.unwrap();
+        let mut waiting = Vec::new();
+        for place in 0..3 {
+            let waiter = locker([&one, &other][place % 2], LONG);
+            waiting.push(tokio::spawn(
+                async move { waiter.acquire(NAME).await.unwrap() },
+            ));
+            server.wait_for_line(place as i64 + 1).await;
+        }
+        let ours = "FROM pg_stat_activity WHERE application_name = 'fencepost'";
+        for _ in 0..3 {
+            let before = plain
+                .text(&format!(
+                    "SELECT string_agg(pid::text, ' ' ORDER BY pid) {ours}"
+                ))
+                .await;
+            plain
+                .does(&format!("SELECT pg_terminate_backend(pid) {ours}"))
+                .await;
+            // Those who wait connect again by themselves.
+            let after = format!(
+                "SELECT count(*) {ours} AND pid::text <> ALL (string_to_array('{before}', ' '))"
+            );
+            while plain.number(&after).await < 2 {
+                pause().await;
+            }
+        }
+        server.wait_for_line(3).await;
+        assert!(!held.is_lost());
+        let mut last = held.fence();
+        assert!(held.release().await.is_released());
+        for waiting in waiting {
+            let guard = soon("a turn", waiting).await.unwrap();
+            assert!(guard.fence() > last, "not in its old place");
+            last = guard.fence();
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+        assert_eq!(plain.number(&format!("SELECT count(*) {ours}")).await, 2);
+    });
+}

@@ -1,0 +1,169 @@
+//! Tables that are missing, made, or made by somebody else.
+
+use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::{Backend, Effect, ErrorKind};
+
+use crate::support::{LONG, NAME, Plain, Server, claim, is, run, soon};
+
+/// The error has the statements that mend it, and they do.
+pub(crate) fn missing() {
+    run(async {
+        let server = Server::bare(&[]);
+        let plain = server.plain().await;
+        // One after the other: each is noticed by itself.
+        for gone in ["", "shedlock", "shedlock_fence", "shedlock_line"] {
+            if !gone.is_empty() {
+                plain.does(&format!("DROP TABLE {gone}")).await;
+            }
+            let error = PostgresTable::open(&server.0.url()).await.unwrap_err();
+            is(
+                &error,
+                ErrorKind::Unusable,
+                Effect::None,
+                "create_table(true)",
+            );
+            let text = error.to_string();
+            let statements = text.split_once("run: ").unwrap().1;
+            plain.does(statements).await;
+            PostgresTable::open(&server.0.url()).await.unwrap();
+        }
+    });
+}
+
+/// Programs that start together do not fail each other.
+pub(crate) fn made_by_many_at_once() {
+    run(async {
+        let server = Server::bare(&[]);
+        for _ in 0..5 {
+            let opening = (0..8).map(|_| {
+                let builder = PostgresTable::builder(&server.0.url()).create_table(true);
+                tokio::spawn(builder.open())
+            });
+            for opened in opening.collect::<Vec<_>>() {
+                soon("a store", opened).await.unwrap().unwrap();
+            }
+            let plain = server.plain().await;
+            plain
+                .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
+                .await;
+        }
+    });
+}
+
+/// The table as ShedLock's own documentation has it for Postgres: with microseconds.
+pub(crate) fn of_shedlock_itself() {
+    run(async {
+        let server = Server::bare(&[]);
+        let plain = server.plain().await;
+        plain
+            .does(
+                "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL,
+                 locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name));
+                 INSERT INTO shedlock VALUES ('stock', timezone('utc', current_timestamp) - interval '1 hour',
+                 timezone('utc', current_timestamp) - interval '2 hours', 'ip-10-0-0-7')",
+            )
+            .await;
+        let builder = PostgresTable::builder(&server.0.url()).create_table(true);
+        let store = builder.open().await.unwrap();
+        let claim = claim(LONG);
+        for _ in 0..2 {
+            assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        }
+        let record = store.inspect(&claim.name).await.unwrap().unwrap();
+        assert_eq!(record.holder.unwrap().owner, Some(claim.owner));
+        assert_eq!(plain.number("SELECT count(*) FROM shedlock").await, 1);
+        store.release(&claim).await.unwrap();
+        server.is_clean().await;
+    });
+}
+
+pub(crate) fn other_columns() {
+    run(async {
+        let server = Server::start().await;
+        let plain = server.plain().await;
+        let cases = [
+            (
+                "ALTER TABLE shedlock RENAME locked_by TO owner",
+                "no column locked_by",
+            ),
+            (
+                "ALTER TABLE shedlock ALTER lock_until TYPE timestamptz",
+                "timestamp with time zone and must be timestamp(3)",
+            ),
+            (
+                "ALTER TABLE shedlock ALTER locked_at TYPE timestamp(0)",
+                "must be timestamp(3)",
+            ),
+            (
+                "ALTER TABLE shedlock ALTER name TYPE varchar(40)",
+                "must be varchar(64)",
+            ),
+            (
+                "ALTER TABLE shedlock ALTER name TYPE char(64)",
+                "must be varchar(64)",
+            ),
+            (
+                "ALTER TABLE shedlock ALTER locked_by TYPE varchar(100)",
+                "must be varchar(255)",
+            ),
+            (
+                "ALTER TABLE shedlock DROP CONSTRAINT shedlock_pkey",
+                "ADD PRIMARY KEY (name)",
+            ),
+            (
+                "ALTER TABLE shedlock ADD region text NOT NULL",
+                "further column region",
+            ),
+            ("ALTER TABLE shedlock_fence DROP epoch", "no column epoch"),
+            ("ALTER TABLE shedlock_line DROP ticket", "no column ticket"),
+        ];
+        for (change, words) in cases {
+            plain.does(change).await;
+            let error = PostgresTable::open(&server.0.url()).await.unwrap_err();
+            is(&error, ErrorKind::Unusable, Effect::None, words);
+            anew(&plain).await;
+            PostgresTable::builder(&server.0.url())
+                .create_table(true)
+                .open()
+                .await
+                .unwrap();
+        }
+        // What does not hinder anybody is left alone.
+        plain
+            .does("ALTER TABLE shedlock ADD note text, ADD region text NOT NULL DEFAULT 'eu', ALTER name TYPE text")
+            .await;
+        let store = server.store().await;
+        assert!(store.try_acquire(&claim(LONG)).await.unwrap().is_some());
+    });
+}
+
+async fn anew(plain: &Plain) {
+    plain
+        .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
+        .await;
+}
+
+/// In a schema of its own, under a name that is no word; a lock there and one of the same name elsewhere do not meet.
+pub(crate) fn somewhere_else() {
+    run(async {
+        let server = Server::start().await;
+        let plain = server.plain().await;
+        plain.does("CREATE SCHEMA \"Shop\"").await;
+        let url = format!("{}?table=Shop.our%20locks", server.0.url());
+        let builder = PostgresTable::builder(&url).create_table(true);
+        let there = builder.open().await.unwrap();
+        assert_eq!(there.table(), "Shop.our locks");
+        let here = server.store().await;
+        assert_eq!(here.table(), "public.shedlock");
+        let (one, other) = (claim(LONG), claim(LONG));
+        assert!(there.try_acquire(&one).await.unwrap().is_some());
+        assert!(here.try_acquire(&other).await.unwrap().is_some());
+        let held = "SELECT count(*) FROM \"Shop\".\"our locks\" WHERE name = 'stock'";
+        assert_eq!(plain.number(held).await, 1);
+        let listed = there.list(Some("*")).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].name, NAME);
+        let chosen = PostgresTable::builder(&url).table("shedlock").open().await;
+        assert_eq!(chosen.unwrap().table(), "public.shedlock");
+    });
+}

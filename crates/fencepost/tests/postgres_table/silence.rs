@@ -1,0 +1,161 @@
+//! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
+
+use std::time::Duration;
+
+use fencepost::{Effect, ErrorKind, LostReason, ReleaseOutcome};
+use fencepost_rig::Signal;
+
+use crate::support::{LONG, NAME, Server, eventually, impatient, is, now, run, soon};
+
+impl Server {
+    /// Returns when all its processes have stopped.
+    fn stops(&self) {
+        let started = std::time::Instant::now();
+        loop {
+            // Again and again: it may have had a child in between.
+            self.0.signal(Signal::SIGSTOP).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+            if states_of(self.0.pid()).iter().all(|state| *state == "T") {
+                return;
+            }
+            assert!(started.elapsed() < LONG, "it does not stop");
+        }
+    }
+
+    fn goes_on(&self) {
+        self.0.signal(Signal::SIGCONT).unwrap();
+    }
+}
+
+/// The states of a process and its children.
+fn states_of(first: i32) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats = all.filter_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let state = fields.next()?.to_owned();
+        let parent: i32 = fields.next()?.parse().ok()?;
+        (pid == first || parent == first).then_some(state)
+    });
+    stats.collect()
+}
+
+/// While we ask: a timeout in time, which may have taken effect; and what it left is given back.
+pub(crate) fn while_acquiring() {
+    run(async {
+        let server = Server::start().await;
+        let locker = impatient(&server.store().await, LONG);
+        drop(locker.acquire(NAME).await.unwrap());
+        server.is_clean().await;
+        server.stops();
+        let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+        is(&error, ErrorKind::Timeout, Effect::Maybe, "in time");
+        let asked = now();
+        let patience = Duration::from_millis(200);
+        let error = locker.acquire_within(NAME, patience).await.unwrap_err();
+        is(&error, ErrorKind::Timeout, Effect::Maybe, "in time");
+        assert!(
+            now().since(asked) < Duration::from_secs(1),
+            "the caller's own deadline"
+        );
+        server.goes_on();
+        let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
+        assert!(guard.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// While we hold, beyond the TTL: the holder knows before the server lets somebody else in, and the next gets its turn.
+pub(crate) fn while_holding() {
+    run(async {
+        let server = Server::start().await;
+        let ttl = Duration::from_millis(1200);
+        let locker = impatient(&server.store().await, ttl);
+        let guard = locker.acquire(NAME).await.unwrap();
+        server.stops();
+        let lost = soon("the loss", guard.lost()).await;
+        assert_eq!(lost.reason(), LostReason::Expired);
+        assert!(lost.failed_renewals() > 0, "it was renewed in vain");
+        let fence = guard.fence();
+        drop(guard);
+        server.goes_on();
+        let next = soon("the next", locker.acquire(NAME)).await.unwrap();
+        assert!(next.fence() > fence);
+        assert!(next.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// While we renew, and not for as long as the TTL: nothing is lost.
+pub(crate) fn while_renewing() {
+    run(async {
+        let server = Server::start().await;
+        let ttl = Duration::from_secs(6);
+        let locker = impatient(&server.store().await, ttl);
+        let guard = locker.acquire(NAME).await.unwrap();
+        let plain = server.plain().await;
+        eventually("a part of a lease", async || plain.left_ms().await < 4300).await;
+        server.stops();
+        // A renewal is due, and gets no answer.
+        tokio::time::sleep(ttl / 4).await;
+        server.goes_on();
+        eventually("a renewal", async || plain.left_ms().await > 4800).await;
+        assert!(!guard.is_lost());
+        assert!(guard.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
+/// While we give back: the outcome is unknown, in time, and the lock is free when the server goes on.
+pub(crate) fn while_releasing() {
+    run(async {
+        let server = Server::start().await;
+        let locker = impatient(&server.store().await, LONG);
+        let guard = locker.acquire(NAME).await.unwrap();
+        server.stops();
+        match soon("an outcome", guard.release()).await {
+            ReleaseOutcome::Unknown(error) => {
+                is(&error, ErrorKind::Timeout, Effect::Maybe, "in time")
+            }
+            other => panic!("{other:?}"),
+        }
+        server.goes_on();
+        server.is_clean().await;
+    });
+}
+
+/// While we wait, for longer than a connection is trusted: the wait goes on, in the old place.
+pub(crate) fn while_waiting() {
+    run(async {
+        let server = Server::start().await;
+        let (one, other) = (server.store().await, server.store().await);
+        let holder = impatient(&one, LONG);
+        let held = holder.acquire(NAME).await.unwrap();
+        let mut waiting = Vec::new();
+        for place in 0..4 {
+            let waiter = impatient([&one, &other][place % 2], LONG);
+            waiting.push(tokio::spawn(
+                async move { waiter.acquire(NAME).await.unwrap() },
+            ));
+            server.wait_for_line(place as i64 + 1).await;
+        }
+        server.stops();
+        tokio::time::sleep(Duration::from_millis(3500)).await;
+        server.goes_on();
+        server.wait_for_line(4).await;
+        assert!(held.release().await.is_released());
+        let mut last = None;
+        for (place, waiting) in waiting.into_iter().enumerate() {
+            let guard = soon("a turn", waiting).await.unwrap();
+            assert!(
+                last.is_none_or(|last| guard.fence() > last),
+                "not in its old place: {place}"
+            );
+            last = Some(guard.fence());
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+    });
+}

@@ -1,0 +1,215 @@
+//! A private server, stores on it, and a session of our own that looks into the tables.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::clock::{BootClock, Clock};
+use fencepost::{Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
+use fencepost_rig::Proxy;
+use tokio_postgres::{Client, NoTls};
+
+/// Whatever does not happen within this time never will.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Much less than the TTLs here, much more than what a busy machine needs.
+pub(crate) const SOON: Duration = Duration::from_secs(15);
+/// How long the first in line alone may take a free lock.
+pub(crate) const WINDOW: Duration = Duration::from_millis(500);
+/// How often the first of a process looks, if it is told nothing.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+/// What a busy machine may add to what is promised.
+pub(crate) const GRACE: Duration = Duration::from_millis(700);
+/// The lock everybody here wants.
+pub(crate) const NAME: &str = "stock";
+
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
+}
+
+/// How often each of the nasty tests runs.
+pub(crate) fn runs() -> usize {
+    if is_soak() { 20 } else { 1 }
+}
+
+/// Runs on the thread of the test, which must outlive the server it starts.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    run_within(3 * LONG, test);
+}
+
+pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let done = tokio::time::timeout(longest, test).await;
+        done.expect("a test that ends");
+    });
+}
+
+/// A server of our own.
+pub(crate) struct Server(pub(crate) fencepost_rig::Postgres);
+
+impl Server {
+    /// Without any table. What it writes need not survive the machine, only the server.
+    pub(crate) fn bare(settings: &[&str]) -> Self {
+        let settings = [&["fsync=off"], settings].concat();
+        Self(fencepost_rig::Postgres::start_with(&settings).unwrap())
+    }
+
+    /// With the tables.
+    pub(crate) async fn start() -> Self {
+        let server = Self::bare(&[]);
+        let builder = PostgresTable::builder(&server.0.url()).create_table(true);
+        builder.open().await.unwrap();
+        server
+    }
+
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::start(self.0.address()).unwrap()
+    }
+
+    pub(crate) async fn store(&self) -> Arc<PostgresTable> {
+        open(self.0.address()).await
+    }
+
+    /// A session that knows nothing of ours.
+    pub(crate) async fn plain(&self) -> Plain {
+        Plain::open(&self.0.url()).await
+    }
+
+    /// Waits until so many stand in line.
+    pub(crate) async fn wait_for_line(&self, length: i64) {
+        let plain = self.plain().await;
+        let started = Instant::now();
+        while plain.number("SELECT count(*) FROM shedlock_line").await != length {
+            assert!(
+                started.elapsed() < LONG,
+                "waited in vain for a line of {length}"
+            );
+            pause().await;
+        }
+    }
+
+    /// Nothing is left but rows of free locks and their fences: nobody stands in line, no transaction is open.
+    pub(crate) async fn is_clean(&self) {
+        let plain = self.plain().await;
+        let started = Instant::now();
+        loop {
+            let left = plain.left().await;
+            if left.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < SOON, "left at the server: {left}");
+            pause().await;
+        }
+    }
+}
+
+pub(crate) async fn pause() {
+    tokio::time::sleep(Duration::from_millis(3)).await;
+}
+
+/// A plain session.
+pub(crate) struct Plain(pub(crate) Client);
+
+impl Plain {
+    pub(crate) async fn open(url: &str) -> Self {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        Self(client)
+    }
+
+    pub(crate) async fn does(&self, sql: &str) {
+        self.0.batch_execute(sql).await.expect(sql);
+    }
+
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        self.0.query_one(sql, &[]).await.expect(sql).get(0)
+    }
+
+    pub(crate) async fn text(&self, sql: &str) -> String {
+        self.0.query_one(sql, &[]).await.expect(sql).get(0)
+    }
+
+    /// Milliseconds for which the lock is still held.
+    pub(crate) async fn left_ms(&self) -> i64 {
+        let sql = "SELECT coalesce((SELECT (extract(epoch FROM lock_until - timezone('utc', clock_timestamp())) * 1000)::bigint
+            FROM shedlock WHERE name = 'stock'), 0)";
+        self.number(sql).await
+    }
+
+    /// Frees the lock as ShedLock does, and tells nobody.
+    pub(crate) async fn frees(&self) {
+        let sql = "UPDATE shedlock SET lock_until = timezone('utc', current_timestamp) WHERE name = 'stock'";
+        self.does(sql).await;
+    }
+
+    async fn left(&self) -> String {
+        let sql = "SELECT coalesce(string_agg(what, ', '), '') FROM (
+            SELECT 'held by ' || locked_by FROM shedlock WHERE lock_until > timezone('utc', current_timestamp)
+            UNION ALL SELECT 'waiting: ' || owner FROM shedlock_line
+            UNION ALL SELECT 'a transaction: ' || query FROM pg_stat_activity
+                WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle'
+        ) AS t (what)";
+        self.text(sql).await
+    }
+}
+
+/// A store at this address.
+pub(crate) async fn open(address: SocketAddr) -> Arc<PostgresTable> {
+    let url = format!("postgres://fencepost@{address}/postgres");
+    Arc::new(PostgresTable::open(&url).await.unwrap())
+}
+
+/// A locker whose tasks each stand in the server's line.
+pub(crate) fn locker(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl);
+    builder.without_hand_over().build().unwrap()
+}
+
+/// One that does not wait for long for an answer.
+pub(crate) fn impatient(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
+    let builder = builder.store_timeout(Duration::from_millis(700));
+    builder.build().unwrap()
+}
+
+/// A claim as a locker makes them.
+pub(crate) fn claim(ttl: Duration) -> Claim {
+    Claim {
+        name: NAME.try_into().unwrap(),
+        owner: OwnerId::random(&fencepost::random::SystemRandom),
+        ttl,
+        label: "test".into(),
+    }
+}
+
+pub(crate) fn now() -> Moment {
+    BootClock.now()
+}
+
+/// Waits until it is so.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(started.elapsed() < LONG, "waited in vain for {what}");
+        pause().await;
+    }
+}
+
+/// What must happen soon.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    let done = tokio::time::timeout(SOON, future).await;
+    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
+}
+
+/// The error says what it should.
+pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
+    let text = error.to_string();
+    assert_eq!((error.kind(), error.effect()), (kind, effect), "{text}");
+    assert!(text.contains(words), "{words:?} in {text}");
+}

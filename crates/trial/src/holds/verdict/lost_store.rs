@@ -1,0 +1,225 @@
+//! The store failed while A held the lock, and came back: was anybody else let in?
+
+use super::edge::{FENCED_LIMITS, two_holders};
+use super::{Court, evidence, inconclusive};
+use crate::history::Change;
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Hold, Mark, Op};
+use crate::protocol::Action;
+use crate::report::lanes::servers;
+use crate::report::numbers::ms;
+use crate::verdict::{Next, Outcome, Verdict};
+
+const HOLDER: &str = "A";
+const OTHER: &str = "B";
+const WHY_FAILOVER: &str =
+    "A primary answers before its replica has the write; what was not copied died with it.";
+const WHY_EMPTY: &str =
+    "The lock was in the memory of one server; when that is gone, nobody knows it was taken.";
+
+pub(super) fn judge(court: &Court<'_>) -> Verdict {
+    let killed = court.facts.server_that(|change| change == Change::Killed);
+    let guilty = guilty_overlaps(court, killed.map(|(mark, _)| mark));
+    let is_damaged = court.is_damaged();
+    if !guilty.is_empty() || (is_damaged && court.claims.fencing) {
+        return broken(court, &guilty, killed.map(|(mark, _)| mark));
+    }
+    if is_damaged {
+        return inconclusive(
+            "B was let in, but A's lease may have been over by then.",
+            "calm",
+            "a machine that is less busy, or a longer --ttl.",
+        );
+    }
+    let again = court.facts.server_that(Change::serves_again);
+    let (Some((_, dead)), Some((again, new))) = (killed, again) else {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no server failed while A held the lock.",
+            "failure",
+            "a server that is seen to die, and one that is seen to serve again.",
+        );
+    };
+    let (Some(holder), Some(other)) = (court.facts.first_of(HOLDER), court.facts.first_of(OTHER))
+    else {
+        return court.unanswered();
+    };
+    let failure = Failure { dead, again, new };
+    let last = court.facts.ops.iter().rev().find(|op| op.who == HOLDER);
+    match (last, holder.learnt) {
+        (Some(op), _) if op.refused => refused(court, &failure, op, other),
+        (_, Some(learnt)) if learnt > again => declined(&failure, learnt, other),
+        (Some(op), _) if op.action == Action::Write => kept_out(court, &failure, holder, other),
+        _ => court.unanswered(),
+    }
+}
+
+/// How the store failed.
+struct Failure<'a> {
+    dead: &'a str,
+    again: Mark,
+    new: &'a str,
+}
+
+impl Failure<'_> {
+    /// «the primary died while A held the lock»
+    fn death(&self) -> String {
+        format!("the {} died of signal 9 while A held the lock", self.dead)
+    }
+}
+
+/// Overlaps that this lock has to answer for. Fences excuse them from the failure on, and only then; a lease that may have been over does too.
+fn guilty_overlaps<'a>(court: &'a Court<'_>, killed: Option<Mark>) -> Vec<Overlap<'a>> {
+    let mut overlaps = court.findings.overlaps();
+    let ttl_ns = court.ttl_ns();
+    let is_early =
+        |overlap: &Overlap<'_>| killed.is_none_or(|killed| overlap.from_ns < killed.at_ns);
+    overlaps.retain(|overlap| {
+        let is_running = court.claims.keep_alive || overlap.is_within_lease(ttl_ns);
+        is_running && (!court.claims.fencing || is_early(overlap))
+    });
+    overlaps
+}
+
+fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> Verdict {
+    let again = court.facts.server_that(Change::serves_again);
+    let first = overlaps.first();
+    let after_failure = again.filter(|(mark, _)| {
+        first.is_none_or(|overlap| overlap.from_ns > mark.at_ns) && killed.is_some()
+    });
+    let how = match (after_failure, court.facts.servers.last()) {
+        (Some((_, server)), Some((.., Change::RestartedEmpty))) => {
+            format!(": the {server} came back without A's lock")
+        }
+        (Some((_, server)), Some((.., Change::Elected))) => format!(": the {server} let B in"),
+        (Some((_, server)), _) => format!(": the {server} took over without A's lock"),
+        (None, _) => ", and no server had failed yet".into(),
+    };
+    let takeover = after_failure.and_then(|(mark, server)| {
+        let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
+        let without = court.facts.is_without_lock(server);
+        let sentence = servers::told(server, *change, without);
+        Some(evidence(mark, "lab", "serves_again", sentence))
+    });
+    let mut verdict = Verdict {
+        evidence: takeover
+            .into_iter()
+            .chain(super::deadlock::overlap_evidence(first))
+            .chain(match court.lost() {
+                Some(lost) => Some(lost.evidence()),
+                None => court.interleaving(),
+            })
+            .collect(),
+        why: why(court)
+            .filter(|_| after_failure.is_some())
+            .map(Into::into),
+        next: court
+            .next("fenced", "lets the resource refuse A")
+            .into_iter()
+            .filter(|next: &Next| !court.runs(&next.command))
+            .collect(),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!("Two holders at once{how}.{}", court.losses()),
+        )
+    };
+    verdict.belief.text = first.map(two_holders);
+    verdict
+}
+
+fn why(court: &Court<'_>) -> Option<&'static str> {
+    match court.facts.servers.last()? {
+        (.., Change::Promoted) => Some(WHY_FAILOVER),
+        (.., Change::RestartedEmpty) => Some(WHY_EMPTY),
+        _ => None,
+    }
+}
+
+/// The resource refused the older fence.
+fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> Verdict {
+    let overlaps = court.findings.overlaps();
+    let mut verdict = Verdict {
+        witness: vec![format!(
+            "{}; B was granted it {} ms after the {} was there",
+            failure.death(),
+            ms(other.granted.at_ns.saturating_sub(failure.again.at_ns)),
+            failure.new
+        )],
+        limits: Some(FENCED_LIMITS.into()),
+        ..Verdict::bare(
+            Outcome::Held,
+            format!(
+                "No damage: the resource refused A's late write ({}).",
+                court.fences(op)
+            ),
+        )
+    };
+    if court.trial.is_some() {
+        let note = "fences grow across servers as long as the new one's clock is not behind";
+        verdict.notes.push(note.into());
+    }
+    verdict.belief.text = overlaps.first().map(|overlap| {
+        format!(
+            "still two holders for {} ms; harmless, because the resource asked for the fence",
+            ms(overlap.lasted_ns())
+        )
+    });
+    verdict
+}
+
+/// A found out in time that its lock was gone.
+fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
+    let after = ms(learnt.at_ns.saturating_sub(failure.again.at_ns));
+    Verdict {
+        witness: vec![format!(
+            "{}; B was granted it at {} ms",
+            failure.death(),
+            ms(other.granted.at_ns)
+        )],
+        limits: Some(format!(
+            "A said so {after} ms after the {} was there; a write before that is not covered",
+            failure.new
+        )),
+        ..Verdict::bare(
+            Outcome::Held,
+            "A stopped itself: it wrote nothing after its lock was lost.",
+        )
+    }
+}
+
+/// B came in only after A had given the lock back.
+fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hold) -> Verdict {
+    let Some(release) = holder.release else {
+        return court.unanswered();
+    };
+    if court.facts.is_without_lock(failure.new) || other.asked < failure.again {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
+            "contention",
+            "somebody who asks for the lock after the failure, before A gives it back.",
+        );
+    }
+    let waited = other.asked < release && other.granted > release;
+    let may_forget = court.facts.server_that(Change::may_forget).is_some();
+    if !waited || may_forget {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: the lock survived the failure.",
+            "loss",
+            "a store that forgets the lock: it must fail before the lock is copied.",
+        );
+    }
+    Verdict {
+        witness: vec![format!(
+            "{}; B asked the {} and waited {} ms",
+            failure.death(),
+            failure.new,
+            ms(other.granted.at_ns.saturating_sub(other.asked.at_ns))
+        )],
+        limits: Some(
+            "one failure, no pause: a holder stopped beyond its lease is another trial".into(),
+        ),
+        ..Verdict::bare(
+            Outcome::Held,
+            "The lock survived: B got it only after A had given it back. No update is lost.",
+        )
+    }
+}

@@ -1,0 +1,171 @@
+//! A store that forgets the lock.
+
+use super::*;
+use crate::history::Change;
+
+/// A holds the lock when the primary dies; what the replica that takes over knows of it, the caller says.
+fn failover(strategy: &'static str, knows: bool) -> Tale {
+    Tale::of(Scenario::Failover)
+        .with(strategy)
+        .server("replica", 0.0, Change::CutOff)
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .tries("B", 5.0)
+        .looks_on("primary", 100.0, true)
+        .server("primary", 101.0, Change::Killed)
+        .looks_on("replica", 109.0, knows)
+        .server("replica", 110.0, Change::Promoted)
+}
+
+/// B is let in and writes, then A.
+fn both_inside(tale: Tale) -> Tale {
+    tale.granted("B", KEY, 111.0, 112.0, 1)
+        .reads("B", 113.0, 1)
+        .writes("B", 160.0, 1, 1)
+}
+
+#[test]
+fn a_replica_that_lets_a_second_one_in_breaks_the_lock() {
+    for strategy in ["naive", "safe", "watchdog"] {
+        let verdict = both_inside(failover(strategy, false))
+            .writes("A", 161.0, 1, 1)
+            .releases("A", 162.0, 1, LOST)
+            .releases("B", 210.0, 1, RELEASED)
+            .judged();
+        assert_eq!(verdict.outcome, Outcome::Broken, "{strategy}");
+        assert_eq!(
+            verdict.because,
+            "Two holders at once: the replica took over without A's lock. One update is lost."
+        );
+        assert_eq!(
+            shown(&verdict),
+            [
+                "#11 the replica takes over at the same address, without the lock",
+                "#13 B is granted product_A; A, granted it at 1.0, held on to 162.0",
+                "#19 A writes 1: computed from op 1, B's update is gone",
+            ]
+        );
+        assert_eq!(verdict.belief.code, "overlap");
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_empty_is_named() {
+    let verdict = both_inside(
+        Tale::of(Scenario::RestartEmpty)
+            .granted("A", KEY, 0.5, 1.0, 1)
+            .reads("A", 2.0, 1)
+            .server("server", 101.0, Change::Killed)
+            .server("server", 110.0, Change::RestartedEmpty)
+            .looks_on("server", 110.5, false),
+    )
+    .judged();
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the server came back without A's lock."
+    );
+}
+
+#[test]
+fn a_fence_that_the_resource_refuses_makes_it_harmless() {
+    let late = both_inside(failover("fenced", false)).write_refused("A", 161.0, 1, 1);
+    let verdict = late.judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "No damage: the resource refused A's late write (fence 1.0; it had seen 2.0)."
+    );
+    assert_eq!(verdict.belief.code, "overlap");
+    let accepted = both_inside(failover("fenced", false)).writes("A", 161.0, 1, 1);
+    assert_eq!(accepted.judged().outcome, Outcome::Broken);
+}
+
+#[test]
+fn fences_excuse_nobody_before_a_server_failed() {
+    let verdict = Tale::of(Scenario::Failover)
+        .with("fenced")
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .granted("B", KEY, 2.0, 3.0, 1)
+        .server("primary", 101.0, Change::Killed)
+        .server("replica", 110.0, Change::Promoted)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "Two holders at once, and no server had failed yet."
+    );
+}
+
+#[test]
+fn whoever_learns_of_the_loss_and_stops_is_not_accused() {
+    let verdict = both_inside(failover("watchdog", false))
+        .add(170.0, "A", What::Lost { hold: 1 })
+        .judged();
+    held(&verdict);
+    assert!(
+        verdict.because.starts_with("A stopped itself"),
+        "{}",
+        verdict.because
+    );
+}
+
+/// B gets the lock when A has given it back.
+fn one_after_the_other(tale: Tale) -> Tale {
+    let op = tale.events().len() as u64 + 1;
+    tale.asks("B", KEY, 111.0, 30_000)
+        .writes("A", 600.0, 1, 1)
+        .releases("A", 601.0, 1, RELEASED)
+        .grants("B", KEY, op, 603.0, 1, None)
+        .reads("B", 604.0, 1)
+        .writes("B", 650.0, 1, 2)
+}
+
+#[test]
+fn a_lock_that_was_not_lost_proves_nothing_about_a_store_that_loses_locks() {
+    let copied = one_after_the_other(failover("safe", true));
+    assert_eq!(missing(&copied.judged()), "loss");
+    let late = one_after_the_other(failover("safe", false));
+    assert_eq!(missing(&late.judged()), "contention");
+}
+
+#[test]
+fn a_majority_that_forgets_nothing_keeps_the_other_out() {
+    let leader_dies = Tale::of(Scenario::Failover)
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .server("leader", 50.0, Change::Killed)
+        .server("new leader", 110.0, Change::Elected);
+    let verdict = one_after_the_other(leader_dies.clone()).judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.because,
+        "The lock survived: B got it only after A had given it back. No update is lost."
+    );
+    let verdict = both_inside(leader_dies).writes("A", 161.0, 1, 1).judged();
+    assert_eq!(
+        verdict.because,
+        "Two holders at once: the new leader let B in. One update is lost."
+    );
+}
+
+#[test]
+fn without_a_failure_nothing_is_shown() {
+    let verdict = one_after_the_other(
+        Tale::of(Scenario::Failover)
+            .granted("A", KEY, 0.5, 1.0, 1)
+            .reads("A", 2.0, 1),
+    )
+    .judged();
+    assert_eq!(missing(&verdict), "failure");
+}
+
+#[test]
+fn who_is_let_in_after_the_lease_may_have_ended_is_no_proof() {
+    let verdict = failover("safe", false)
+        .granted("B", KEY, 1_400.0, 1_401.0, 1)
+        .reads("B", 1_402.0, 1)
+        .writes("B", 1_403.0, 1, 1)
+        .writes("A", 1_404.0, 1, 1)
+        .judged();
+    assert_eq!(missing(&verdict), "calm");
+}
