@@ -70,7 +70,7 @@ impl SomePostgres {
         if let Ok(url) = std::env::var("FENCEPOST_SHARED_POSTGRES") {
             return Self { url, _keeper: None };
         }
-        let server = Postgres::start().unwrap();
+        let server = Postgres::start_with(&["fsync=off"]).unwrap();
         Self {
             url: server.url(),
             _keeper: Some(server),

@@ -1,11 +1,13 @@
 //! Trials on Postgres: a private server, the user's own, and the locks that only a database has.
 
 use std::net::TcpListener;
+use std::process::Stdio;
 
 use fencepost_rig::Postgres;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::interrupt::processes;
+use crate::interrupt::{processes, send, until};
 use crate::{fencepost, finish, run, shape};
 
 fn ask(server: &Postgres, sql: &str) -> String {
@@ -53,6 +55,32 @@ fn the_users_database_is_used_and_left_as_it_was() {
     assert_eq!(ask(&server, "select mine from stock"), "7");
     let locks = "select count(*) from pg_locks where locktype = 'advisory'";
     assert_eq!(ask(&server, locks), "0");
+}
+
+#[test]
+fn ctrl_c_leaves_neither_a_schema_nor_a_session() {
+    let server = Postgres::start().unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let history = results.path().join("run.jsonl");
+    let asked = "oversell --lock=row --wait 20000 --concurrency=4 --delay 10000000 --history";
+    let child = fencepost(asked)
+        .arg(&history)
+        .args(["--store", &server.url()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("everybody is asked", || {
+        let text = std::fs::read_to_string(&history).unwrap_or_default();
+        text.matches(r#""event":"purchase","#).count() == 4
+    });
+    assert_eq!(ask(&server, SCHEMAS), "1");
+    send(&child, Signal::SIGINT);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert_eq!(ask(&server, SCHEMAS), "0");
+    let sessions = "select count(*) from pg_stat_activity where application_name = 'fencepost lab'";
+    until("the sessions are gone", || ask(&server, sessions) == "0");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(crate) use link::{Link, Trouble};
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the library may take to make its tables.
-const LIBRARY: Duration = Duration::from_secs(10);
+const LIBRARY: Duration = Duration::from_secs(30);
 /// What the lab's statements need.
 const OLDEST: i32 = 14;
 

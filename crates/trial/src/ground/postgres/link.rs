@@ -17,9 +17,9 @@ use super::{quoted, split};
 use crate::strategy::Failure;
 
 /// How long the server may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(10);
 /// How long it may take to answer what nobody has to wait for.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// The parameters of a statement.
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
