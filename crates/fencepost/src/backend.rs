@@ -22,6 +22,8 @@ mod glob;
 pub mod memory;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "redlock")]
+pub mod redlock;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

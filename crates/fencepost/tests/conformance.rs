@@ -8,6 +8,8 @@ use fencepost::Backend;
 use fencepost::backend::Capabilities;
 use fencepost::backend::memory::Memory;
 use fencepost::backend::redis::Redis;
+#[cfg(feature = "redlock")]
+use fencepost::backend::redlock::Redlock;
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::conformance::{Subject, trials};
 use libtest_mimic::{Arguments, Trial};
@@ -22,6 +24,8 @@ fn main() {
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
+    #[cfg(feature = "redlock")]
+    tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -46,6 +50,20 @@ async fn redis() -> Stage {
     let (one, other) = (connect().await, connect().await);
     let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
     (subject, Box::new(server))
+}
+
+/// Three servers of its own through two connections to each.
+#[cfg(feature = "redlock")]
+async fn redlock() -> Stage {
+    let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
+    let addresses = servers
+        .each_ref()
+        .map(|server| server.address().to_string());
+    let address = format!("redlock://{}", addresses.join(","));
+    let connect = async || Redlock::open(&address).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(servers))
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
