@@ -46,20 +46,20 @@ pub(crate) fn one_server_with_two_names() {
 /// Each server has a user and a password of its own, and all the same database; none of it is shown.
 pub(crate) fn users_and_passwords() {
     run(async {
-        let server = |password: &str| {
-            Redis::builder()
-                .arguments(["--user", &format!("bob on >{password} ~* &* +@all")])
-                .start()
-                .unwrap()
-        };
-        let servers = [server("one,1"), server("two"), server("three")];
-        let [a, b, c] = servers.each_ref().map(Redis::address);
+        let servers = Servers::start();
+        for (at, password) in ["one,1", "two", "three"].into_iter().enumerate() {
+            let password = format!(">{password}");
+            let user = [
+                "ACL", "SETUSER", "bob", "on", &password, "~*", "&*", "+@all",
+            ];
+            servers.plain(at).does(&user);
+        }
+        let [a, b, c] = servers.0.each_ref().map(Redis::address);
         let address = format!("redlock://bob:one%2C1@{a},bob:two@{b},bob:three@{c}/5");
         let store = std::sync::Arc::new(Redlock::open(&address).await.unwrap());
         assert_eq!(store.address(), format!("redlock://{a},{b},{c}"));
         assert!(!format!("{store:?} {:?}", Redlock::builder(&address)).contains("two"));
         let guard = locker(&store, LONG).acquire(NAME).await.unwrap();
-        let servers = Servers(servers);
         eventually("all three", || {
             let mut plain = servers.plain(2);
             plain.does(&["SELECT", "5"]);

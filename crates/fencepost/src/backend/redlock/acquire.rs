@@ -31,8 +31,6 @@ pub(super) enum Outcome {
 /// Somebody else has the lock, or is about to get it.
 #[derive(Debug)]
 pub(super) struct Busy {
-    /// The servers that said so.
-    pub(super) taken: Vec<usize>,
     /// When enough of them may be free without anybody being told; `None`: that is not known.
     pub(super) free_at: Option<Moment>,
     /// Nobody has a majority: those who ask at the same time block each other.
@@ -78,7 +76,8 @@ impl Quorum {
         asking.leave();
         for at in open {
             ballot.in_doubt[at] = true;
-            if stand != Stand::Won {
+            // Where it was decided without them they were not waited for.
+            if stand == Stand::Open {
                 let silent = failure::silent(Operation::Acquire);
                 ballot.failures.add(&self.nodes[at].address, silent);
             }
@@ -115,7 +114,7 @@ impl Quorum {
         };
         if let Some(first) = first {
             ask(&mut asking, first);
-            if let Some((at, answer)) = asking.next(until).await {
+            if let Some((at, answer)) = asking.next(until, false).await {
                 ballot.note(at, &self.nodes[at].address, answer);
             }
             if matches!(ballot.votes[first], Some(Vote::Taken(_))) {
@@ -126,13 +125,25 @@ impl Quorum {
         for at in (0..self.nodes.len()).filter(|at| Some(*at) != first) {
             ask(&mut asking, at);
         }
-        while stand(ballot.ours(), asking.open(), self.nodes.len()) == Stand::Open {
-            match asking.next(until).await {
+        while !self.is_decided(ballot, asking.open()) {
+            let is_enough = ballot.heard() >= self.majority();
+            match asking.next(until, is_enough).await {
                 Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
                 None => break,
             }
         }
         asking
+    }
+
+    /// Whether it makes a difference what the others say: if a majority has the keys, and else whether it is somebody else's lock or a majority
+    /// that cannot be asked.
+    fn is_decided(&self, ballot: &Ballot, open: usize) -> bool {
+        let (heard, needed) = (ballot.heard(), self.majority());
+        match stand(ballot.ours(), open, self.nodes.len()) {
+            Stand::Won => true,
+            Stand::Open => false,
+            Stand::Lost => heard >= needed || heard + open < needed,
+        }
     }
 
     /// Finds an epoch that a majority has accepted. `None`: the keys did not last so long.
@@ -151,7 +162,7 @@ impl Quorum {
             }
             let (mut accepted, mut highest) = (0, 0);
             while stand(accepted, asking.open(), self.nodes.len()) == Stand::Open {
-                match asking.next(until).await {
+                match asking.next(until, false).await {
                     Some((_, Ok(Verdict::Accepted))) => accepted += 1,
                     Some((_, Ok(Verdict::Behind(count)))) => highest = highest.max(count),
                     Some((_, Ok(Verdict::Gone) | Err(_))) => {}
@@ -228,8 +239,8 @@ impl Ballot {
 
     fn busy(&self, needed: usize) -> Busy {
         let now = BootClock.now();
-        let taken = |at: &usize| matches!(self.votes[*at], Some(Vote::Taken(_)));
-        let taken: Vec<usize> = (0..self.votes.len()).filter(taken).collect();
+        let is_taken = |vote: &&Option<Vote>| matches!(vote, Some(Vote::Taken(_)));
+        let taken = self.votes.iter().filter(is_taken).count();
         let free_after = |vote: &Option<Vote>| match vote {
             Some(Vote::Ours(_)) => Some(Duration::ZERO),
             Some(Vote::Taken(left)) => *left,
@@ -240,9 +251,8 @@ impl Ballot {
         // Who was refused by the first alone looks when that one is free.
         let decisive = if self.is_first_refused { 1 } else { needed };
         Busy {
-            is_split: !self.is_first_refused && taken.len() < needed,
+            is_split: !self.is_first_refused && taken < needed,
             free_at: ends.get(decisive - 1).map(|left| now + *left),
-            taken,
         }
     }
 }

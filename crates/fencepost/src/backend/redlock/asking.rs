@@ -70,14 +70,18 @@ impl<T: Send + 'static> Asking<T> {
         self.open.len()
     }
 
-    /// The next answer, and whose it is. `None`: nobody else answers by `until`; who was silent before is not waited for
-    /// that long.
-    pub(super) async fn next(&mut self, until: Moment) -> Option<(usize, Result<T>)> {
+    /// The next answer, and whose it is. `None`: nobody else answers by `until`; where enough have answered, who was silent before is not
+    /// waited for that long.
+    pub(super) async fn next(
+        &mut self,
+        until: Moment,
+        is_enough: bool,
+    ) -> Option<(usize, Result<T>)> {
         if self.open.is_empty() {
             return None;
         }
         let all_slow = self.open.iter().all(|(_, node)| node.is_slow());
-        let until = match all_slow {
+        let until = match is_enough && all_slow {
             true => until.min(self.news_at + GRACE),
             false => until,
         };

@@ -58,7 +58,7 @@ impl Quorum {
         }
         let is_open = |tally: &Tally| tally.stand(servers) == Stand::Open;
         while tallies.iter().any(is_open) {
-            match asking.next(until).await {
+            match asking.next(until, false).await {
                 Some((_, Ok(answers))) => {
                     for (tally, answer) in tallies.iter_mut().zip(answers) {
                         tally.add(answer);

@@ -108,7 +108,11 @@ impl Quorum {
             });
         }
         let until = BootClock.now() + self.patience(claim.ttl);
-        while let Some((at, answer)) = asking.next(until).await {
+        loop {
+            let is_enough = released.answered >= self.majority();
+            let Some((at, answer)) = asking.next(until, is_enough).await else {
+                break;
+            };
             match answer {
                 Ok(freed) => {
                     released.freed += usize::from(freed);

@@ -76,7 +76,11 @@ impl Quorum {
         }
         let mut answers = Vec::new();
         let mut until = BootClock.now() + longest;
-        while let Some((at, answer)) = asking.next(until).await {
+        loop {
+            let is_enough = answers.len() >= self.majority();
+            let Some((at, answer)) = asking.next(until, is_enough).await else {
+                break;
+            };
             match answer {
                 Ok(answer) => answers.push(answer),
                 Err(error) => failures.add(&self.nodes[at].address, error),

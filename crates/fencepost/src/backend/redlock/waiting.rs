@@ -44,11 +44,11 @@ impl Quorum {
                 Ok(Outcome::Busy(busy)) => {
                     wait.heard();
                     outage = Outage::default();
-                    manner = Manner::FirstFirst;
                     splits = if busy.is_split { splits + 1 } else { 0 };
-                    if !busy.is_split {
-                        self.until_it_may_be_free(claim, &busy).await;
-                    }
+                    manner = match busy.is_split {
+                        true => Manner::FirstFirst,
+                        false => self.until_it_may_be_free(claim, &busy).await,
+                    };
                     let pause = schedule.delay(splits, &SystemRandom);
                     BootClock.sleep_until(BootClock.now() + pause).await;
                 }
@@ -61,8 +61,8 @@ impl Quorum {
         }
     }
 
-    /// Returns when a key has gone, when the lease of its holder is over, or after a while.
-    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) {
+    /// Returns when a key has gone, when the lease of its holder is over, or after a while; with the manner in which to ask then.
+    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> Manner {
         let bell = self.bells.of(claim.name.as_str());
         let rung = bell.notify.notified();
         tokio::pin!(rung);
@@ -70,15 +70,15 @@ impl Quorum {
         rung.as_mut().enable();
         let now = BootClock.now();
         let mut asking = Asking::new();
-        for &at in &busy.taken {
+        for (at, node) in self.nodes.iter().enumerate() {
             let name = claim.name.clone();
-            asking.ask(at, &self.nodes[at], |node, _| async move {
+            asking.ask(at, node, |node, _| async move {
                 let link = node.link(Operation::Acquire).await?;
                 Ok(link.watch(name.as_str()).await)
             });
         }
         let (mut free, mut watched) = (0, 0);
-        while let Some((_, answer)) = asking.next(now + self.patience(claim.ttl)).await {
+        while let Some((_, answer)) = asking.next(now + self.patience(claim.ttl), true).await {
             match answer {
                 Ok(Some(true)) => watched += 1,
                 Ok(Some(false)) => free += 1,
@@ -86,14 +86,15 @@ impl Quorum {
             }
         }
         asking.leave();
-        // One key that is gone is a sign that the others go.
-        if free > 0 {
-            return;
+        // What is left of somebody on the first server must not keep everybody out who could have the others.
+        if free >= self.majority() {
+            return Manner::AllAtOnce;
         }
         let interval = if watched > 0 { SLOW_POLL } else { POLL };
         let free_at = busy.free_at.map(|at| at + ROUNDING);
         let until = (now + interval).min(free_at.unwrap_or(now + interval));
         within(&BootClock, until, rung).await;
+        Manner::FirstFirst
     }
 }
 
