@@ -10,6 +10,8 @@ use fencepost::Backend;
 use fencepost::backend::Capabilities;
 use fencepost::backend::memory::Memory;
 use fencepost::backend::redis::Redis;
+#[cfg(feature = "redlock")]
+use fencepost::backend::redlock::Redlock;
 use fencepost::backend::sqlite::Sqlite;
 #[cfg(feature = "zookeeper")]
 use fencepost::backend::zookeeper::Zookeeper;
@@ -46,6 +48,8 @@ fn main() {
     tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
     #[cfg(feature = "etcd")]
     tests.extend(tests_of("etcd", etcd::CAPABILITIES, etcd::stage));
+    #[cfg(feature = "redlock")]
+    tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -163,6 +167,20 @@ mod etcd {
         let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
         (subject, server)
     }
+}
+
+/// Three servers of its own through two connections to each.
+#[cfg(feature = "redlock")]
+async fn redlock() -> Stage {
+    let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
+    let addresses = servers
+        .each_ref()
+        .map(|server| server.address().to_string());
+    let address = format!("redlock://{}", addresses.join(","));
+    let connect = async || Redlock::open(&address).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(servers))
 }
 
 fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>

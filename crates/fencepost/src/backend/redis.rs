@@ -59,12 +59,12 @@ mod attendant;
 pub(crate) mod failure;
 pub(crate) mod hub;
 pub(crate) mod keys;
-mod link;
-mod names;
-mod requests;
+pub(crate) mod link;
+pub(crate) mod names;
+pub(crate) mod requests;
 pub(crate) mod script;
 mod seat;
-mod view;
+pub(crate) mod view;
 
 use hub::{Gap, Hub, Settings};
 
@@ -139,6 +139,13 @@ impl RedisBuilder {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(self) -> Result<Redis> {
+        let (address, hub) = self.prepare()?;
+        hub.link(Operation::Open).await?;
+        Ok(Redis { address, hub })
+    }
+
+    /// Everything but connecting: the address as it may be shown, and what connects when it is first asked.
+    pub(crate) fn prepare(self) -> Result<(String, Arc<Hub>)> {
         let invalid =
             |cause: String| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause);
         if let Some(Gap { every, length }) = self.settings.gap
@@ -164,12 +171,7 @@ impl RedisBuilder {
             .set_protocol(ProtocolVersion::RESP3);
         let client = self.client(info.set_redis_settings(redis));
         let client = client.map_err(|cause| failure::of_connecting(Operation::Open, cause))?;
-        let hub = Arc::new(Hub::new(client, self.settings));
-        hub.link(Operation::Open).await?;
-        Ok(Redis {
-            address: shown,
-            hub,
-        })
+        Ok((shown, Arc::new(Hub::new(client, self.settings))))
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first

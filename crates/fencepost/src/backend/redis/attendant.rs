@@ -176,28 +176,10 @@ impl Told {
 
 /// Makes the server tell when a plain client lets go of the lock. Whether that works here.
 async fn watch(link: &Link, seat: &Seat) -> bool {
-    if !link.can_watch.load(Ordering::Relaxed) {
-        return false;
+    let is_there = link.watch(seat.claim.name.as_str()).await;
+    // Free already: there is nothing left to watch.
+    if is_there == Some(false) {
+        seat.beat_by(BootClock.now());
     }
-    let mut commands = redis::pipe();
-    commands
-        .cmd("CLIENT")
-        .arg("TRACKING")
-        .arg("ON")
-        .arg("OPTIN");
-    commands.cmd("CLIENT").arg("CACHING").arg("YES");
-    commands.cmd("GET").arg(seat.claim.name.as_str());
-    match link.send_together(&commands).await {
-        Ok(answers) => {
-            // Free already: there is nothing left to watch.
-            if matches!(answers.last(), Some(Value::Nil)) {
-                seat.beat_by(BootClock.now());
-            }
-            true
-        }
-        Err(_) => {
-            link.can_watch.store(false, Ordering::Relaxed);
-            false
-        }
-    }
+    is_there.is_some()
 }

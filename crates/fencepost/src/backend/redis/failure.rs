@@ -9,7 +9,7 @@ use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
 /// A command that was sent, or may have been.
-pub(super) fn of_command(operation: Operation, cause: RedisError) -> Error {
+pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
     let (kind, message, effect) = explain(&cause);
     Error::new(kind, STORE, operation, message)
         .with_effect(effect)
@@ -54,13 +54,13 @@ fn refuses_tls(_: &RedisError) -> bool {
 }
 
 /// The name is one of our own keys.
-pub(super) fn reserved() -> Error {
+pub(crate) fn reserved() -> Error {
     let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
 }
 
 /// Nobody answered while connecting.
-pub(super) fn unreachable(operation: Operation) -> Error {
+pub(crate) fn unreachable(operation: Operation) -> Error {
     let message = "the server does not answer";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
 }
@@ -72,7 +72,7 @@ pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
 }
 
 /// Whether the same request may succeed a little later, without anybody mending anything.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(crate) fn is_passing(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
     error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)
@@ -84,7 +84,7 @@ fn is_demoted(cause: &RedisError) -> bool {
 }
 
 /// The server knows no script of this hash.
-pub(super) fn is_unknown_script(cause: &RedisError) -> bool {
+pub(crate) fn is_unknown_script(cause: &RedisError) -> bool {
     cause.kind() == Cause::Server(ServerErrorKind::NoScript)
 }
 

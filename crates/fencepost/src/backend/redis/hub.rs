@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -25,15 +25,15 @@ use crate::random::{Random, SystemRandom};
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) connect_timeout: Duration,
-    pub(super) outage: Duration,
-    pub(super) gap: Option<Gap>,
+pub(crate) struct Settings {
+    pub(crate) connect_timeout: Duration,
+    pub(crate) outage: Duration,
+    pub(crate) gap: Option<Gap>,
 }
 
 /// The lock lies free for `length` when `every` has passed since the last such gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gap {
+pub(crate) struct Gap {
     pub(super) every: Duration,
     pub(super) length: Duration,
 }
@@ -53,6 +53,9 @@ enum Unconnected {
     Failed(RedisError),
 }
 
+/// Called with the keys that changed among those watched; without any when all may have, as after a broken connection.
+pub(crate) type Listener = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
+
 pub(crate) struct Hub {
     client: Client,
     pub(super) settings: Settings,
@@ -64,7 +67,9 @@ pub(crate) struct Hub {
     replaced: Mutex<Vec<Identity>>,
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
-    pub(super) names: Names,
+    pub(crate) names: Names,
+    /// Who else wants to hear of changes.
+    listener: OnceLock<Listener>,
     /// Commands sent, other than those that connecting takes.
     pub(super) sent: Arc<AtomicU64>,
 }
@@ -80,6 +85,7 @@ impl Hub {
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
+            listener: OnceLock::new(),
             sent: Arc::default(),
         }
     }
@@ -179,6 +185,19 @@ impl Hub {
         for seat in self.seats() {
             seat.ask_again();
         }
+        self.tell_listener(None);
+    }
+
+    /// Has changes of watched keys told to `listener` as well; the first one stays.
+    #[cfg(feature = "redlock")]
+    pub(crate) fn listen(&self, listener: Listener) {
+        let _only_one = self.listener.set(listener);
+    }
+
+    fn tell_listener(&self, changed: Option<&[Value]>) {
+        if let Some(listener) = self.listener.get() {
+            listener(changed);
+        }
     }
 
     fn pushed(&self, generation: u64, push: PushInfo) {
@@ -218,6 +237,7 @@ impl Hub {
         if let Some(link) = self.current() {
             link.bell.notify_one();
         }
+        self.tell_listener(names);
     }
 
     /// The seat of this claim, made when there is none.

@@ -15,6 +15,12 @@ pub(super) fn fence_of(name: &str) -> String {
     beside(name, "fence")
 }
 
+/// The last epoch on one of several servers that share no counter; see `backend::redlock`.
+#[cfg(feature = "redlock")]
+pub(crate) fn quorum_of(name: &str) -> String {
+    beside(name, "quorum")
+}
+
 /// A key of ours in the slot of `name`: `fp:{TAG}:WHAT:NAME`, with a tag that contains no `}`. The scripts make one from
 /// another by replacing the first `}:WHAT:`.
 fn beside(name: &str, what: &str) -> String {
@@ -45,7 +51,7 @@ fn slot(key: &str) -> u16 {
 }
 
 /// Keys of ours begin so; a lock of such a name could be taken for one of them.
-pub(super) fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("fp:{")
 }
 
@@ -63,11 +69,21 @@ fn hash_tag(name: &str) -> Option<&str> {
 
 /// The name whose fence is kept under `key`, if there is one.
 pub(super) fn name_of_fence(key: &str) -> Option<&str> {
-    const MARK: &str = "}:fence:";
+    name_of(key, "fence")
+}
+
+/// The name whose quorum's epoch is kept under `key`, if there is one.
+#[cfg(feature = "redlock")]
+pub(crate) fn name_of_quorum(key: &str) -> Option<&str> {
+    name_of(key, "quorum")
+}
+
+fn name_of<'a>(key: &'a str, what: &str) -> Option<&'a str> {
+    let mark = format!("}}:{what}:");
     // A name may contain the mark itself: the right cut is the one that leads back to the key.
-    key.match_indices(MARK)
-        .map(|(at, _)| &key[at + MARK.len()..])
-        .find(|name| fence_of(name) == key)
+    key.match_indices(&mark)
+        .map(|(at, _)| &key[at + mark.len()..])
+        .find(|name| beside(name, what) == key)
 }
 
 #[cfg(test)]

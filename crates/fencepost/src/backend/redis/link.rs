@@ -19,7 +19,7 @@ use crate::error::{Operation, Result};
 
 /// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
 /// (a fork, a slow command of somebody else), shorter than the patience of most callers.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
+pub(crate) const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests that may wait for the socket at once; more wait outside, in order.
 const BUFFER: usize = 1024;
@@ -44,9 +44,9 @@ pub(crate) struct Link {
     /// Nanoseconds of the [`Moment`] at which the attendant looks next.
     pub(super) next_look: AtomicU64,
     /// The server tells when a watched key changes; found out at the first attempt.
-    pub(super) can_watch: AtomicBool,
+    can_watch: AtomicBool,
     /// Which connection this is of those that were made; the first is 1.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
 }
 
 /// How a server tells one of its connections from the others. The address counts, too: a server that was restarted numbers
@@ -177,7 +177,7 @@ impl Link {
     }
 
     /// Sends one command and waits for its answer, however long that takes.
-    pub(super) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
+    pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
         let mut connection = self.connection.clone();
         let answer = self.ask(1, connection.send_packed_command(command)).await;
         answer.and_then(Value::extract_error)
@@ -214,8 +214,30 @@ impl Link {
         answer
     }
 
+    /// Makes the server tell when this key changes next. `None`: that does not work here; else whether there is such a key now.
+    pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
+        if !self.can_watch.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut commands = redis::pipe();
+        commands
+            .cmd("CLIENT")
+            .arg("TRACKING")
+            .arg("ON")
+            .arg("OPTIN");
+        commands.cmd("CLIENT").arg("CACHING").arg("YES");
+        commands.cmd("GET").arg(key);
+        match self.send_together(&commands).await {
+            Ok(answers) => Some(!matches!(answers.last(), Some(Value::Nil))),
+            Err(_) => {
+                self.can_watch.store(false, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
     /// Commands that must stay together.
-    pub(super) async fn send_together(
+    async fn send_together(
         &self,
         commands: &redis::Pipeline,
     ) -> std::result::Result<Vec<Value>, RedisError> {

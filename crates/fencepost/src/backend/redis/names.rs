@@ -17,7 +17,7 @@ const MOST: usize = 200_000;
 const QUIET: u8 = 2;
 
 #[derive(Default)]
-pub(super) struct Names(Mutex<HashMap<LockName, Known>>);
+pub(crate) struct Names(Mutex<HashMap<LockName, Known>>);
 
 struct Known {
     /// Over which connection its epoch was lifted. A failover always means a new one.
@@ -33,9 +33,9 @@ struct Known {
 
 /// How to ask for a lock, or to give it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(crate) struct Ask {
     /// The first request over this connection, and one in a while to keep the fence alive.
-    pub(super) lift: bool,
+    pub(crate) lift: bool,
     /// Nobody else seems to want it, and this should be its next epoch.
     pub(super) expect: Option<u64>,
     /// The asker has it, and got it with plain commands.
@@ -43,7 +43,7 @@ pub(super) struct Ask {
 }
 
 impl Names {
-    pub(super) fn ask(&self, claim: &Claim, link: &Link, now: Moment) -> Ask {
+    pub(crate) fn ask(&self, claim: &Claim, link: &Link, now: Moment) -> Ask {
         match lock(&self.0).get(&claim.name) {
             None => Ask {
                 lift: true,
@@ -55,7 +55,7 @@ impl Names {
     }
 
     /// A request that was sent at `now` has lifted the epoch of `name`.
-    pub(super) fn lifted(&self, name: &LockName, link: &Link, now: Moment) {
+    pub(crate) fn lifted(&self, name: &LockName, link: &Link, now: Moment) {
         let mut names = lock(&self.0);
         if names.len() >= MOST {
             names.clear();

@@ -19,9 +19,9 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Operation, Result};
 
 /// Leases in one renewal command: keeps the server's longest pause well below a millisecond.
-const RENEWED_AT_ONCE: usize = 64;
+pub(crate) const RENEWED_AT_ONCE: usize = 64;
 /// Renewal commands under way at once.
-const RENEWALS_UNDER_WAY: usize = 16;
+pub(crate) const RENEWALS_UNDER_WAY: usize = 16;
 /// Between two attempts to reach a server that is away.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Result<Plainly>
 }
 
 /// Since when a lock is held, for people; decides nothing.
-fn wall_clock_millis() -> u64 {
+pub(crate) fn wall_clock_millis() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, millis)
 }
@@ -261,14 +261,14 @@ async fn fresh_grant(seat: &Seat) -> Grant {
 
 /// A server that was there and is away: how long it has been.
 #[derive(Default)]
-struct Outage {
+pub(crate) struct Outage {
     since: Option<Moment>,
     pause: Duration,
 }
 
 impl Outage {
     /// Waits a little; gives up when it has lasted too long.
-    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
+    pub(crate) async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
         let now = BootClock.now();
         if now.since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));
@@ -319,7 +319,7 @@ async fn renew_batch(link: &Arc<Link>, claims: &[Claim]) -> Vec<Result<Renewal>>
     }
 }
 
-fn renewal(answer: Option<&Value>) -> Result<Renewal> {
+pub(crate) fn renewal(answer: Option<&Value>) -> Result<Renewal> {
     match answer.and_then(|answer| answer.integer()) {
         Some(1) => Ok(Renewal::Extended),
         Some(0) => Ok(Renewal::Lost),

@@ -26,7 +26,7 @@ impl Script {
     }
 
     /// The same call by text, which teaches the server the hash.
-    pub(super) fn by_text(&self, call: &Cmd) -> Cmd {
+    pub(crate) fn by_text(&self, call: &Cmd) -> Cmd {
         let mut by_text = redis::cmd("EVAL");
         by_text.arg(&self.code);
         for argument in call.args_iter().skip(2) {
@@ -40,7 +40,7 @@ impl Script {
 
 macro_rules! script {
     ($name:ident: $($part:expr),+) => {
-        pub(super) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$($part),+]));
+        pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$($part),+]));
     };
 }
 
@@ -53,7 +53,7 @@ script!(RENEW: include_str!("scripts/renew.lua"));
 script!(INSPECT: include_str!("scripts/inspect.lua"));
 
 /// A time as the scripts want it.
-pub(super) fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

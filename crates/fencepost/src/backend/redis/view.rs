@@ -18,13 +18,13 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 /// Keys per step of a scan.
-const STEP: usize = 1000;
+pub(crate) const STEP: usize = 1000;
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
     let link = hub.link(Operation::Inspect).await?;
     look(&link, name).await
 }
 
-async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
+pub(crate) async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
     let mut call = INSPECT.call(3);
     call.arg(name).arg(line_of(name)).arg(wait_of(name));
     let answer = link.call(Operation::Inspect, &INSPECT, &call).await?;
@@ -114,7 +114,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
 }
 
 /// A string without an expiry that is not ours is some program's data, not a lock.
-fn lock_of(name: &str, record: Record) -> Option<Listed> {
+pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
     let is_data = record.waiting.is_empty()
         && record
             .holder
@@ -127,7 +127,7 @@ fn lock_of(name: &str, record: Record) -> Option<Listed> {
 }
 
 /// All string keys that match, step by step: the server goes on serving others in between.
-async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+pub(crate) async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut cursor = "0".to_owned();
     loop {

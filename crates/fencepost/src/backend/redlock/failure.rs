@@ -1,0 +1,109 @@
+//! What the servers said, each for itself, as one error a caller can act on.
+
+use super::STORE;
+use crate::error::{Effect, Error, ErrorKind, Operation};
+
+/// What became of the servers that could not be asked.
+pub(super) struct Failures {
+    operation: Operation,
+    servers: usize,
+    needed: usize,
+    /// Each with its address.
+    all: Vec<(String, Error)>,
+}
+
+impl Failures {
+    pub(super) fn new(operation: Operation, servers: usize, needed: usize) -> Self {
+        Self {
+            operation,
+            servers,
+            needed,
+            all: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, address: &str, error: Error) {
+        self.all.push((address.to_owned(), error));
+    }
+
+    /// A majority could not be asked.
+    pub(super) fn into_error(self) -> Error {
+        let said: Vec<String> = self
+            .all
+            .iter()
+            .map(|(address, error)| format!("{address}: {}", error.message()))
+            .collect();
+        let (failed, servers, needed) = (self.all.len(), self.servers, self.needed);
+        let message = format!(
+            "{failed} of {servers} servers cannot be asked, and {needed} must agree: {}",
+            said.join("; ")
+        );
+        let is_passing = |(_, error): &(String, Error)| {
+            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+        };
+        let kind = match self.all.iter().any(is_passing) {
+            true => ErrorKind::Unavailable,
+            false => ErrorKind::Unusable,
+        };
+        let is_open = self
+            .all
+            .iter()
+            .any(|(_, error)| error.effect() == Effect::Maybe);
+        let error = Error::new(kind, STORE, self.operation, message);
+        let error = match is_open {
+            true => error.with_effect(Effect::Maybe),
+            false => error,
+        };
+        match self.all.into_iter().next() {
+            Some((_, cause)) => error.with_source(cause),
+            None => error,
+        }
+    }
+}
+
+/// The server has not answered within the time it has.
+pub(super) fn silent(operation: Operation) -> Error {
+    Error::new(ErrorKind::Timeout, STORE, operation, "no answer in time").with_effect(Effect::Maybe)
+}
+
+/// The server was started too short a time ago to know what was locked before.
+pub(super) fn young(up_seconds: i64) -> Error {
+    let message =
+        format!("up for {up_seconds} s only: it may have forgotten locks, and does not vote yet");
+    Error::new(ErrorKind::Unavailable, STORE, Operation::Acquire, message)
+}
+
+/// A majority was there, but it took so long that the lease is as good as over.
+pub(super) fn too_slow() -> Error {
+    let message = "the servers took longer to agree than the lease is valid; a longer TTL helps, or faster servers";
+    Error::new(ErrorKind::Timeout, STORE, Operation::Acquire, message).with_effect(Effect::Maybe)
+}
+
+/// The builder was given something that can never work.
+pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+/// One server answers in a way that waiting will not mend.
+pub(super) fn at(address: &str, error: &Error) -> Error {
+    let message = format!("{address}: {}", error.message());
+    Error::new(error.kind(), STORE, error.operation(), message).with_source(error.clone())
+}
+
+/// Two addresses are one server.
+pub(super) fn twice(address: &str, other: &str) -> Error {
+    let message = format!("{address} and {other} are the same server, which would vote twice");
+    Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
+}
+
+/// The same error under this store's name.
+pub(super) fn ours(error: &Error) -> Error {
+    Error::new(
+        error.kind(),
+        STORE,
+        error.operation(),
+        error.message().to_owned(),
+    )
+    .with_effect(error.effect())
+    .with_source(error.clone())
+}

@@ -1,0 +1,93 @@
+//! What happens to a lease once it is there: it is extended, and given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::asking::Asking;
+use super::failure;
+use super::quorum::Quorum;
+use super::votes::{Stand, stand};
+use crate::backend::redis::requests::{RENEWALS_UNDER_WAY, RENEWED_AT_ONCE};
+use crate::backend::{Release, Renewal};
+use crate::claim::Claim;
+use crate::clock::{BootClock, Clock};
+use crate::error::{Error, Operation, Result};
+
+/// What the servers said about one lease.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    extended: usize,
+    lost: usize,
+}
+
+impl Tally {
+    fn add(&mut self, answer: Renewal) {
+        match answer {
+            Renewal::Extended => self.extended += 1,
+            Renewal::Lost => self.lost += 1,
+        }
+    }
+
+    fn stand(&self, servers: usize) -> Stand {
+        let open = servers - self.extended - self.lost;
+        stand(self.extended, open, servers)
+    }
+}
+
+impl Quorum {
+    pub(super) async fn renew(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
+        let mut renewals = Vec::with_capacity(claims.len());
+        for many in claims.chunks(RENEWED_AT_ONCE * RENEWALS_UNDER_WAY) {
+            renewals.extend(self.renew_some(many).await);
+        }
+        renewals
+    }
+
+    async fn renew_some(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
+        let servers = self.nodes.len();
+        let mut failures = self.failures(Operation::Renew);
+        let mut tallies = vec![Tally::default(); claims.len()];
+        let shortest = claims.iter().map(|claim| claim.ttl).min();
+        let until = BootClock.now() + self.patience(shortest.unwrap_or(Duration::ZERO));
+        let mut asking = Asking::new();
+        let all: Arc<[Claim]> = claims.into();
+        for (at, node) in self.nodes.iter().enumerate() {
+            asking.ask(at, node, |node, listening| {
+                node.renew(all.clone(), listening)
+            });
+        }
+        let is_open = |tally: &Tally| tally.stand(servers) == Stand::Open;
+        while tallies.iter().any(is_open) {
+            match asking.next(until, false).await {
+                Some((_, Ok(answers))) => {
+                    for (tally, answer) in tallies.iter_mut().zip(answers) {
+                        tally.add(answer);
+                    }
+                }
+                Some((at, Err(error))) => failures.add(&self.nodes[at].address, error),
+                None => break,
+            }
+        }
+        for at in asking.silent() {
+            failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
+        }
+        asking.leave();
+        let undecided: Option<Error> = tallies.iter().any(is_open).then(|| failures.into_error());
+        let answer = |tally: &Tally| match (tally.stand(servers), &undecided) {
+            (Stand::Open, Some(error)) => Err(error.clone()),
+            (Stand::Won, _) => Ok(Renewal::Extended),
+            (Stand::Lost | Stand::Open, _) => Ok(Renewal::Lost),
+        };
+        tallies.iter().map(answer).collect()
+    }
+
+    pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
+        let released = self.give_back(claim, 0..self.nodes.len()).await;
+        let open = self.nodes.len() - released.answered;
+        match stand(released.freed, open, self.nodes.len()) {
+            Stand::Won => Ok(Release::Freed),
+            Stand::Lost => Ok(Release::NotHeld),
+            Stand::Open => Err(released.failures.into_error()),
+        }
+    }
+}

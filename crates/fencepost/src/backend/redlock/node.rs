@@ -1,0 +1,305 @@
+//! One of the servers: its connection, and what is asked of it.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, RedisError, Value};
+
+use super::asking::Listening;
+use super::debts::Debts;
+use super::failure;
+use crate::backend::Renewal;
+use crate::backend::redis::failure as redis_failure;
+use crate::backend::redis::hub::Hub;
+use crate::backend::redis::keys::quorum_of;
+use crate::backend::redis::link::Link;
+use crate::backend::redis::requests::{RENEWED_AT_ONCE, renewal};
+use crate::backend::redis::script::{Answer, RENEW, Script, millis};
+use crate::claim::{Claim, OwnerId};
+use crate::clock::{BootClock, Clock};
+use crate::error::{Error, Operation, Result};
+
+macro_rules! script {
+    ($name:ident, $file:literal) => {
+        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[include_str!($file)]));
+    };
+}
+
+script!(LOCK, "scripts/lock.lua");
+script!(ACCEPT, "scripts/accept.lua");
+script!(RELEASE, "scripts/release.lua");
+
+pub(super) struct Node {
+    pub(super) hub: Arc<Hub>,
+    /// Without user and password.
+    pub(super) address: String,
+    pub(super) debts: Debts,
+    /// Has left something unanswered for as long as it had, and answered nothing since.
+    is_slow: AtomicBool,
+    /// Over which connection each script was last called with success: it need not be sent as text.
+    known: [AtomicU64; 4],
+}
+
+/// The scripts, as places in `Node::known`.
+#[derive(Clone, Copy)]
+enum Known {
+    Lock,
+    Accept,
+    Release,
+    Renew,
+}
+
+impl Known {
+    fn script(self) -> &'static Script {
+        match self {
+            Self::Lock => &LOCK,
+            Self::Accept => &ACCEPT,
+            Self::Release => &RELEASE,
+            Self::Renew => &RENEW,
+        }
+    }
+}
+
+/// One attempt to take a lock, as every server is told of it.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    pub(super) claim: Claim,
+    /// Milliseconds of the wall clock, later than those of every attempt before it.
+    pub(super) stamp: u64,
+    /// How long a server must have been up to be asked.
+    pub(super) restart_delay: Duration,
+}
+
+/// What a server says to one who wants the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vote {
+    /// It has it, with this count.
+    Ours(u64),
+    /// Somebody else has it, for so long; `None`: for ever.
+    Taken(Option<Duration>),
+}
+
+/// What a server says to an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accepted,
+    /// The key is not the asker's any more.
+    Gone,
+    /// As large a count, or a larger one, is somebody else's.
+    Behind(u64),
+}
+
+impl Node {
+    pub(super) fn new(address: String, hub: Arc<Hub>) -> Self {
+        Self {
+            hub,
+            address,
+            debts: Debts::default(),
+            is_slow: AtomicBool::new(false),
+            known: Default::default(),
+        }
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn answered(&self) {
+        self.is_slow.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_silent(&self) {
+        self.is_slow.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
+        self.hub.link(operation).await
+    }
+
+    /// Connects, and asks who that is; `None`: it does not tell.
+    pub(super) async fn identity(&self) -> Result<Option<String>> {
+        let link = self.link(Operation::Open).await?;
+        let mut info = redis::cmd("INFO");
+        info.arg("server");
+        let answer = link.send(&info).await;
+        let text = answer.ok().and_then(|answer| answer_text(&answer));
+        let id = text.and_then(|text| {
+            let mut lines = text.lines();
+            lines.find_map(|line| Some(line.strip_prefix("run_id:")?.to_owned()))
+        });
+        Ok(id)
+    }
+
+    /// Asks for the key.
+    pub(super) async fn lock(
+        self: Arc<Self>,
+        attempt: Attempt,
+        listening: Listening,
+    ) -> Result<Vote> {
+        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let Attempt {
+            claim,
+            stamp,
+            restart_delay,
+        } = &attempt;
+        let now = BootClock.now();
+        let lift = self.hub.names.ask(claim, &link, now).lift;
+        let ttl = millis(claim.ttl);
+        let name = claim.name.as_str();
+        let mut call = LOCK.call(2);
+        call.arg(name).arg(quorum_of(name));
+        call.arg(claim.owner.to_string()).arg(ttl);
+        call.arg(format!("{ttl} {stamp} {}", claim.label));
+        call.arg(u8::from(lift));
+        match self.debts.owed_by(claim.owner) {
+            Some(released) => call.arg(released),
+            None => call.arg(""),
+        };
+        let whole_seconds = restart_delay.as_millis().div_ceil(1000);
+        call.arg(u64::try_from(whole_seconds).unwrap_or(u64::MAX));
+        let answer = self.call(&link, Known::Lock, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Acquire))?;
+        if lift && matches!(answer, Value::Int(_)) {
+            self.hub.names.lifted(&claim.name, &link, now);
+        }
+        vote(&answer)
+    }
+
+    /// Asks for an epoch to be accepted.
+    pub(super) async fn accept(
+        self: Arc<Self>,
+        claim: Claim,
+        epoch: u64,
+        listening: Listening,
+    ) -> Result<Verdict> {
+        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let name = claim.name.as_str();
+        let mut call = ACCEPT.call(2);
+        call.arg(name).arg(quorum_of(name));
+        call.arg(claim.owner.to_string()).arg(epoch);
+        let answer = self.call(&link, Known::Accept, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Acquire))?;
+        match answer.integer() {
+            Some(0) => Ok(Verdict::Gone),
+            Some(count) if count < 0 => Ok(Verdict::Behind(count.unsigned_abs())),
+            Some(_) => Ok(Verdict::Accepted),
+            None => Err(unexpected(Operation::Acquire, &answer)),
+        }
+    }
+
+    /// Gives a key back, if this owner has it: whenever it was taken as long as somebody listens, since then only one that was
+    /// taken by `stamp`. Whether it had it.
+    pub(super) async fn release(
+        self: Arc<Self>,
+        name: Arc<str>,
+        owner: OwnerId,
+        stamp: u64,
+        listening: Option<Listening>,
+    ) -> Result<bool> {
+        let link = self.link(Operation::Release).await?;
+        let is_in_turn = listening.as_ref().is_some_and(Listening::goes_on);
+        let up_to = (!is_in_turn).then_some(stamp);
+        let mut call = RELEASE.call(1);
+        call.arg(&*name).arg(owner.to_string());
+        match up_to {
+            Some(stamp) => call.arg(stamp),
+            None => call.arg(""),
+        };
+        let listening = listening.unwrap_or_default();
+        let answer = self.call(&link, Known::Release, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Release))?;
+        match answer.integer() {
+            Some(freed) => Ok(freed == 1),
+            None => Err(unexpected(Operation::Release, &answer)),
+        }
+    }
+
+    /// Extends what is still held here. The answers are in the order of the claims.
+    pub(super) async fn renew(
+        self: Arc<Self>,
+        claims: Arc<[Claim]>,
+        listening: Listening,
+    ) -> Result<Vec<Renewal>> {
+        let link = self.link(Operation::Renew).await?;
+        let mut renewals = Vec::with_capacity(claims.len());
+        for batch in claims.chunks(RENEWED_AT_ONCE) {
+            let mut call = RENEW.call(batch.len());
+            for claim in batch {
+                call.arg(claim.name.as_str());
+            }
+            for claim in batch {
+                call.arg(claim.owner.to_string()).arg(millis(claim.ttl));
+            }
+            let answer = self.call(&link, Known::Renew, &call, &listening);
+            let answer = answer.await.map_err(of_command(Operation::Renew))?;
+            for at in 0..batch.len() {
+                renewals.push(renewal(answer.item(at))?);
+            }
+        }
+        Ok(renewals)
+    }
+
+    /// Calls a script: by its text the first time over a connection, so that it takes one command also where nobody waits for the
+    /// answer; where the server has forgotten it, once more, if somebody still does.
+    async fn call(
+        &self,
+        link: &Arc<Link>,
+        which: Known,
+        call: &Cmd,
+        listening: &Listening,
+    ) -> std::result::Result<Value, RedisError> {
+        let known = &self.known[which as usize];
+        let mut answer = match known.load(Ordering::Relaxed) == link.generation {
+            true => link.send(call).await,
+            false => link.send(&which.script().by_text(call)).await,
+        };
+        let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
+        if is_unknown && listening.goes_on() {
+            answer = link.send(&which.script().by_text(call)).await;
+        }
+        if answer.is_ok() {
+            known.store(link.generation, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// The connection, if it is there while somebody listens.
+    async fn link_in_time(&self, operation: Operation, listening: &Listening) -> Result<Arc<Link>> {
+        let link = self.link(operation).await?;
+        match listening.goes_on() {
+            true => Ok(link),
+            false => Err(redis_failure::unreachable(operation)),
+        }
+    }
+}
+
+fn of_command(operation: Operation) -> impl FnOnce(RedisError) -> Error {
+    move |cause| redis_failure::of_command(operation, cause)
+}
+
+fn answer_text(answer: &Value) -> Option<String> {
+    match answer {
+        Value::VerbatimString { text, .. } => Some(text.clone()),
+        other => other.text().map(str::to_owned),
+    }
+}
+
+fn vote(answer: &Value) -> Result<Vote> {
+    if let Value::Int(count) = answer {
+        return Ok(Vote::Ours(count.cast_unsigned()));
+    }
+    let number = |at: usize| answer.item(at).and_then(|item| item.integer());
+    match number(0) {
+        Some(-3) => Err(failure::young(number(1).unwrap_or(0))),
+        Some(left) => Ok(Vote::Taken(
+            u64::try_from(left).ok().map(Duration::from_millis),
+        )),
+        None => Err(unexpected(Operation::Acquire, answer)),
+    }
+}
+
+fn unexpected(operation: Operation, answer: &Value) -> Error {
+    redis_failure::unexpected(operation, &format!("{answer:?}"))
+}

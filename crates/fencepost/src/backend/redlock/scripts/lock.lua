@@ -1,0 +1,31 @@
+-- Takes the lock's key on this server, and draws a count for it.
+-- KEYS: lock counter. ARGV: owner · ttl · «ttl since label» · 1 when the count is to be lifted to the server's time
+--   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up
+-- Returns the count: the key is the owner's · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only
+local call = redis.call
+local lock, counter, owner, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+if ARGV[6] ~= '0' then
+  local up = tonumber(string.match(call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
+  if up < tonumber(ARGV[6]) then return {-3, up} end
+end
+local value = call('GET', lock)
+if value then
+  if string.sub(value, 1, 32) ~= owner then return {call('PTTL', lock)} end
+  local count, since = string.match(value, '^%x+ (%d+) %d+ (%d+) ')
+  if ARGV[5] == '' or tonumber(since) > tonumber(ARGV[5]) then
+    if call('PTTL', lock) < tonumber(ttl) then call('PEXPIRE', lock, ttl) end
+    return tonumber(count)
+  end
+end
+local count = tonumber(call('GET', counter) or 0) + 1
+-- Below 2^36: a new name, or one that the server has forgotten.
+if ARGV[4] == '1' or count < 68719476736 then
+  local time = call('TIME')
+  -- Units of 62.5 µs since 2024; a clock in a far century does not use up what is left to be counted.
+  local lifted = math.floor((time[1] * 1000000 + time[2] - 1704067200000000) * 0.016)
+  count = math.max(count, math.min(lifted, 2 ^ 46))
+end
+-- Kept for 7 days.
+call('SET', counter, string.format('%d', count), 'PX', 604800000)
+call('SET', lock, string.format('%s %d %s', owner, count, ARGV[3]), 'PX', ttl)
+return count

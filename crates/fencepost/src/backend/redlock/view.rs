@@ -1,0 +1,217 @@
+//! Looking at locks: what a majority of the servers says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::asking::Asking;
+use super::failure;
+use super::node::Node;
+use super::quorum::Quorum;
+use crate::backend::redis::keys::name_of_quorum;
+use crate::backend::redis::link::Link;
+use crate::backend::redis::view::{STEP, lock_of, look, scan};
+use crate::backend::{Holder, Listed, Record};
+use crate::claim::LockName;
+use crate::clock::{BootClock, Clock};
+use crate::error::{Operation, Result};
+
+/// A list takes a step for every thousand keys.
+const LONGEST_LIST: Duration = Duration::from_secs(30);
+
+impl Quorum {
+    pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
+        let name: Arc<str> = name.as_str().into();
+        let seen = self
+            .from_each(self.settings.node_timeout, move |node| {
+                look_at(node, name.clone())
+            })
+            .await?;
+        let records = seen
+            .answers
+            .into_iter()
+            .map(|record| record.and_then(|record| record.holder));
+        let holder = held_by_a_majority(records.flatten().collect(), seen.needed);
+        Ok(holder.map(record))
+    }
+
+    pub(super) async fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
+        let pattern: Option<Arc<str>> = pattern.map(Into::into);
+        let seen = self
+            .from_each(LONGEST_LIST, move |node| list_at(node, pattern.clone()))
+            .await?;
+        let mut names = BTreeSet::new();
+        for some in &seen.answers {
+            names.extend(some.iter().map(|listed| listed.name.clone()));
+        }
+        let held = names.into_iter().filter_map(|name| {
+            let of_name = seen
+                .answers
+                .iter()
+                .flatten()
+                .filter(|lock| lock.name == name);
+            let holders = of_name.filter_map(|lock| lock.record.holder.clone());
+            let holder = held_by_a_majority(holders.collect(), seen.needed)?;
+            lock_of(&name, record(holder))
+        });
+        Ok(held.collect())
+    }
+
+    /// Asks every server; a majority must answer, within the longest time. The others have a moment more.
+    async fn from_each<T, F>(
+        &self,
+        longest: Duration,
+        ask: impl Fn(Arc<Node>) -> F,
+    ) -> Result<Seen<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let mut failures = self.failures(Operation::Inspect);
+        let mut asking = Asking::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            asking.ask(at, node, |node, _| ask(node));
+        }
+        let mut answers = Vec::new();
+        let mut until = BootClock.now() + longest;
+        loop {
+            let is_enough = answers.len() >= self.majority();
+            let Some((at, answer)) = asking.next(until, is_enough).await else {
+                break;
+            };
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failures.add(&self.nodes[at].address, error),
+            }
+            if answers.len() >= self.majority() {
+                until = until.min(BootClock.now() + self.settings.node_timeout);
+            }
+        }
+        let silent: Vec<usize> = asking.silent().collect();
+        for at in silent {
+            failures.add(&self.nodes[at].address, failure::silent(Operation::Inspect));
+        }
+        asking.leave();
+        match answers.len() >= self.majority() {
+            true => Ok(Seen {
+                // Who is not heard may agree.
+                needed: self.majority() + answers.len() - self.nodes.len(),
+                answers,
+            }),
+            false => Err(failures.into_error()),
+        }
+    }
+}
+
+/// What the servers said, and how many of those have to agree.
+struct Seen<T> {
+    answers: Vec<T>,
+    needed: usize,
+}
+
+async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Record>> {
+    let link = node.link(Operation::Inspect).await?;
+    look(&link, &name).await
+}
+
+async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<Listed>> {
+    let link = node.link(Operation::Inspect).await?;
+    let pattern = pattern.as_deref();
+    let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for key in scan(&link, &counters).await? {
+        names.extend(name_of_quorum(&key).map(str::to_owned));
+    }
+    if let Some(pattern) = pattern {
+        let strings = scan(&link, pattern).await?.into_iter();
+        names.extend(strings.filter(|key| !key.starts_with("fp:{")));
+    }
+    records(&link, names.into_iter().collect()).await
+}
+
+async fn records(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<Listed>> {
+    let mut listed = Vec::new();
+    for some in names.chunks(STEP) {
+        let records = join_all(some.iter().map(|name| look(link, name))).await;
+        for (name, record) in some.iter().zip(records) {
+            let name = name.clone();
+            listed.extend(record?.map(|record| Listed { name, record }));
+        }
+    }
+    Ok(listed)
+}
+
+/// The one whose key is on so many of the servers.
+fn held_by_a_majority(mut holders: Vec<Holder>, needed: usize) -> Option<Holder> {
+    while let Some(owner) = holders.first().map(|holder| holder.owner) {
+        let (mut same, others): (Vec<_>, Vec<_>) = holders
+            .into_iter()
+            .partition(|holder| holder.owner == owner);
+        if same.len() >= needed {
+            // A majority lasts as long as its first to end.
+            same.sort_by_key(|holder| {
+                std::cmp::Reverse(holder.ttl_left.map_or(u128::MAX, |left| left.as_millis()))
+            });
+            let epoch = same.iter().map(|holder| holder.epoch).find(|epoch| {
+                same.iter().filter(|holder| holder.epoch == *epoch).count() >= needed
+            });
+            let last = same.swap_remove(needed - 1);
+            // On its way to an epoch the counts of the servers differ.
+            let epoch = epoch.flatten();
+            return Some(Holder { epoch, ..last });
+        }
+        holders = others;
+    }
+    None
+}
+
+fn record(holder: Holder) -> Record {
+    Record {
+        holder: Some(holder),
+        waiting: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::OwnerId;
+    use crate::random::SeededRandom;
+
+    fn holder(seed: u64, epoch: u64, left_ms: u64) -> Holder {
+        Holder {
+            owner: Some(OwnerId::random(&SeededRandom::new(seed))),
+            label: "test".into(),
+            epoch: Some(epoch),
+            since: None,
+            ttl_left: Some(Duration::from_millis(left_ms)),
+            ttl: None,
+        }
+    }
+
+    #[test]
+    fn a_majority_holds_and_a_minority_does_not() {
+        let both = held_by_a_majority(
+            vec![holder(1, 7, 90), holder(2, 9, 50), holder(1, 7, 80)],
+            2,
+        );
+        let both = both.unwrap();
+        assert_eq!(both.owner, holder(1, 0, 0).owner);
+        assert_eq!(both.epoch, Some(7));
+        assert_eq!(both.ttl_left, Some(Duration::from_millis(80)));
+        assert_eq!(
+            held_by_a_majority(vec![holder(1, 7, 90), holder(2, 9, 50)], 2),
+            None
+        );
+    }
+
+    #[test]
+    fn the_epoch_is_the_one_that_a_majority_has() {
+        let seen = vec![holder(1, 9, 90), holder(1, 7, 90), holder(1, 7, 80)];
+        assert_eq!(held_by_a_majority(seen, 2).unwrap().epoch, Some(7));
+        let undecided = vec![holder(1, 9, 90), holder(1, 7, 90)];
+        assert_eq!(held_by_a_majority(undecided, 2).unwrap().epoch, None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Counting votes: when a majority is there, when it cannot come any more. No time, no tasks, no servers.
+
+/// More than half.
+pub(super) fn majority(servers: usize) -> usize {
+    servers / 2 + 1
+}
+
+/// Where a vote of all servers stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    Won,
+    /// Those who could still vote are too few.
+    Lost,
+    Open,
+}
+
+/// So many have said yes, and so many have not said anything yet.
+pub(super) fn stand(yes: usize, open: usize, servers: usize) -> Stand {
+    let needed = majority(servers);
+    match (yes >= needed, yes + open >= needed) {
+        (true, _) => Stand::Won,
+        (false, true) => Stand::Open,
+        (false, false) => Stand::Lost,
+    }
+}
+
+/// The epoch to propose after these counts were drawn, and whether it needs no further round: equal counts of a majority
+/// are accepted as they are, because each server gives a count to one owner only.
+pub(super) fn proposal(counts: &[u64], servers: usize) -> Option<(u64, bool)> {
+    let epoch = *counts.iter().max()?;
+    let agreeing = counts.iter().filter(|count| **count == epoch).count();
+    Some((epoch, agreeing >= majority(servers)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_majority_is_more_than_half() {
+        assert_eq!([3, 4, 5, 7].map(majority), [2, 3, 3, 4]);
+        assert_eq!(stand(2, 1, 3), Stand::Won);
+        assert_eq!(stand(1, 1, 3), Stand::Open);
+        assert_eq!(stand(1, 0, 3), Stand::Lost);
+        assert_eq!(stand(2, 0, 4), Stand::Lost);
+    }
+
+    #[test]
+    fn equal_counts_of_a_majority_need_no_second_round() {
+        assert_eq!(proposal(&[7, 7], 3), Some((7, true)));
+        assert_eq!(proposal(&[7, 7, 3], 3), Some((7, true)));
+        assert_eq!(
+            proposal(&[7, 8, 7], 3),
+            Some((8, false)),
+            "the largest decides"
+        );
+        assert_eq!(proposal(&[7, 6], 3), Some((7, false)));
+        assert_eq!(proposal(&[7, 7], 5), Some((7, false)));
+        assert_eq!(proposal(&[], 3), None);
+    }
+}

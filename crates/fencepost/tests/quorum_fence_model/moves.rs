@@ -1,0 +1,350 @@
+//! Everything that can happen next.
+
+use crate::node;
+use crate::setup::{Flaw, Setup};
+use crate::state::{Client, MAJORITY, NODES, Phase, Request, State, Vote};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Move {
+    /// A client asks all nodes for the key.
+    Ask(usize),
+    /// The same claim is asked for anew; the attempt before was dropped and not released.
+    AskAgain(usize),
+    /// A node carries out a client's next request.
+    Serve {
+        client: usize,
+        node: usize,
+    },
+    /// A client that has heard these nodes makes the largest of their counts its epoch. A bit per node.
+    Propose {
+        client: usize,
+        heard: u8,
+    },
+    /// A client that was refused an epoch proposes a larger one.
+    Raise(usize),
+    /// A client looks at the time, and believes or gives up.
+    Conclude(usize),
+    /// A client gives up and releases everywhere.
+    GiveUp(usize),
+    /// A holder releases everywhere.
+    Done(usize),
+    /// A holder asks for an extension.
+    Extend(usize),
+    /// A majority has extended.
+    Extended(usize),
+    /// A release that went down with a connection is carried out at last.
+    Owed {
+        client: usize,
+        node: usize,
+    },
+    Tick,
+    Cut {
+        client: usize,
+        node: usize,
+    },
+    Restart(usize),
+    RestartEmpty(usize),
+    KeyLost(usize),
+    Die(usize),
+}
+
+pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
+    let mut moves = Vec::with_capacity(24);
+    for client in 0..setup.clients {
+        of_client(state, setup, client, &mut moves);
+        for node in 0..NODES {
+            let wire = &state.wires[client][node];
+            if wire.requests[0].is_some() && !state.nodes[node].is_starting {
+                moves.push(Move::Serve { client, node });
+            }
+            let is_cut = |attempt| !wire.requests.contains(&Some(Request::Release { attempt }));
+            if wire.owed.is_some_and(is_cut) && !state.nodes[node].is_starting {
+                moves.push(Move::Owed { client, node });
+            }
+        }
+    }
+    if setup.ticks_max.is_none_or(|max| state.clock < max) {
+        moves.push(Move::Tick);
+    }
+    if state.faults_left > 0 {
+        faults(state, setup, &mut moves);
+    }
+    moves
+}
+
+fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
+    let client = &state.clients[at];
+    let may_ask = client.attempts_left > 0 && state.has_room(at);
+    match client.phase {
+        Phase::Idle if may_ask => moves.push(Move::Ask(at)),
+        Phase::Idle | Phase::Dead => {}
+        Phase::Locking => {
+            if gives_up(client, setup) {
+                moves.push(Move::GiveUp(at));
+            }
+            if state.has_room(at) {
+                let subsets = 1..1_u8 << NODES;
+                let fits = |heard: &u8| can_propose(client, *heard);
+                moves.extend(
+                    subsets
+                        .filter(fits)
+                        .map(|heard| Move::Propose { client: at, heard }),
+                );
+            }
+        }
+        Phase::Accepting(_) => {
+            if gives_up(client, setup) {
+                moves.push(Move::GiveUp(at));
+            }
+            if client.yes() >= needed(setup, Flaw::MinorityAccepts) {
+                moves.push(Move::Conclude(at));
+            }
+            let is_behind = client
+                .votes
+                .iter()
+                .any(|vote| matches!(vote, Vote::No(1..)));
+            if is_behind && client.raises_left > 0 && state.has_room(at) {
+                moves.push(Move::Raise(at));
+            }
+        }
+        Phase::Agreed(_) => moves.push(Move::Conclude(at)),
+        Phase::Holding(_) => {
+            moves.push(Move::Done(at));
+            let may_extend = setup.extends && client.left > 0 && client.raises_left > 0;
+            match client.extending {
+                None if may_extend && state.has_room(at) => moves.push(Move::Extend(at)),
+                Some(_) if client.yes() >= needed(setup, Flaw::MinorityExtends) => {
+                    moves.push(Move::Extended(at));
+                }
+                _ => {}
+            }
+        }
+    }
+    let has_asked = matches!(
+        client.phase,
+        Phase::Locking | Phase::Accepting(_) | Phase::Agreed(_)
+    );
+    if setup.asks_again && has_asked && may_ask {
+        moves.push(Move::AskAgain(at));
+    }
+}
+
+/// Who was refused somewhere, or has run out of time; who is cancelled, at any time.
+fn gives_up(client: &Client, setup: &Setup) -> bool {
+    let is_refused = client.votes.iter().any(|vote| matches!(vote, Vote::No(_)));
+    setup.cancels || client.left == 0 || is_refused
+}
+
+fn needed(setup: &Setup, flaw: Flaw) -> usize {
+    if setup.has(flaw) { 1 } else { MAJORITY }
+}
+
+fn can_propose(client: &Client, heard: u8) -> bool {
+    let all_yes = (0..NODES)
+        .filter(|node| heard & 1 << node != 0)
+        .all(|node| matches!(client.votes[node], Vote::Yes(_)));
+    all_yes && heard.count_ones() as usize >= MAJORITY
+}
+
+fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
+    let troubles = &setup.troubles;
+    for client in 0..setup.clients {
+        let is_dead = state.clients[client].phase == Phase::Dead;
+        if troubles.die && !is_dead {
+            moves.push(Move::Die(client));
+        }
+        for node in 0..NODES {
+            let is_used = state.wires[client][node].requests[0].is_some();
+            if troubles.cut && is_used && !is_dead {
+                moves.push(Move::Cut { client, node });
+            }
+        }
+    }
+    for node in 0..NODES {
+        if troubles.restart {
+            moves.push(Move::Restart(node));
+        }
+        if troubles.restart_empty {
+            moves.push(Move::RestartEmpty(node));
+        }
+        if troubles.key_lost && state.nodes[node].key.is_some() {
+            moves.push(Move::KeyLost(node));
+        }
+    }
+}
+
+pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
+    let mut next = *state;
+    match step {
+        Move::Ask(at) => ask(&mut next, setup, at),
+        Move::AskAgain(at) => ask(&mut next, setup, at),
+        Move::Serve { client, node } => node::serve(&mut next, setup, client, node),
+        Move::Propose { client, heard } => propose(&mut next, setup, client, heard),
+        Move::Raise(at) => raise(&mut next, at),
+        Move::Conclude(at) => conclude(&mut next, setup, at),
+        Move::GiveUp(at) | Move::Done(at) => give_back(&mut next, setup, at),
+        Move::Extend(at) => extend(&mut next, setup, at),
+        Move::Extended(at) => {
+            let client = &mut next.clients[at];
+            // Once lost, always lost.
+            if client.left > 0 {
+                client.left = client.left.max(client.extending.unwrap_or(0));
+            }
+            client.extending = None;
+        }
+        Move::Owed { client, node } => {
+            let owed = next.wires[client][node].owed.take();
+            let up_to = owed.filter(|_| !setup.has(Flaw::OwedReleaseTakesAnything));
+            node::release(&mut next.nodes[node], client as u8, up_to);
+        }
+        Move::Tick => tick(&mut next, setup),
+        fault => {
+            next.faults_left -= 1;
+            strike(&mut next, setup, fault);
+        }
+    }
+    next
+}
+
+fn ask(state: &mut State, setup: &Setup, at: usize) {
+    let older = state.highest();
+    let client = &mut state.clients[at];
+    client.rest();
+    client.phase = Phase::Locking;
+    client.attempt += 1;
+    client.attempts_left -= 1;
+    client.raises_left = 1;
+    client.left = setup.ttl;
+    client.older = older;
+    let attempt = client.attempt;
+    for node in 0..NODES {
+        let void = state.wires[at][node].owed;
+        state.send(at, node, Request::Lock { attempt, void });
+    }
+}
+
+fn propose(state: &mut State, setup: &Setup, at: usize, heard: u8) {
+    let client = &mut state.clients[at];
+    let counts = (0..NODES)
+        .filter(|node| heard & 1 << node != 0)
+        .filter_map(|node| match client.votes[node] {
+            Vote::Yes(count) => Some(count),
+            _ => None,
+        });
+    let epoch = counts.clone().max().expect("a majority");
+    let agreeing = counts.filter(|count| *count == epoch).count();
+    client.votes = [Vote::None; NODES];
+    if setup.has(Flaw::ValidityFromTheAnswer) {
+        client.left = setup.ttl;
+    }
+    if setup.has(Flaw::NoWriteBack) || (setup.shortcut && agreeing >= MAJORITY) {
+        client.phase = Phase::Agreed(epoch);
+        return;
+    }
+    client.phase = Phase::Accepting(epoch);
+    let attempt = client.attempt;
+    state.send_to_all(at, Request::Accept { attempt, epoch });
+}
+
+fn raise(state: &mut State, at: usize) {
+    let client = &mut state.clients[at];
+    let counter = |vote: &Vote| match vote {
+        Vote::No(counter) => *counter,
+        _ => 0,
+    };
+    let epoch = 1 + client.votes.iter().map(counter).max().unwrap_or(0);
+    client.votes = [Vote::None; NODES];
+    client.raises_left -= 1;
+    client.phase = Phase::Accepting(epoch);
+    let attempt = client.attempt;
+    state.send_to_all(at, Request::Accept { attempt, epoch });
+}
+
+fn conclude(state: &mut State, setup: &Setup, at: usize) {
+    let client = &mut state.clients[at];
+    if client.left == 0 && !setup.has(Flaw::NoLookAtTheTime) {
+        return give_back(state, setup, at);
+    }
+    let (Phase::Accepting(epoch) | Phase::Agreed(epoch)) = client.phase else {
+        unreachable!("only these conclude");
+    };
+    client.votes = [Vote::None; NODES];
+    client.raises_left = 1;
+    client.older = 0;
+    client.phase = Phase::Holding(epoch);
+}
+
+fn give_back(state: &mut State, setup: &Setup, at: usize) {
+    let client = state.clients[at];
+    for node in 0..NODES {
+        let said_yes = matches!(client.votes[node], Vote::Yes(_));
+        let is_holder = matches!(client.phase, Phase::Holding(_));
+        if said_yes || is_holder || !setup.has(Flaw::ReleasesOnlyWhereGranted) {
+            let attempt = client.attempt;
+            state.wires[at][node].owed = Some(attempt);
+            state.send(at, node, Request::Release { attempt });
+        }
+    }
+    state.clients[at].rest();
+}
+
+fn extend(state: &mut State, setup: &Setup, at: usize) {
+    let client = &mut state.clients[at];
+    client.extending = Some(setup.ttl);
+    client.raises_left -= 1;
+    client.votes = [Vote::None; NODES];
+    let attempt = client.attempt;
+    state.send_to_all(at, Request::Extend { attempt });
+}
+
+fn tick(state: &mut State, setup: &Setup) {
+    for node in &mut state.nodes {
+        node.is_starting = false;
+        node.key = node.key.and_then(|mut key| {
+            key.left -= 1;
+            (key.left > 0).then_some(key)
+        });
+    }
+    for client in &mut state.clients {
+        client.left = client.left.saturating_sub(1);
+        client.extending = client.extending.map(|left| left.saturating_sub(1));
+    }
+    if setup.ticks_max.is_some() {
+        state.clock += 1;
+    }
+}
+
+fn strike(state: &mut State, setup: &Setup, fault: Move) {
+    match fault {
+        Move::Cut { client, node } => cut(state, client, node),
+        Move::Restart(node) => restart(state, setup, node),
+        Move::RestartEmpty(node) => {
+            restart(state, setup, node);
+            state.nodes[node].key = None;
+            state.nodes[node].counter = 0;
+            state.is_exclusive = false;
+        }
+        Move::KeyLost(node) => {
+            state.nodes[node].key = None;
+            state.is_exclusive = false;
+        }
+        Move::Die(client) => {
+            state.clients[client].rest();
+            state.clients[client].phase = Phase::Dead;
+            for wire in &mut state.wires[client] {
+                wire.owed = None;
+            }
+        }
+        _ => unreachable!("not a fault"),
+    }
+}
+
+fn restart(state: &mut State, setup: &Setup, node: usize) {
+    (0..setup.clients).for_each(|client| cut(state, client, node));
+    state.nodes[node].is_starting = true;
+}
+
+/// The client is told: what it waited for there will not come.
+fn cut(state: &mut State, client: usize, node: usize) {
+    state.wires[client][node].cut();
+}

@@ -1,0 +1,100 @@
+//! What the scripts do on one node.
+
+use crate::setup::{Flaw, Setup};
+use crate::state::{EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Vote};
+
+/// Carries out the next request of a client on a node; the answer is there to be heard from now on.
+pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize) {
+    let wire = &mut state.wires[client][node];
+    let Some(request) = wire.pop() else { return };
+    let mut now = None;
+    if matches!(request, Request::Lock { .. }) {
+        let lift = std::mem::take(&mut wire.is_new) || state.nodes[node].counter == 0;
+        let ahead = if node == 0 { setup.first_is_ahead } else { 0 };
+        now = (lift && setup.lifts).then(|| EPOCHS_PER_TICK * (state.clock + 1 + ahead));
+    }
+    let server = &mut state.nodes[node];
+    let asker = client as u8;
+    let (attempt, vote) = match request {
+        Request::Lock { attempt, void } => {
+            if !setup.has(Flaw::OldKeyCounts) && void.is_some() {
+                release(server, asker, void);
+            }
+            (attempt, lock(server, setup, asker, attempt, now))
+        }
+        Request::Accept { attempt, epoch } => (attempt, accept(server, setup, asker, epoch)),
+        Request::Extend { attempt } => (attempt, extend(server, setup, asker)),
+        Request::Release { attempt } => {
+            wire.paid(attempt);
+            return release(server, asker, None);
+        }
+    };
+    let client = &mut state.clients[client];
+    // The answer to an earlier attempt is heard by nobody.
+    if client.attempt == attempt && is_awaited(client.phase, request) {
+        client.votes[node] = vote;
+    }
+}
+
+fn is_awaited(phase: Phase, request: Request) -> bool {
+    match request {
+        Request::Lock { .. } => phase == Phase::Locking,
+        Request::Accept { epoch, .. } => phase == Phase::Accepting(epoch),
+        Request::Extend { .. } => matches!(phase, Phase::Holding(_)),
+        Request::Release { .. } => false,
+    }
+}
+
+fn lock(node: &mut Node, setup: &Setup, client: u8, attempt: u8, now: Option<u8>) -> Vote {
+    if let Some(key) = &mut node.key {
+        if key.client != client {
+            return Vote::No(0);
+        }
+        key.left = setup.ttl;
+        return Vote::Yes(key.count);
+    }
+    node.counter = (node.counter + 1).max(now.unwrap_or(0));
+    node.key = Some(Key {
+        client,
+        attempt,
+        count: node.counter,
+        left: setup.ttl,
+    });
+    Vote::Yes(node.counter)
+}
+
+fn accept(node: &mut Node, setup: &Setup, client: u8, epoch: u8) -> Vote {
+    let own = node.key.as_mut().filter(|key| key.client == client);
+    if setup.has(Flaw::AcceptsAnything) {
+        node.counter = node.counter.max(epoch);
+        return Vote::Yes(epoch);
+    }
+    let is_own_count = own.as_ref().is_some_and(|key| key.count == epoch);
+    match own {
+        None if setup.accept_needs_key => return Vote::No(0),
+        _ if node.counter > epoch || (node.counter == epoch && !is_own_count) => {
+            return Vote::No(node.counter);
+        }
+        Some(key) => key.count = epoch,
+        None => {}
+    }
+    node.counter = epoch;
+    Vote::Yes(epoch)
+}
+
+fn extend(node: &mut Node, setup: &Setup, client: u8) -> Vote {
+    match &mut node.key {
+        Some(key) if key.client == client => {
+            key.left = setup.ttl;
+            Vote::Yes(key.count)
+        }
+        _ => Vote::No(0),
+    }
+}
+
+/// Gives a key back; only one of that attempt or an earlier one where it says which.
+pub(crate) fn release(node: &mut Node, client: u8, up_to: Option<u8>) {
+    let is_meant =
+        |key: &Key| key.client == client && up_to.is_none_or(|attempt| key.attempt <= attempt);
+    node.key = node.key.filter(|key| !is_meant(key));
+}

@@ -1,0 +1,127 @@
+//! The worlds that are searched: those in which the fence must hold, and a world for each flaw.
+
+use crate::promises::Promise;
+use crate::setup::{Flaw, Setup, Troubles};
+
+pub(crate) struct Scenario {
+    pub(crate) title: &'static str,
+    pub(crate) setup: Setup,
+}
+
+/// A flaw, or a limit, where it shows, and the promise it breaks there.
+pub(crate) struct Broken {
+    pub(crate) title: &'static str,
+    pub(crate) setup: Setup,
+    pub(crate) breaks: Promise,
+    /// Takes too long for every day.
+    pub(crate) is_long: bool,
+}
+
+const CALM: Setup = Setup::CALM;
+/// One tick is enough for a key to end under its holder.
+const SHORT: Setup = Setup {
+    ticks_max: Some(1),
+    ..CALM
+};
+const CUT: Troubles = Troubles {
+    cut: true,
+    ..Troubles::NONE
+};
+const KEY_LOST: Troubles = Troubles {
+    key_lost: true,
+    ..Troubles::NONE
+};
+const RESTART: Troubles = Troubles {
+    restart: true,
+    ..Troubles::NONE
+};
+const RESTART_EMPTY: Troubles = Troubles {
+    restart_empty: true,
+    ..Troubles::NONE
+};
+const DIE: Troubles = Troubles {
+    die: true,
+    ..Troubles::NONE
+};
+/// One client whose connections break, and who asks again and again.
+const ALONE: Setup = Setup {
+    clients: 1,
+    attempts: [3, 0, 0],
+    cancels: true,
+    ticks_max: Some(0),
+    ..with(CUT, CALM)
+};
+/// Servers whose time lifts new counters.
+const TIMED: Setup = Setup {
+    counters: [0; 3],
+    lifts: true,
+    ticks_max: Some(2),
+    ..with(RESTART_EMPTY, CALM)
+};
+
+const fn with(troubles: Troubles, setup: Setup) -> Setup {
+    Setup {
+        faults: 1,
+        troubles,
+        ..setup
+    }
+}
+
+#[rustfmt::skip]
+pub(crate) const SOUND: &[Scenario] = &[
+    Scenario { title: "two clients, any node slow or silent", setup: SHORT },
+    Scenario { title: "a key lost before its time", setup: with(KEY_LOST, SHORT) },
+    Scenario { title: "a client dies", setup: with(DIE, SHORT) },
+    Scenario { title: "one client, a broken connection", setup: ALONE },
+    Scenario { title: "one client, dropped attempts", setup: Setup { asks_again: true, ..ALONE } },
+];
+
+#[rustfmt::skip]
+pub(crate) const SOUND_DEEPER: &[Scenario] = &[
+    Scenario { title: "any time passes", setup: CALM },
+    Scenario { title: "clients give up at any time", setup: Setup { cancels: true, ..CALM } },
+    Scenario { title: "without the shortcut", setup: Setup { shortcut: false, ..CALM } },
+    Scenario { title: "a key lost, any time passes", setup: with(KEY_LOST, CALM) },
+    Scenario { title: "a node restarts with its data", setup: with(RESTART, CALM) },
+    Scenario { title: "any one fault of the honest kind", setup: with(Troubles::HONEST, CALM) },
+    Scenario { title: "two broken connections", setup: Setup { faults: 2, ..with(CUT, SHORT) } },
+    Scenario { title: "two keys lost", setup: Setup { faults: 2, ..with(KEY_LOST, SHORT) } },
+    Scenario { title: "an extension", setup: Setup { extends: true, ttl: 2, ..CALM } },
+    Scenario { title: "one asks twice", setup: Setup { attempts: [2, 1, 0], ..CALM } },
+    Scenario { title: "one asks twice, dropped attempts", setup: Setup { attempts: [2, 1, 0], asks_again: true, ..SHORT } },
+    Scenario { title: "one asks twice over a broken connection", setup: Setup { attempts: [2, 1, 0], cancels: true, ticks_max: Some(0), ..with(CUT, CALM) } },
+    Scenario { title: "three clients", setup: Setup { clients: 3, ticks_max: Some(1), ..CALM } },
+    Scenario { title: "a node restarts empty, clocks agree", setup: Setup { ticks_max: Some(3), ..TIMED } },
+    Scenario { title: "the counter alone decides (no key needed to accept)", setup: Setup { accept_needs_key: false, ..with(KEY_LOST, SHORT) } },
+];
+
+#[rustfmt::skip]
+pub(crate) const BROKEN: &[Broken] = &[
+    Broken { title: "a node takes whatever epoch it is told", breaks: Promise::EpochsAreUnique, is_long: false,
+             setup: Setup { flaw: Some(Flaw::AcceptsAnything), ticks_max: Some(0), ..with(KEY_LOST, CALM) } },
+    Broken { title: "the epoch is not written back", breaks: Promise::EpochsAreUnique, is_long: false,
+             setup: Setup { flaw: Some(Flaw::NoWriteBack), ..SHORT } },
+    Broken { title: "a minority accepts", breaks: Promise::EpochsAreUnique, is_long: false,
+             setup: Setup { flaw: Some(Flaw::MinorityAccepts), ..SHORT } },
+    Broken { title: "nobody looks at the time again", breaks: Promise::EpochsRise, is_long: false,
+             setup: Setup { flaw: Some(Flaw::NoLookAtTheTime), ..SHORT } },
+    Broken { title: "validity from the answer", breaks: Promise::OneHolder, is_long: false,
+             setup: Setup { flaw: Some(Flaw::ValidityFromTheAnswer), ..SHORT } },
+    Broken { title: "a minority extends", breaks: Promise::OneHolder, is_long: true,
+             setup: Setup { flaw: Some(Flaw::MinorityExtends), extends: true, ttl: 2, ticks_max: Some(2), ..CALM } },
+    Broken { title: "released only where granted", breaks: Promise::NothingIsLeft, is_long: false,
+             setup: Setup { flaw: Some(Flaw::ReleasesOnlyWhereGranted), cancels: true, ..SHORT } },
+    Broken { title: "a release sent anew takes any key", breaks: Promise::OneHolder, is_long: true,
+             setup: Setup { flaw: Some(Flaw::OwedReleaseTakesAnything), attempts: [2, 1, 0], cancels: true, ticks_max: Some(0), ..with(CUT, CALM) } },
+    Broken { title: "a key from before a release counts", breaks: Promise::EpochsAreUnique, is_long: false,
+             setup: Setup { flaw: Some(Flaw::OldKeyCounts), ticks_max: None, ..ALONE } },
+];
+
+/// What the fence cannot do, and does not claim to.
+#[rustfmt::skip]
+pub(crate) const LIMITS: &[Broken] = &[
+    Broken { title: "a node restarts empty, and counts from one", breaks: Promise::LaterIsLarger, is_long: true,
+             setup: Setup { ticks_max: Some(1), ..with(RESTART_EMPTY, CALM) } },
+    Broken { title: "a node restarts empty, and its clock is behind a lost one's", breaks: Promise::LaterIsLarger, is_long: true,
+             setup: Setup { first_is_ahead: 2, ..TIMED } },
+];

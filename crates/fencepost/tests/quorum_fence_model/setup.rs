@@ -1,0 +1,114 @@
+//! What a search is about: how many clients, which faults, and which flaw, if any, the protocol has.
+
+use crate::state::{CLIENTS_MAX, NODES};
+
+/// The kinds of trouble that may come; each occurrence costs one of `Setup::faults`. That a node is slow, or silent for ever, is no
+/// fault here: every request may stay on its way for as long as it likes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Troubles {
+    /// A connection breaks, with what was on its way.
+    pub(crate) cut: bool,
+    /// A node comes back with its data.
+    pub(crate) restart: bool,
+    /// A node comes back without any key.
+    pub(crate) restart_empty: bool,
+    /// A node loses the lock's key and keeps its counter: its clock was set, or somebody deleted the key.
+    pub(crate) key_lost: bool,
+    /// A client dies, and what it has sent stays on its way.
+    pub(crate) die: bool,
+}
+
+impl Troubles {
+    pub(crate) const NONE: Self = Self {
+        cut: false,
+        restart: false,
+        restart_empty: false,
+        key_lost: false,
+        die: false,
+    };
+    /// Everything under which a majority stays exclusive.
+    pub(crate) const HONEST: Self = Self {
+        cut: true,
+        restart: true,
+        die: true,
+        ..Self::NONE
+    };
+}
+
+/// A mistake that looks harmless.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flaw {
+    /// A node takes whatever epoch it is told.
+    AcceptsAnything,
+    /// The maximum of the counts is the epoch, and nobody writes it back.
+    NoWriteBack,
+    /// One node that accepts is enough.
+    MinorityAccepts,
+    /// Nobody looks at the time again once the epoch is agreed.
+    NoLookAtTheTime,
+    /// Belief is counted from the answers, not from before the requests.
+    ValidityFromTheAnswer,
+    /// Only nodes that said yes are released.
+    ReleasesOnlyWhereGranted,
+    /// A release that is sent again does not say which attempt it is about.
+    OwedReleaseTakesAnything,
+    /// Who asks after a release that may not have been carried out takes a key from before for a new one.
+    OldKeyCounts,
+    /// One node that extends is enough.
+    MinorityExtends,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) clients: usize,
+    /// How often each client asks.
+    pub(crate) attempts: [u8; CLIENTS_MAX],
+    /// Ticks from the moment a key is set to its end, and from asking to the end of belief.
+    pub(crate) ttl: u8,
+    pub(crate) faults: u8,
+    pub(crate) troubles: Troubles,
+    /// Counters at the start. They differ where an attempt got no further than a minority.
+    pub(crate) counters: [u8; NODES],
+    /// Equal counts of a majority are an epoch without a second round.
+    pub(crate) shortcut: bool,
+    /// A node accepts an epoch only while the client's key is there.
+    pub(crate) accept_needs_key: bool,
+    /// A client may go on with the claim of an attempt that was dropped, without releasing it.
+    pub(crate) asks_again: bool,
+    /// A client may give up at any time, and not only when it was refused or its time is over.
+    pub(crate) cancels: bool,
+    /// A holder may extend, once.
+    pub(crate) extends: bool,
+    /// How many ticks may pass; `None`: any number.
+    pub(crate) ticks_max: Option<u8>,
+    /// New counters, and the first count over a connection, are at least the server's time. Needs counted ticks.
+    pub(crate) lifts: bool,
+    /// By how many ticks the first node's clock is ahead of the others'.
+    pub(crate) first_is_ahead: u8,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+impl Setup {
+    /// Two clients that ask once, after an attempt that reached one node only; nothing goes wrong.
+    pub(crate) const CALM: Self = Self {
+        clients: 2,
+        attempts: [1; CLIENTS_MAX],
+        ttl: 1,
+        faults: 0,
+        troubles: Troubles::NONE,
+        counters: [10, 9, 9],
+        shortcut: true,
+        accept_needs_key: true,
+        asks_again: false,
+        cancels: false,
+        extends: false,
+        ticks_max: None,
+        lifts: false,
+        first_is_ahead: 0,
+        flaw: None,
+    };
+
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+}

@@ -1,0 +1,214 @@
+//! The world at one moment: three nodes, the clients, and what is on its way between them.
+
+use std::array;
+
+use crate::setup::Setup;
+
+pub(crate) const NODES: usize = 3;
+pub(crate) const MAJORITY: usize = 2;
+pub(crate) const CLIENTS_MAX: usize = 3;
+/// Requests that may be on their way from one client to one node.
+pub(crate) const ON_THE_WAY_MAX: usize = 4;
+/// Epochs per tick where a server's time lifts them: more than a world here can use up in a tick.
+pub(crate) const EPOCHS_PER_TICK: u8 = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) nodes: [Node; NODES],
+    pub(crate) clients: [Client; CLIENTS_MAX],
+    pub(crate) wires: [[Wire; NODES]; CLIENTS_MAX],
+    pub(crate) faults_left: u8,
+    /// Counted only where the servers' time matters.
+    pub(crate) clock: u8,
+    /// No fault has taken a key away before its time.
+    pub(crate) is_exclusive: bool,
+    /// Epochs that were granted, as a set.
+    pub(crate) granted: u64,
+}
+
+/// What a server keeps of the lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Node {
+    pub(crate) key: Option<Key>,
+    /// 0: there is none.
+    pub(crate) counter: u8,
+    /// Serves nobody before the next tick.
+    pub(crate) is_starting: bool,
+}
+
+/// The lock's key with its value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) client: u8,
+    /// The stamp of the request that wrote it.
+    pub(crate) attempt: u8,
+    /// The count that was drawn here for it, or the epoch that was accepted.
+    pub(crate) count: u8,
+    pub(crate) left: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    Idle,
+    /// Asks for the key on every node.
+    Locking,
+    /// Has a majority of keys, and asks every node to accept this epoch.
+    Accepting(u8),
+    /// A majority has this epoch for it; what is left is a look at the time.
+    Agreed(u8),
+    Holding(u8),
+    Dead,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Vote {
+    None,
+    /// Somebody else has the key, or the epoch is refused; with the node's counter where that is why.
+    No(u8),
+    /// The key is ours, with this count; or the epoch is accepted, or the lease extended.
+    Yes(u8),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Client {
+    pub(crate) phase: Phase,
+    pub(crate) attempt: u8,
+    /// Ticks for which a grant would still be believed in.
+    pub(crate) left: u8,
+    pub(crate) votes: [Vote; NODES],
+    /// The same as `left` for an extension that is under way.
+    pub(crate) extending: Option<u8>,
+    /// The highest epoch that had been granted when it began to ask.
+    pub(crate) older: u8,
+    pub(crate) attempts_left: u8,
+    pub(crate) raises_left: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Request {
+    /// A key of the asker's own from this attempt or an earlier one counts as released.
+    Lock {
+        attempt: u8,
+        void: Option<u8>,
+    },
+    Accept {
+        attempt: u8,
+        epoch: u8,
+    },
+    Extend {
+        attempt: u8,
+    },
+    Release {
+        attempt: u8,
+    },
+}
+
+/// One client's connection to one node: in order, as long as it lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Wire {
+    pub(crate) requests: [Option<Request>; ON_THE_WAY_MAX],
+    /// A release whose answer was not heard, and that is sent again at any time: it is about this attempt and those before.
+    pub(crate) owed: Option<u8>,
+    /// The next request that draws a count is the first over this connection.
+    pub(crate) is_new: bool,
+}
+
+impl State {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let client = |at: usize| Client {
+            phase: Phase::Idle,
+            attempt: 0,
+            left: 0,
+            votes: [Vote::None; NODES],
+            extending: None,
+            older: 0,
+            attempts_left: setup.attempts[at],
+            raises_left: 0,
+        };
+        let wire = Wire {
+            requests: [None; ON_THE_WAY_MAX],
+            owed: None,
+            is_new: true,
+        };
+        Self {
+            nodes: array::from_fn(|at| Node {
+                counter: setup.counters[at],
+                ..Node::default()
+            }),
+            clients: array::from_fn(client),
+            wires: [[wire; NODES]; CLIENTS_MAX],
+            faults_left: setup.faults,
+            clock: 0,
+            is_exclusive: true,
+            granted: 0,
+        }
+    }
+
+    /// The highest epoch granted so far; 0: none.
+    pub(crate) fn highest(&self) -> u8 {
+        63_u32.saturating_sub(self.granted.leading_zeros()) as u8
+    }
+
+    pub(crate) fn send(&mut self, client: usize, node: usize, request: Request) {
+        self.wires[client][node].push(request);
+    }
+
+    pub(crate) fn send_to_all(&mut self, client: usize, request: Request) {
+        for node in 0..NODES {
+            self.send(client, node, request);
+        }
+    }
+
+    /// Whether one more request would go through to every node.
+    pub(crate) fn has_room(&self, client: usize) -> bool {
+        self.wires[client]
+            .iter()
+            .all(|wire| wire.requests[ON_THE_WAY_MAX - 2].is_none())
+    }
+}
+
+impl Wire {
+    fn push(&mut self, request: Request) {
+        let free = self.requests.iter_mut().find(|slot| slot.is_none());
+        *free.expect("moves leave room for a release") = Some(request);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Request> {
+        let first = self.requests[0].take();
+        self.requests.rotate_left(1);
+        first
+    }
+
+    /// A release was answered; a later one may still be owed.
+    pub(crate) fn paid(&mut self, attempt: u8) {
+        self.owed = self.owed.filter(|owed| *owed > attempt);
+    }
+
+    /// The connection breaks: what was on its way is lost.
+    pub(crate) fn cut(&mut self) {
+        self.requests = [None; ON_THE_WAY_MAX];
+        self.is_new = true;
+    }
+}
+
+impl Client {
+    pub(crate) fn yes(&self) -> usize {
+        let is_yes = |vote: &&Vote| matches!(vote, Vote::Yes(_));
+        self.votes.iter().filter(is_yes).count()
+    }
+
+    /// A holder that still believes.
+    pub(crate) fn believes(&self) -> bool {
+        matches!(self.phase, Phase::Holding(_)) && self.left > 0
+    }
+
+    /// Back to the start; the next attempt begins with new votes.
+    pub(crate) fn rest(&mut self) {
+        self.phase = Phase::Idle;
+        self.left = 0;
+        self.votes = [Vote::None; NODES];
+        self.extending = None;
+        self.older = 0;
+        self.raises_left = 0;
+    }
+}

@@ -1,0 +1,104 @@
+//! Locks on three servers under attack: by the network, by signals, by other clients, by the servers themselves.
+//!
+//! Every test has private servers. This program is also every child it starts: a role in the environment makes it play
+//! that instead of testing. With `FENCEPOST_SOAK=1` the attacks run twenty times, and the others take their long form.
+#![allow(clippy::unwrap_used)]
+
+use libtest_mimic::{Arguments, Trial};
+
+mod actor;
+mod addresses;
+mod cancellation;
+mod fences;
+mod interop;
+mod kills;
+mod majority;
+mod minority;
+mod support;
+
+const ATTACKS: &[(&str, fn())] = &[
+    ("one_lost", minority::lost),
+    ("one_slow", minority::slow),
+    ("one_stopped", minority::stopped),
+    (
+        "one_restarted_with_its_data",
+        minority::restarted_with_its_data,
+    ),
+    ("cut_at_every_message", minority::cut_at_every_message),
+    ("cut_under_a_holder", minority::cut_under_a_holder),
+    (
+        "a_late_key_is_given_back",
+        minority::a_late_key_is_given_back,
+    ),
+    (
+        "a_lost_release_is_sent_again",
+        minority::a_lost_release_is_sent_again,
+    ),
+    ("extensions", minority::extensions),
+    ("majority_lost", majority::lost),
+    ("majority_silent", majority::silent),
+    (
+        "one_restarted_empty_under_a_bare_majority",
+        majority::one_restarted_empty_under_a_bare_majority,
+    ),
+    (
+        "a_server_without_a_memory_does_not_vote",
+        majority::a_server_without_a_memory_does_not_vote,
+    ),
+    ("a_free_lock_cancelled", cancellation::of_a_free_lock),
+    (
+        "a_held_lock_cancelled",
+        cancellation::of_a_lock_that_is_held,
+    ),
+    ("a_release_cancelled", cancellation::of_a_release),
+    ("a_killed_holder", kills::a_killed_holder),
+    ("a_stopped_holder", kills::a_stopped_holder),
+];
+
+const ADDRESSES: &[(&str, fn())] = &[
+    ("that_cannot_be", addresses::that_cannot_be),
+    (
+        "one_server_with_two_names",
+        addresses::one_server_with_two_names,
+    ),
+    ("users_and_passwords", addresses::users_and_passwords),
+    ("names_that_are_taken", addresses::names_that_are_taken),
+    ("scripts_forgotten", addresses::scripts_forgotten),
+];
+
+const FENCES: &[(&str, fn())] = &[(
+    "rise_under_contention_and_faults",
+    fences::rise_under_contention_and_faults,
+)];
+
+const INTEROP: &[(&str, fn())] = &[("counters_are_exact", interop::counters_are_exact)];
+
+fn main() {
+    if let Some(part) = actor::Part::of_this_process() {
+        return actor::play(&part);
+    }
+    let mut arguments = Arguments::from_args();
+    if support::is_soak() {
+        // Side by side they would disturb each other's figures.
+        arguments.test_threads = Some(1);
+    }
+    let themes = [
+        ("attacks", ATTACKS, support::runs()),
+        ("addresses", ADDRESSES, 1),
+        ("fences", FENCES, 1),
+        ("interop", INTEROP, 1),
+    ];
+    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
+        tests
+            .iter()
+            .map(move |&(name, test)| trial(theme, name, test, runs))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
+    Trial::test(format!("{theme}::{name}"), move || {
+        (0..runs).for_each(|_| test());
+        Ok(())
+    })
+}

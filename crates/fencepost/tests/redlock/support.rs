@@ -1,0 +1,241 @@
+//! Three private servers, roads to them that fail on demand, and eyes of our own on what each of them holds.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::backend::redlock::Redlock;
+use fencepost::clock::{BootClock, Clock};
+use fencepost::{Claim, Error, ErrorKind, Locker, Moment, OwnerId};
+use fencepost_rig::resp::{Connection, Value};
+use fencepost_rig::{Proxy, Redis};
+
+/// Whatever does not happen within this time never will.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// Much less than the TTLs here, much more than what a busy machine needs.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// The lock everybody here wants.
+pub(crate) const NAME: &str = "stock";
+
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
+}
+
+/// How often each attack runs.
+pub(crate) fn runs() -> usize {
+    if is_soak() { 20 } else { 1 }
+}
+
+/// Runs on the thread of the test, which must outlive the servers it starts.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    run_within(2 * LONG, test);
+}
+
+pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let done = tokio::time::timeout(longest, test).await;
+        done.expect("a test that ends");
+    });
+}
+
+pub(crate) struct Servers(pub(crate) [Redis; 3]);
+
+impl Servers {
+    pub(crate) fn start() -> Self {
+        Self([(); 3].map(|()| Redis::start().unwrap()))
+    }
+
+    /// Servers that have on disk what they have answered.
+    pub(crate) fn start_durable() -> Self {
+        let how = Redis::builder().arguments(["--appendonly", "yes", "--appendfsync", "always"]);
+        Self([(); 3].map(|()| how.start().unwrap()))
+    }
+
+    pub(crate) fn address(&self) -> String {
+        address_of(self.0.each_ref().map(Redis::address))
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Redlock> {
+        open(&self.address()).await
+    }
+
+    pub(crate) fn roads(&self) -> Roads {
+        Roads(
+            self.0
+                .each_ref()
+                .map(|server| Proxy::start(server.address()).unwrap()),
+        )
+    }
+
+    pub(crate) fn plain(&self, at: usize) -> Plain {
+        Plain(Connection::open(self.0[at].address(), SOON).unwrap())
+    }
+
+    /// The lock's value on one server.
+    pub(crate) fn value(&self, at: usize) -> Option<String> {
+        self.plain(at).text(&["GET", NAME])
+    }
+
+    /// On which servers this owner has the key.
+    pub(crate) fn held_by(&self, owner: OwnerId) -> Vec<usize> {
+        let owner = owner.to_string();
+        let is_his = |at: &usize| {
+            self.value(*at)
+                .is_some_and(|value| value.starts_with(&owner))
+        };
+        (0..3).filter(is_his).collect()
+    }
+
+    /// Nothing is left on any server but counters, and those with an expiry.
+    pub(crate) async fn are_clean(&self) {
+        for at in 0..3 {
+            self.is_clean(at).await;
+        }
+    }
+
+    pub(crate) async fn is_clean(&self, at: usize) {
+        let mut plain = self.plain(at);
+        let mut left = String::new();
+        let started = Instant::now();
+        while started.elapsed() < SOON {
+            left = what_is_left(&mut plain);
+            if left.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("left at server {at}: {left}");
+    }
+}
+
+fn what_is_left(plain: &mut Plain) -> String {
+    let mut left = String::new();
+    for key in plain.texts(&["KEYS", "*"]) {
+        let life = plain.number(&["PTTL", &key]);
+        // −2: gone since.
+        if life != -2 && !(key.starts_with("fp:{") && key.contains("}:quorum:") && life > 0) {
+            left.push_str(&format!("{key} ({life} ms) "));
+        }
+    }
+    left
+}
+
+/// A proxy in front of each server.
+pub(crate) struct Roads(pub(crate) [Proxy; 3]);
+
+impl Roads {
+    pub(crate) fn address(&self) -> String {
+        address_of(self.0.each_ref().map(Proxy::address))
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Redlock> {
+        open(&self.address()).await
+    }
+}
+
+fn address_of(servers: [SocketAddr; 3]) -> String {
+    let servers = servers.map(|address| address.to_string());
+    format!("redlock://{}", servers.join(","))
+}
+
+pub(crate) async fn open(address: &str) -> Arc<Redlock> {
+    Arc::new(Redlock::open(address).await.unwrap())
+}
+
+/// A client that knows nothing of ours.
+pub(crate) struct Plain(Connection);
+
+impl Plain {
+    pub(crate) fn ask(&mut self, words: &[&str]) -> Value {
+        self.0.ask(words).unwrap()
+    }
+
+    /// A command that must work.
+    pub(crate) fn does(&mut self, words: &[&str]) {
+        let answer = self.ask(words);
+        assert!(!matches!(answer, Value::Error(_)), "{words:?}: {answer:?}");
+    }
+
+    pub(crate) fn number(&mut self, words: &[&str]) -> i64 {
+        match self.ask(words) {
+            Value::Number(number) => number,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn text(&mut self, words: &[&str]) -> Option<String> {
+        match self.ask(words) {
+            Value::Text(text) => Some(text),
+            Value::Nil => None,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn texts(&mut self, words: &[&str]) -> Vec<String> {
+        let Value::List(values) = self.ask(words) else {
+            panic!("{words:?}: not a list")
+        };
+        let text = |value| match value {
+            Value::Text(text) => text,
+            other => panic!("{words:?}: {other:?}"),
+        };
+        values.into_iter().map(text).collect()
+    }
+}
+
+/// A locker whose tasks each ask the servers.
+pub(crate) fn locker(store: &Arc<Redlock>, ttl: Duration) -> Locker {
+    let builder = Locker::builder(store.clone()).ttl(ttl);
+    builder.without_hand_over().build().unwrap()
+}
+
+/// A claim as a locker makes them.
+pub(crate) fn claim(ttl: Duration) -> Claim {
+    Claim {
+        name: NAME.try_into().unwrap(),
+        owner: OwnerId::random(&fencepost::random::SystemRandom),
+        ttl,
+        label: "test".into(),
+    }
+}
+
+pub(crate) fn now() -> Moment {
+    BootClock.now()
+}
+
+/// Waits until it is so.
+pub(crate) async fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    eventually_within(LONG, what, is_so).await;
+}
+
+pub(crate) async fn eventually_within(
+    longest: Duration,
+    what: &str,
+    mut is_so: impl FnMut() -> bool,
+) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < longest, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// What must happen soon.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    let done = tokio::time::timeout(SOON, future).await;
+    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
+}
+
+/// The error is of this kind, and says so.
+#[track_caller]
+pub(crate) fn is(error: &Error, kind: ErrorKind, word: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.store(), "redlock");
+    assert!(error.to_string().contains(word), "{error}");
+}
