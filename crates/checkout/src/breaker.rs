@@ -62,12 +62,13 @@ impl Breaker {
     /// How long to stay away.
     pub fn ask(&self, now: Instant) -> Result<Leave<'_>, Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let leave = Leave {
+        // Made only where it is given: dropped here, it would want the state that is locked.
+        let leave = || Leave {
             breaker: self,
             is_told: false,
         };
         match *state {
-            State::Closed { .. } => Ok(leave),
+            State::Closed { .. } => Ok(leave()),
             State::Open { until } if now < until => Err(until - now),
             // A probe that never came back does not keep it half open for ever.
             State::HalfOpen { since } if now < since + self.settings.open_for => {
@@ -75,7 +76,7 @@ impl Breaker {
             }
             State::Open { .. } | State::HalfOpen { .. } => {
                 *state = State::HalfOpen { since: now };
-                Ok(leave)
+                Ok(leave())
             }
         }
     }

@@ -16,8 +16,6 @@ use crate::product::{Balance, NewProduct, Product};
 pub mod postgres;
 mod sql;
 pub mod sqlite;
-#[cfg(test)]
-mod tests;
 
 /// What an operation of a database comes to.
 pub type Outcome<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
