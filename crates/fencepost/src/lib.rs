@@ -42,7 +42,7 @@
 //! | `memory` | yes | [`backend::memory`]: locks inside one process |
 //! | `sqlite` | yes | [`backend::sqlite`]: locks shared by the processes of one machine, through a file |
 //! | `postgres`, `postgres-tls` | no | `backend::postgres`: advisory locks that are leases; `backend::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
-//! | `redis`, `redis-tls` | no | `backend::redis`: a fair line at a Redis server |
+//! | `redis` | yes | [`backend::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
 //! | `redlock` | no | `backend::redlock`: a majority of independent Redis servers |
 //! | `etcd`, `etcd-tls` | no | `backend::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `backend::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
