@@ -18,7 +18,7 @@ pub(crate) struct Server {
 }
 
 #[rustfmt::skip]
-static SERVERS: [Server; 4] = [
+static SERVERS: [Server; 5] = [
     Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true, is_examined: true,
              form: "redis://[USER:PASSWORD@]HOST" },
     Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"), is_examined: false,
@@ -27,6 +27,8 @@ static SERVERS: [Server; 4] = [
              form: "etcd://HOST,HOST,HOST[/PREFIX]" },
     Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"), is_examined: false,
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
+    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"), is_examined: false,
+             form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]" },
 ];
 
 impl Server {
