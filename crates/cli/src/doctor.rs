@@ -1,8 +1,13 @@
 //! `fencepost doctor`: what endangers locks in a store, in plain words. It only looks; nothing is written there.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use fencepost::{Error, ErrorKind};
 
 use clap::Args;
+
+use fencepost_trial::report::numbers::count;
 
 use crate::arguments::Look;
 use crate::backend::LockStore;
@@ -11,6 +16,9 @@ use crate::fault::Fault;
 use crate::server::Server;
 
 mod finding;
+mod pace;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod redis;
 mod show;
 mod sqlite;
@@ -37,22 +45,15 @@ struct Examination {
     findings: Vec<Finding>,
 }
 
-fn not_examined(server: &Server) -> Fault {
-    Fault::new(exit::USAGE, "cannot examine this kind of store yet")
-        .at(format_args!("{}", server.form))
-        .effect("none")
-        .try_this("--store redis://HOST · sqlite:PATH · docs/backends says what endangers locks in the others")
-}
+/// How long a server is tried that does not answer, and how long each answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Before somebody who is not there is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        LockStore::Address(address) => {
-            if let Some(server) = Server::of(address).filter(|server| !server.is_examined) {
-                return Err(not_examined(server));
-            }
-            redis::examine(address)?
-        }
+        LockStore::Address(address) => at(&arguments.store, address)?,
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
@@ -66,4 +67,80 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
         screen.print(&show::text(&examination, arguments.look.quiet, screen.ink));
     }
     Ok(screen.end(finding::exit_code(&examination.findings)))
+}
+
+/// At the address of a server.
+fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+    let server = Server::of(address).map_or("Redis", |server| server.name);
+    match server {
+        #[cfg(feature = "postgres")]
+        "Postgres" => in_runtime(postgres::examine(store, address)),
+        _ => redis::examine(address),
+    }
+}
+
+/// For the clients that cannot do without one.
+fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Fault::new(exit::STORE, "cannot start").at(crate::fault::system_words(&error))
+    })?;
+    runtime.block_on(looking)
+}
+
+/// Tries again while nobody answers.
+async fn within_patience<T, F>(open: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let started = Instant::now();
+    loop {
+        match open().await {
+            Err(error)
+                if error.kind() == ErrorKind::Unavailable && started.elapsed() < PATIENCE =>
+            {
+                tokio::time::sleep(PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// A store that cannot be examined.
+fn refused(store: &LockStore, error: &Error) -> Fault {
+    let form = |address| Server::of(address).map_or("", |server| server.form);
+    let (form, name) = match store {
+        LockStore::Address(address) => (
+            form(address),
+            Server::of(address).map_or("it", |server| server.name),
+        ),
+        LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
+    };
+    let place = format!("{}: {}", store.place(), error.message());
+    match error.kind() {
+        ErrorKind::InvalidInput => Fault::new(exit::USAGE, "not the address of a server")
+            .at(place)
+            .try_this(form),
+        ErrorKind::Unavailable | ErrorKind::Timeout => {
+            Fault::new(exit::STORE, "cannot reach the store")
+                .at(place)
+                .effect("none: nothing was examined")
+                .try_this(format_args!("start {name} there, or give another address"))
+        }
+        _ => Fault::new(exit::STORE, "cannot use the store")
+            .at(place)
+            .effect("none: nothing was examined")
+            .try_this(form),
+    }
+}
+
+fn uptime(seconds: i64) -> String {
+    match seconds {
+        i64::MIN..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", count(seconds / 86_400)),
+    }
 }

@@ -91,6 +91,12 @@ impl Finding {
         Self::new(Severity::Unknown, topic, what)
     }
 
+    /// Whether it is neither fine nor unknown.
+    #[cfg(feature = "postgres")]
+    pub(super) fn is_trouble(&self) -> bool {
+        self.harm.is_some()
+    }
+
     pub(super) fn means(mut self, means: impl Into<String>) -> Self {
         self.means = means.into();
         self

@@ -3,13 +3,14 @@
 //! Nothing is written: settings and figures come from `INFO` and `CONFIG GET`, rights are tried with commands that change
 //! nothing or asked of the server itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::redis::IntoConnectionInfo;
 use fencepost_trial::report::numbers::count;
 
-use super::Examination;
 use super::finding::{Finding, Harm};
+use super::pace::{self, Asked};
+use super::{Examination, PATIENCE};
 use crate::arguments::without_password;
 use crate::exit;
 use crate::fault::Fault;
@@ -17,16 +18,12 @@ use crate::fault::Fault;
 mod info;
 mod keeping;
 mod memory;
-mod pace;
 mod rights;
 mod server;
 mod what;
 
 use info::Info;
 use server::{Gone, Reply, Server};
-
-/// How long a server is tried that does not answer, and how long each answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is known when the findings are made.
 struct Known {
@@ -86,8 +83,23 @@ fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
     findings.extend(keeping::judge(&known, &mut server)?);
     findings.extend(what::judge(&known, address)?);
     findings.extend(rights::judge(&known, &mut server, address)?);
-    findings.extend(pace::judge(&mut server)?);
+    findings.extend(pace(&mut server)?);
     Ok((what::patient(&known), findings))
+}
+
+fn pace(server: &mut Server) -> Result<Vec<Finding>, Gone> {
+    let start = Instant::now();
+    let mut samples = Vec::with_capacity(pace::TRIES);
+    for _ in 0..pace::TRIES {
+        let asked = Asked::now();
+        let Some((seconds, micros)) = server.ask::<(u64, u32)>(&["TIME"])?.said() else {
+            let why = "this user may not ask for the TIME";
+            return Ok(vec![Finding::unknown("clock", why)]);
+        };
+        let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        samples.push(asked.answered(theirs, start));
+    }
+    Ok(pace::judge(&samples, Some("Redis")))
 }
 
 /// Most of the rest rests on this.

@@ -11,6 +11,8 @@ use crate::{Ran, fencepost, finish, run};
 
 mod files;
 mod impostors;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rights;
 
 const PATIENCE: Duration = Duration::from_secs(20);
