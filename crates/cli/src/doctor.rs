@@ -15,6 +15,8 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::server::Server;
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod finding;
 mod pace;
 #[cfg(feature = "postgres")]
@@ -75,6 +77,8 @@ fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
     match server {
         #[cfg(feature = "postgres")]
         "Postgres" => in_runtime(postgres::examine(store, address)),
+        #[cfg(feature = "etcd")]
+        "etcd" => in_runtime(etcd::examine(store, address)),
         _ => redis::examine(address),
     }
 }

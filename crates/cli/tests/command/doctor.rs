@@ -9,6 +9,8 @@ use serde_json::Value as Json;
 use crate::schema::{assert_valid, schema};
 use crate::{Ran, fencepost, finish, run};
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod files;
 mod impostors;
 #[cfg(feature = "postgres")]
