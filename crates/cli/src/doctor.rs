@@ -24,6 +24,8 @@ mod postgres;
 mod redis;
 mod show;
 mod sqlite;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use finding::Finding;
 
@@ -79,6 +81,8 @@ fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
         "Postgres" => in_runtime(postgres::examine(store, address)),
         #[cfg(feature = "etcd")]
         "etcd" => in_runtime(etcd::examine(store, address)),
+        #[cfg(feature = "zookeeper")]
+        "ZooKeeper" => in_runtime(zookeeper::examine(store, address)),
         _ => redis::examine(address),
     }
 }

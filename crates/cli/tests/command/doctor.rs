@@ -16,6 +16,8 @@ mod impostors;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod rights;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
