@@ -337,6 +337,24 @@ pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
 
 /// The same address, fit to be shown.
 pub(crate) fn without_password(address: &str) -> String {
+    let servers = address
+        .strip_prefix("redlock://")
+        .map(|servers| servers.split(','));
+    // Each of these has a user of its own. What is neither host nor port may be the rest of a password with a comma.
+    if let Some(servers) = servers.filter(|servers| servers.clone().all(has_user_or_is_host)) {
+        let servers: Vec<String> = servers.map(without_password_of_one).collect();
+        return format!("redlock://{}", servers.join(","));
+    }
+    without_password_of_one(address)
+}
+
+fn has_user_or_is_host(server: &str) -> bool {
+    let host = server.split(['/', '?']).next().unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    server.contains('@') || host.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn without_password_of_one(address: &str) -> String {
     let (scheme, rest) = match address.find("://") {
         Some(at) => address.split_at(at + 3),
         None => ("", address),
@@ -408,6 +426,14 @@ mod tests {
             "redis://:***@cache"
         );
         assert_eq!(without_password("redis://cache"), "redis://cache");
+        assert_eq!(
+            without_password(
+                "redlock://u:hunter2@a:1,b:2,[::1]:3,:hunter3@[::2]/5?restart_delay=3s"
+            ),
+            "redlock://u:***@a:1,b:2,[::1]:3,:***@[::2]/5?restart_delay=3s"
+        );
+        let comma = without_password("redlock://a,u:hunter,2@b,c");
+        assert!(!comma.contains("hunter"), "{comma}");
         assert_eq!(without_password("shop:hunter2@cache"), "shop:***@cache");
         assert_eq!(
             without_password("--store=shop:hunter2@cache"),

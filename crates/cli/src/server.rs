@@ -16,7 +16,7 @@ pub(crate) struct Server {
 }
 
 #[rustfmt::skip]
-static SERVERS: [Server; 4] = [
+static SERVERS: [Server; 5] = [
     Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true,
              form: "redis://[USER:PASSWORD@]HOST" },
     Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
@@ -25,6 +25,8 @@ static SERVERS: [Server; 4] = [
              form: "etcd://HOST,HOST,HOST[/PREFIX]" },
     Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
+    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),
+             form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]" },
 ];
 
 impl Server {

@@ -28,6 +28,8 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// A fence has room for so many elections.
 const EPOCHS: u64 = 32_767;
+/// From here on ZooKeeper itself warns, and sessions of a few seconds are in danger.
+const SLOW_WRITE_MS: f64 = 1_000.0;
 
 pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
     let failed = |error: Error| refused(store, &error);
@@ -155,31 +157,30 @@ fn seconds(time: Duration) -> String {
     decimal(time.as_secs_f64())
 }
 
-/// How often the disk was slower than a session can bear.
+/// How long the slowest write to the disk took, or, before 3.6, how many were slower than a second.
 fn disk(servers: &[Server]) -> Finding {
-    let slow = |server: &Server| server.measure("zk_fsync_threshold_exceed_count");
-    let known: Vec<(&str, f64)> = servers
+    let slowest = |server: &Server| {
+        let ms = server.measure("zk_max_fsynctime");
+        let slow = || server.measure("zk_fsync_threshold_exceed_count");
+        ms.or_else(|| slow().map(|times| times * SLOW_WRITE_MS))
+    };
+    let known = servers
         .iter()
-        .filter_map(|server| Some((server.host(), slow(server)?)))
-        .collect();
-    if known.is_empty() {
-        let why = "how often its disk was slow: mntr is not allowed (or too old to tell)";
+        .filter_map(|server| Some((server.host(), slowest(server)?)));
+    let Some((host, ms)) = known.max_by(|one, other| one.1.total_cmp(&other.1)) else {
+        let why = "how long writes to the disk take: mntr is not allowed";
         return Finding::unknown("disk", why)
             .advice("4lw.commands.whitelist=srvr,mntr in zoo.cfg of each server, then restart one after the other");
-    }
-    let worst = known.iter().max_by(|one, other| one.1.total_cmp(&other.1));
-    match worst {
-        Some((host, times)) if *times > 0.0 => {
-            let times_said = count(*times as i64);
-            let what =
-                format!("{host} waited for its disk for longer than a second {times_said} times");
-            Finding::caution("disk", Harm::Vanishes, what)
-                .means("Sessions end when the leader stands still for long, and with them the locks; holders are told.")
-                .advice("a disk of its own for dataLogDir")
-                .figure("slow_writes", *times as u64)
-        }
-        _ => Finding::fine("disk", "no slow writes to the disk").figure("slow_writes", 0),
-    }
+    };
+    let finding = if ms < SLOW_WRITE_MS {
+        Finding::fine("disk", format!("slowest write to the disk {} ms", decimal(ms)))
+    } else {
+        let what = format!("a write to the disk of {host} took {} ms or more", decimal(ms));
+        Finding::caution("disk", Harm::Vanishes, what)
+            .means("Sessions end when the leader stands still for long, and with them the locks; holders are told.")
+            .advice("a disk of its own for dataLogDir")
+    };
+    finding.figure("slowest_ms", ms)
 }
 
 /// The upper half of a transaction's number counts elections, and the fence has 15 bits for it.
@@ -231,6 +232,16 @@ mod tests {
 
     fn server(srvr: &str) -> Vec<Server> {
         vec![Server::of("h:2181", srvr, "")]
+    }
+
+    #[test]
+    fn slow_disks_are_told_as_each_version_tells_them() {
+        let of = |mntr: &str| disk(&[Server::of("h:2181", "", mntr)]).severity;
+        assert_eq!(of("mntr is not executed because it is not in the whitelist."), Severity::Unknown);
+        assert_eq!(of("zk_max_fsynctime\t12\n"), Severity::Fine);
+        assert_eq!(of("zk_max_fsynctime\t2500\n"), Severity::Caution);
+        assert_eq!(of("zk_fsync_threshold_exceed_count\t0\n"), Severity::Fine);
+        assert_eq!(of("zk_fsync_threshold_exceed_count\t3\n"), Severity::Caution);
     }
 
     #[test]

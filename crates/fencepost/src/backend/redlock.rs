@@ -69,6 +69,7 @@ mod votes;
 mod waiting;
 
 use acquire::{Manner, Outcome};
+use address::Address;
 use node::Node;
 use quorum::{Quorum, Settings};
 
@@ -238,7 +239,8 @@ impl Redlock {
         leases: true,
     };
 
-    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE]`.
+    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s]`. The last is
+    /// [`restart_delay`](RedlockBuilder::restart_delay), in `s` or `ms`.
     ///
     /// # Errors
     /// As [`RedlockBuilder::open`].
@@ -260,13 +262,15 @@ impl Redlock {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
+        let address = Address::read(address);
+        let restart_delay = address.as_ref().and_then(|address| address.restart_delay);
         RedlockBuilder {
-            servers: address::split(address),
+            servers: address.map(|address| address.servers),
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
                 node_timeout: Duration::from_millis(500),
                 outage: Duration::from_secs(30),
-                restart_delay: Duration::ZERO,
+                restart_delay: restart_delay.unwrap_or_default(),
             },
         }
     }
