@@ -22,6 +22,8 @@ mod pace;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod redis;
+#[cfg(feature = "redlock")]
+mod redlock;
 mod show;
 mod sqlite;
 #[cfg(feature = "zookeeper")]
@@ -83,6 +85,8 @@ fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
         "etcd" => in_runtime(etcd::examine(store, address)),
         #[cfg(feature = "zookeeper")]
         "ZooKeeper" => in_runtime(zookeeper::examine(store, address)),
+        #[cfg(feature = "redlock")]
+        _ if address.starts_with("redlock://") => redlock::examine(store, address),
         _ => redis::examine(address),
     }
 }

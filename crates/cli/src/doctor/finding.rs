@@ -92,7 +92,7 @@ impl Finding {
     }
 
     /// Whether it is neither fine nor unknown.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "redlock"))]
     pub(super) fn is_trouble(&self) -> bool {
         self.harm.is_some()
     }
@@ -104,6 +104,13 @@ impl Finding {
 
     pub(super) fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
+        self
+    }
+
+    /// The same in other words.
+    #[cfg(feature = "redlock")]
+    pub(super) fn saying(mut self, what: String) -> Self {
+        self.what = what;
         self
     }
 

@@ -23,7 +23,8 @@ mod server;
 mod what;
 
 use info::Info;
-use server::{Gone, Reply, Server};
+pub(super) use server::Gone;
+use server::{Reply, Server};
 
 /// What is known when the findings are made.
 struct Known {
@@ -53,18 +54,34 @@ pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
             "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
         return Err(Fault::new(exit::USAGE, what).at("--store").try_this(advice));
     }
-    let gone = |gone: Gone| gone.fault(&place);
-    server::reach(address, PATIENCE).map_err(gone)?;
-    look(address)
-        .map(|(patient, findings)| Examination {
-            place: place.clone(),
-            patient,
-            findings,
-        })
-        .map_err(gone)
+    let node = node(address).map_err(|gone| gone.fault(&place))?;
+    Ok(Examination {
+        place,
+        patient: node.patient,
+        findings: node.findings,
+    })
 }
 
-fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
+/// A server, and what is the matter with it.
+pub(super) struct Node {
+    /// What it is, in words.
+    pub(super) patient: String,
+    /// What tells it from others; `None`: the user may not ask.
+    #[cfg_attr(
+        not(feature = "redlock"),
+        expect(dead_code, reason = "tells several apart")
+    )]
+    pub(super) identity: Option<String>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Examines one server.
+pub(super) fn node(address: &str) -> Result<Node, Gone> {
+    server::reach(address, PATIENCE)?;
+    look(address)
+}
+
+fn look(address: &str) -> Result<Node, Gone> {
     let mut server = Server::open(address)?;
     let info = match server.ask::<String>(&["INFO"])? {
         Reply::Said(text) => Some(Info::parse(&text)),
@@ -84,7 +101,11 @@ fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
     findings.extend(what::judge(&known, address)?);
     findings.extend(rights::judge(&known, &mut server, address)?);
     findings.extend(pace(&mut server)?);
-    Ok((what::patient(&known), findings))
+    Ok(Node {
+        patient: what::patient(&known),
+        identity: known.get("run_id").map(str::to_owned),
+        findings,
+    })
 }
 
 fn pace(server: &mut Server) -> Result<Vec<Finding>, Gone> {
@@ -117,7 +138,16 @@ fn mebibytes(bytes: i64) -> String {
 }
 
 impl Gone {
-    fn fault(self, place: &str) -> Fault {
+    /// In a few words.
+    #[cfg(feature = "redlock")]
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::Silent(words) | Self::Refuses(words) => words,
+            Self::NotRedis => "not Redis",
+        }
+    }
+
+    pub(super) fn fault(self, place: &str) -> Fault {
         let (what, at, advice) = match self {
             Self::Silent(words) => (
                 "cannot reach the store",

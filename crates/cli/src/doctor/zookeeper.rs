@@ -173,9 +173,15 @@ fn disk(servers: &[Server]) -> Finding {
             .advice("4lw.commands.whitelist=srvr,mntr in zoo.cfg of each server, then restart one after the other");
     };
     let finding = if ms < SLOW_WRITE_MS {
-        Finding::fine("disk", format!("slowest write to the disk {} ms", decimal(ms)))
+        Finding::fine(
+            "disk",
+            format!("slowest write to the disk {} ms", decimal(ms)),
+        )
     } else {
-        let what = format!("a write to the disk of {host} took {} ms or more", decimal(ms));
+        let what = format!(
+            "a write to the disk of {host} took {} ms or more",
+            decimal(ms)
+        );
         Finding::caution("disk", Harm::Vanishes, what)
             .means("Sessions end when the leader stands still for long, and with them the locks; holders are told.")
             .advice("a disk of its own for dataLogDir")
@@ -237,11 +243,17 @@ mod tests {
     #[test]
     fn slow_disks_are_told_as_each_version_tells_them() {
         let of = |mntr: &str| disk(&[Server::of("h:2181", "", mntr)]).severity;
-        assert_eq!(of("mntr is not executed because it is not in the whitelist."), Severity::Unknown);
+        assert_eq!(
+            of("mntr is not executed because it is not in the whitelist."),
+            Severity::Unknown
+        );
         assert_eq!(of("zk_max_fsynctime\t12\n"), Severity::Fine);
         assert_eq!(of("zk_max_fsynctime\t2500\n"), Severity::Caution);
         assert_eq!(of("zk_fsync_threshold_exceed_count\t0\n"), Severity::Fine);
-        assert_eq!(of("zk_fsync_threshold_exceed_count\t3\n"), Severity::Caution);
+        assert_eq!(
+            of("zk_fsync_threshold_exceed_count\t3\n"),
+            Severity::Caution
+        );
     }
 
     #[test]

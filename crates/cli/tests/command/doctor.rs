@@ -15,6 +15,8 @@ mod files;
 mod impostors;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redlock")]
+mod redlock;
 mod rights;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;

@@ -75,8 +75,11 @@ fn one_server_alone_which_tells_more() {
     seen.says("maxSessionTimeout is less than the usual TTL of 10.0 s");
     seen.says("slowest write to the disk");
     assert_eq!(seen.finding("sessions")["figures"]["most_ms"], 4000);
-    let server =
-        Zookeeper::start_with(&["minSessionTimeout=30000", "4lw.commands.whitelist=srvr,mntr"]).unwrap();
+    let server = Zookeeper::start_with(&[
+        "minSessionTimeout=30000",
+        "4lw.commands.whitelist=srvr,mntr",
+    ])
+    .unwrap();
     let seen = Seen::at(&url(&server));
     assert_eq!(
         seen.troubles(),
