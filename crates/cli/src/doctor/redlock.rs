@@ -26,8 +26,8 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
     let addresses = builder.servers().map_err(|error| refused(store, &error))?;
     let mut nodes = Vec::new();
     let mut silent: Vec<(String, Gone)> = Vec::new();
-    for address in addresses {
-        match redis::node(address) {
+    for (address, examined) in addresses.iter().zip(at_once(addresses)) {
+        match examined {
             Ok(node) => nodes.push((host(address), node)),
             Err(gone) => silent.push((host(address), gone)),
         }
@@ -50,6 +50,20 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
         place: store.place(),
         patient: patient(&nodes, addresses.len()),
         findings,
+    })
+}
+
+/// Each is given time to answer: together they need no more than one.
+fn at_once(addresses: &[String]) -> Vec<Result<Node, Gone>> {
+    std::thread::scope(|scope| {
+        let examining: Vec<_> = addresses
+            .iter()
+            .map(|address| scope.spawn(|| redis::node(address)))
+            .collect();
+        let joined = examining.into_iter().map(|thread| thread.join());
+        joined
+            .map(|node| node.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 
