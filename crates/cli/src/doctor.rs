@@ -1,9 +1,7 @@
 //! `fencepost doctor`: what endangers locks in a store, in plain words. It only looks; nothing is written there.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-use fencepost::{Error, ErrorKind};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -21,6 +19,13 @@ mod finding;
 mod pace;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "redlock"
+))]
+mod reach;
 mod redis;
 #[cfg(feature = "redlock")]
 mod redlock;
@@ -53,8 +58,6 @@ struct Examination {
 
 /// How long a server is tried that does not answer, and how long each answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Before somebody who is not there is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
@@ -76,75 +79,27 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
 }
 
 /// At the address of a server.
+#[cfg_attr(
+    not(any(
+        feature = "postgres",
+        feature = "etcd",
+        feature = "zookeeper",
+        feature = "redlock"
+    )),
+    expect(unused_variables, reason = "Redis has words of its own")
+)]
 fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
     let server = Server::of(address).map_or("Redis", |server| server.name);
     match server {
         #[cfg(feature = "postgres")]
-        "Postgres" => in_runtime(postgres::examine(store, address)),
+        "Postgres" => reach::in_runtime(postgres::examine(store, address)),
         #[cfg(feature = "etcd")]
-        "etcd" => in_runtime(etcd::examine(store, address)),
+        "etcd" => reach::in_runtime(etcd::examine(store, address)),
         #[cfg(feature = "zookeeper")]
-        "ZooKeeper" => in_runtime(zookeeper::examine(store, address)),
+        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address)),
         #[cfg(feature = "redlock")]
         _ if address.starts_with("redlock://") => redlock::examine(store, address),
         _ => redis::examine(address),
-    }
-}
-
-/// For the clients that cannot do without one.
-fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| {
-        Fault::new(exit::STORE, "cannot start").at(crate::fault::system_words(&error))
-    })?;
-    runtime.block_on(looking)
-}
-
-/// Tries again while nobody answers.
-async fn within_patience<T, F>(open: impl Fn() -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<T, Error>>,
-{
-    let started = Instant::now();
-    loop {
-        match open().await {
-            Err(error)
-                if error.kind() == ErrorKind::Unavailable && started.elapsed() < PATIENCE =>
-            {
-                tokio::time::sleep(PAUSE).await;
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// A store that cannot be examined.
-fn refused(store: &LockStore, error: &Error) -> Fault {
-    let form = |address| Server::of(address).map_or("", |server| server.form);
-    let (form, name) = match store {
-        LockStore::Address(address) => (
-            form(address),
-            Server::of(address).map_or("it", |server| server.name),
-        ),
-        LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
-    };
-    let place = format!("{}: {}", store.place(), error.message());
-    match error.kind() {
-        ErrorKind::InvalidInput => Fault::new(exit::USAGE, "not the address of a server")
-            .at(place)
-            .try_this(form),
-        ErrorKind::Unavailable | ErrorKind::Timeout => {
-            Fault::new(exit::STORE, "cannot reach the store")
-                .at(place)
-                .effect("none: nothing was examined")
-                .try_this(format_args!("start {name} there, or give another address"))
-        }
-        _ => Fault::new(exit::STORE, "cannot use the store")
-            .at(place)
-            .effect("none: nothing was examined")
-            .try_this(form),
     }
 }
 

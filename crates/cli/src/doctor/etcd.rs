@@ -12,7 +12,8 @@ use fencepost::backend::etcd::{Etcd, Visit};
 use fencepost::{DEFAULT_TTL, Error};
 
 use super::finding::{Finding, Harm};
-use super::{Examination, PATIENCE, pace, refused, within_patience};
+use super::reach::{refused, within_patience};
+use super::{Examination, PATIENCE, pace};
 use crate::backend::LockStore;
 use crate::fault::Fault;
 

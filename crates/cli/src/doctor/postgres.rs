@@ -11,7 +11,8 @@ use fencepost::{Error, ErrorKind};
 
 use super::finding::{Finding, Harm};
 use super::pace::{self, Asked};
-use super::{Examination, PATIENCE, refused, within_patience};
+use super::reach::{refused, within_patience};
+use super::{Examination, PATIENCE};
 use crate::backend::LockStore;
 use crate::fault::Fault;
 

@@ -7,9 +7,10 @@ use fencepost::backend::redlock::Redlock;
 use fencepost_trial::report::numbers::{decimal, plural};
 use serde_json::Value;
 
+use super::Examination;
 use super::finding::{Finding, Harm, Severity};
+use super::reach::refused;
 use super::redis::{self, Gone, Node};
-use super::{Examination, refused};
 use crate::backend::LockStore;
 use crate::fault::Fault;
 

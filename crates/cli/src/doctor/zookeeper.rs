@@ -11,7 +11,8 @@ use fencepost::{DEFAULT_TTL, Error};
 use fencepost_trial::report::numbers::{count, decimal};
 
 use super::finding::{Finding, Harm};
-use super::{Examination, PATIENCE, pace, refused, within_patience};
+use super::reach::{refused, within_patience};
+use super::{Examination, PATIENCE, pace};
 use crate::backend::LockStore;
 use crate::fault::Fault;
 
