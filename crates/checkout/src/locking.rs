@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fencepost::random::{Random, SystemRandom};
 use fencepost::resource::Pass;
 use fencepost::retry::Schedule;
-use fencepost::{ErrorKind, Guard, Locker};
+use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
 use crate::board::{Board, Holding};
@@ -14,10 +14,6 @@ use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
 use crate::order::Basket;
 use crate::storage::lock_name;
-
-mod several;
-
-use several::Several;
 
 /// How to wait for locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +76,7 @@ pub struct Locks {
 /// The locks of one order. Give them back with [`release`](Self::release).
 #[must_use]
 pub struct Held {
-    guards: Several,
+    guards: MultiGuard,
     // Before the guards go, nobody else can hold.
     holding: Holding,
     products: Vec<Id>,
@@ -144,7 +140,8 @@ impl Locks {
         match self.wait(&names, until).await {
             Ok(Some(guards)) => {
                 leave.answered();
-                let fences: Vec<String> = guards.fences();
+                let fences = guards.guards().iter().map(|guard| guard.fence().to_string());
+                let fences: Vec<String> = fences.collect();
                 let waited = waiting.waited();
                 self.events.tell(|| granted(&products, &fences, waited));
                 let holding = waiting.granted(&fences);
@@ -176,22 +173,24 @@ impl Locks {
         }
     }
 
-    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Several>> {
+    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<MultiGuard>> {
         let left = || until.saturating_duration_since(Instant::now());
         let pauses = self.patience.pauses();
         if self.patience.manner == Manner::Line {
             let patience = pauses.iter().sum::<Duration>().min(left());
-            return Several::acquire_all_within(&self.locker, names, patience).await;
+            let names = names.iter().map(String::as_str);
+            return self.locker.acquire_all_within(names, patience).await;
         }
+        let all = || names.iter().map(String::as_str);
         for pause in pauses {
-            let taken = Several::try_acquire_all(&self.locker, names).await?;
+            let taken = self.locker.try_acquire_all(all()).await?;
             if taken.is_some() || left() <= pause {
                 return Ok(taken);
             }
             counter!("checkout_lock_retries_total").increment(1);
             tokio::time::sleep(pause).await;
         }
-        Several::try_acquire_all(&self.locker, names).await
+        self.locker.try_acquire_all(all()).await
     }
 }
 
@@ -214,7 +213,7 @@ impl Held {
 
     /// Whether one of them is lost.
     pub fn is_lost(&self) -> bool {
-        self.guards.guards().iter().any(Guard::is_lost)
+        self.guards.is_lost()
     }
 
     /// Gives all back.

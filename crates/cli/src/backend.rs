@@ -43,7 +43,7 @@ impl LockStore {
         }
         match text {
             "sqlite" => Ok(Self::Sqlite(None)),
-            "redis" | "postgres" | "etcd" | "zk" => Err(BadValue {
+            "redis" | "redlock" | "postgres" | "etcd" | "zk" => Err(BadValue {
                 what: format!(
                     "--store {text} is a private server, which nobody else could ask for a lock"
                 ),

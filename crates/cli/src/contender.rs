@@ -63,10 +63,18 @@ impl Contender {
     ) -> Result<Option<Self>, Fault> {
         match lock {
             Lock::Help => Ok(None),
-            Lock::Strategy(strategy) => {
+            Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
                 fits(strategy, &site.place)?;
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
+            }
+            Lock::Stranger(_) if site.place.lock_servers().is_some() => {
+                let store = site.place.name();
+                let what = "locks of other programs are not tried on these servers so far";
+                Err(Fault::new(exit::USAGE, what)
+                    .at(format_args!("--store {store}"))
+                    .effect("none: no process was started")
+                    .try_this("the same with --store redis or sqlite"))
             }
             Lock::Stranger(stranger) => stranger
                 .meet(&site.place, ttl_ms, resource, interrupt)

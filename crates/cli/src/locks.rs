@@ -132,6 +132,19 @@ impl Desk {
         answer.map_err(|_| NotOpened::silent(&self.store, patience).fault())
     }
 
+    fn seen(&self) -> document::Seen {
+        document::Seen {
+            at: self.now(),
+            has_line: self.has_line(),
+        }
+    }
+
+    /// Whether the store knows who waits.
+    fn has_line(&self) -> bool {
+        let backend = self.backend.as_ref();
+        backend.is_none_or(|backend| backend.capabilities().fifo)
+    }
+
     /// A lock, as another command finds it.
     fn named_here(&self, name: &LockName) -> String {
         shell_word(name.as_str()) + &self.store.flag()

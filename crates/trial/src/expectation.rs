@@ -2,6 +2,7 @@
 //!
 //! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
 
+use crate::ground::locks;
 use crate::holds::{Scenario, Trial};
 use crate::sale::Sale;
 use crate::verdict::Outcome;
@@ -76,7 +77,15 @@ pub fn holds(scenario: Scenario, strategy: &str) -> Option<Outcome> {
 /// The same for a whole trial: a majority forgets nothing.
 pub fn trial(trial: &Trial) -> Option<Outcome> {
     let expected = holds(trial.scenario, trial.strategy.name)?;
-    let survives = trial.scenario == Scenario::Failover && trial.place.name() == "etcd";
+    let survives = match trial.scenario {
+        Scenario::Failover => trial.place.name() == "etcd",
+        // Who has forgotten has no vote.
+        Scenario::RestartEmpty => {
+            let delay = locks::restart_delay(trial.place.name());
+            delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
+        }
+        _ => false,
+    };
     Some(if survives { Outcome::Held } else { expected })
 }
 

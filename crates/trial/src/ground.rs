@@ -7,10 +7,13 @@ use std::time::Duration;
 use fencepost::random::{Random, SystemRandom};
 use fencepost_rig::TempDir;
 
+use locks::{Apart, Kind};
+
 use crate::latch::{self, Latches};
 use crate::stock::{self, Stock};
 use crate::strategy::Failure;
 
+pub mod locks;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -28,21 +31,12 @@ pub enum Ground {
     Redis(String),
     /// A Postgres database, by its address. After a `#`, the schema in which the tables of this trial are.
     Postgres(String),
-    /// Servers that keep locks and nothing else of the lab's, by an address that the library knows.
-    Locks(String),
-}
-
-/// How the addresses of such servers begin.
-const LOCKS_ONLY: [&str; 2] = ["etcd", "redlock"];
-
-/// Whether a name or an address is one of them.
-fn keeps_only_locks(name: &str) -> bool {
-    let kind = name.split_once("://").map_or(name, |(scheme, _)| scheme);
-    LOCKS_ONLY.contains(&kind)
+    /// Servers that keep locks and nothing else of the lab's, and a file for the rest.
+    Locks(Apart),
 }
 
 impl Ground {
-    /// The ground that an endpoint names: `sqlite:PATH`, `redis://…`, `postgres://…`, `etcd://…` or `redlock://…`.
+    /// The ground that an endpoint names by itself: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         if endpoint.starts_with("redis://") {
             return Some(Self::Redis(endpoint.to_owned()));
@@ -50,20 +44,38 @@ impl Ground {
         if reach::names_postgres(endpoint) {
             return Some(Self::Postgres(endpoint.to_owned()));
         }
-        if keeps_only_locks(endpoint) {
-            return Some(Self::Locks(endpoint.to_owned()));
-        }
         let path = endpoint.strip_prefix("sqlite:")?;
         Some(Self::Sqlite(PathBuf::from(path)))
     }
 
-    /// The first ground among a subject's endpoints.
+    /// The ground that a subject's endpoints name: the first of them, or `etcd://…`, `zk://…` or `redlock://…` with a file after it.
     ///
     /// # Errors
-    /// None of them is one.
+    /// They name none.
     pub fn among(endpoints: &[String]) -> Result<Self, Failure> {
         let ground = endpoints.iter().find_map(|endpoint| Self::parse(endpoint));
-        ground.ok_or_else(|| Failure::definite(format!("no store among {endpoints:?}")))
+        let servers = endpoints
+            .iter()
+            .find(|endpoint| endpoint.contains("://") && Kind::of(endpoint).is_some());
+        match (servers, ground) {
+            (Some(servers), Some(Self::Sqlite(data))) => Ok(Self::Locks(Apart {
+                servers: servers.clone(),
+                data,
+            })),
+            (None, Some(ground)) => Ok(ground),
+            _ => Err(Failure::definite(format!("no store among {endpoints:?}"))),
+        }
+    }
+
+    /// Where it is, as subjects are told.
+    pub fn endpoints(&self) -> Vec<String> {
+        match self {
+            Self::Locks(apart) => vec![
+                apart.servers.clone(),
+                Self::Sqlite(apart.data.clone()).to_string(),
+            ],
+            ground => vec![ground.to_string()],
+        }
     }
 
     /// Makes it ready for a trial. Called once, before the first process connects.
@@ -78,7 +90,7 @@ impl Ground {
             }
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
-            Self::Locks(_) => Ok(()),
+            Self::Locks(apart) => stock::sqlite::create(&apart.data),
         }
     }
 
@@ -88,8 +100,8 @@ impl Ground {
     /// The store's.
     pub fn clear(&self) -> Result<(), Failure> {
         match self {
-            // The servers are a trial's own, and go with it.
-            Self::Sqlite(_) | Self::Locks(_) => Ok(()),
+            Self::Sqlite(_) => Ok(()),
+            Self::Locks(apart) => apart.clear(),
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
@@ -104,7 +116,7 @@ impl Ground {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
             Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
             Self::Postgres(endpoint) => postgres::stock(endpoint)?,
-            Self::Locks(_) => return Err(only_locks()),
+            Self::Locks(apart) => Box::new(stock::sqlite::SqliteStock::open(&apart.data)?),
         })
     }
 
@@ -126,12 +138,15 @@ impl Ground {
     /// # Errors
     /// The store's.
     pub fn look(&self, key: &str) -> Result<Look, Failure> {
-        self.latches()?.look(key)
+        match self {
+            Self::Locks(apart) => apart.look(key),
+            ground => ground.latches()?.look(key),
+        }
     }
 }
 
-pub(crate) fn only_locks() -> Failure {
-    Failure::definite("this store keeps locks here, and nothing else")
+fn only_locks() -> Failure {
+    Failure::definite("there are no locks made by hand on these servers")
 }
 
 /// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
@@ -161,14 +176,13 @@ impl Drop for Swept {
     }
 }
 
-/// As an endpoint.
+/// As an endpoint; of several, the one with the locks.
 impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Redis(endpoint) | Self::Postgres(endpoint) | Self::Locks(endpoint) => {
-                f.write_str(endpoint)
-            }
+            Self::Redis(endpoint) | Self::Postgres(endpoint) => f.write_str(endpoint),
+            Self::Locks(apart) => f.write_str(&apart.servers),
         }
     }
 }
@@ -197,7 +211,7 @@ pub enum Place {
     Locks {
         /// Their address.
         url: String,
-        /// What people call them: `etcd`.
+        /// What people call them: `etcd`, `zk` or `redlock` for private ones, else the address without a password.
         name: String,
     },
 }
@@ -211,7 +225,7 @@ impl Place {
                 url: name.to_owned(),
                 name: name.to_owned(),
             },
-            name if keeps_only_locks(name) => Self::Locks {
+            name if Kind::of(name).is_some() => Self::Locks {
                 url: name.to_owned(),
                 name: name.to_owned(),
             },
@@ -232,6 +246,15 @@ impl Place {
         }
     }
 
+    /// The same as somebody types it in a shell.
+    pub fn typed(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:/@.,=+".contains(c);
+        match self.name().chars().all(is_plain) {
+            true => self.name().to_owned(),
+            false => format!("'{}'", self.name()),
+        }
+    }
+
     /// The same with a gloss, for titles.
     pub fn title(&self) -> String {
         match self {
@@ -240,7 +263,10 @@ impl Place {
             Self::Postgres { name, .. } if name == "postgres" => {
                 "postgres (a private server)".into()
             }
-            Self::Locks { name, .. } if name == "etcd" => "etcd (three servers)".into(),
+            Self::Locks { name, .. } if !name.contains("://") => match Kind::of(name) {
+                Some(Kind::Zookeeper) => format!("{name} (a private server)"),
+                _ => format!("{name} (three servers)"),
+            },
             Self::Redis { name, .. } | Self::Postgres { name, .. } | Self::Locks { name, .. } => {
                 name.clone()
             }
@@ -259,8 +285,29 @@ impl Place {
                 let space = SystemRandom.next_u64();
                 Ground::Postgres(format!("{url}#fencepost_lab_{space:016x}"))
             }
-            Self::Locks { url, .. } => Ground::Locks(url.clone()),
+            Self::Locks { url, .. } => {
+                let space = SystemRandom.next_u64();
+                Ground::Locks(Apart {
+                    servers: format!("{url}#fencepost-lab-{space:016x}"),
+                    data: folder.join("run.db"),
+                })
+            }
         }
+    }
+
+    /// The kind of servers that keep locks only; none: they keep what is sold as well.
+    pub fn lock_servers(&self) -> Option<Kind> {
+        match self {
+            Self::Locks { name, .. } => Kind::of(name),
+            _ => None,
+        }
+    }
+
+    /// The shortest TTL that can be judged there.
+    pub fn shortest_ttl_ms(&self) -> u64 {
+        let is_private = !self.name().contains("://");
+        self.lock_servers()
+            .map_or(0, |kind| kind.shortest_ttl_ms(is_private))
     }
 }
 
@@ -400,12 +447,21 @@ pub(crate) mod tests {
         for endpoint in [
             "sqlite:/tmp/run.db",
             "redis://127.0.0.1:6379#a",
-            "etcd://127.0.0.1:2379,127.0.0.1:2479",
             "postgres://127.0.0.1/shop#a",
         ] {
             assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
         }
         assert_eq!(Ground::parse("mysql://x"), None);
+    }
+
+    #[test]
+    fn servers_for_locks_come_with_a_file() {
+        let place = Place::named("etcd://127.0.0.1:2379,127.0.0.1:2479");
+        let ground = place.ground(Path::new("/tmp"));
+        let endpoints = ground.endpoints();
+        assert_eq!(endpoints[1], "sqlite:/tmp/run.db");
+        assert_eq!(Ground::among(&endpoints), Ok(ground));
+        assert!(Ground::among(&endpoints[..1]).is_err());
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl Scenario {
         }
     }
 
+    /// The same at a place whose leases cannot be as short.
+    pub fn ttl_ms_at(self, place: &Place) -> u64 {
+        self.ttl_ms().max(place.shortest_ttl_ms())
+    }
+
     /// Whether the lab makes servers fail: then they are its own, started for this one trial.
     pub fn fails_servers(self) -> bool {
         matches!(self, Self::Failover | Self::RestartEmpty)
@@ -149,6 +154,11 @@ pub struct Trial {
 impl Trial {
     /// Work between reading and writing, unless told otherwise.
     pub const WORK_MS: u64 = 3_000;
+
+    /// The same at a place whose leases cannot be as short.
+    pub fn work_ms_at(place: &Place) -> u64 {
+        Self::WORK_MS.max(place.shortest_ttl_ms() * 3 / 2)
+    }
 
     /// The trial as it is run when nothing else is asked for.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
@@ -219,14 +229,14 @@ impl Trial {
     /// The command that runs this with another strategy; what differs from the defaults is named.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
-        if self.ttl_ms != self.scenario.ttl_ms() {
+        if self.ttl_ms != self.scenario.ttl_ms_at(&self.place) {
             text.push_str(&format!(" --ttl {}", self.ttl_ms));
         }
-        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::WORK_MS {
+        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::work_ms_at(&self.place) {
             text.push_str(&format!(" --work {}", self.work_ms));
         }
         if self.place.name() != self.scenario.place().name() {
-            text.push_str(&format!(" --store {}", self.place.name()));
+            text.push_str(&format!(" --store {}", self.place.typed()));
         }
         text
     }

@@ -151,7 +151,13 @@ async fn suspense(plan: &Plan, locker: &Locker) {
         && let Some(record) = look(&**locker.backend(), &plan.name).await
     {
         let now = locker.backend().clock().now();
-        words::say(words::waiting(&plan.name, &record, now, &plan.label));
+        let has_line = locker.backend().capabilities().fifo;
+        words::say(words::waiting(
+            &plan.name,
+            &record,
+            (now, has_line),
+            &plan.label,
+        ));
     }
     std::future::pending().await
 }

@@ -47,7 +47,14 @@ fn lease(holder: &Holder, now: Moment) -> String {
 }
 
 /// `waiting for deploy, held by web-2, process 4121, for 41 s; 2 are ahead`
-pub(super) fn waiting(name: &LockName, record: &Record, now: Moment, own_label: &str) -> Spoken {
+///
+/// Where the store keeps no line, nobody knows who is ahead.
+pub(super) fn waiting(
+    name: &LockName,
+    record: &Record,
+    (now, has_line): (Moment, bool),
+    own_label: &str,
+) -> Spoken {
     let holder = match &record.holder {
         Some(holder) => format!(", held by {}", held_by(holder, now)),
         None => String::new(),
@@ -57,6 +64,7 @@ pub(super) fn waiting(name: &LockName, record: &Record, now: Moment, own_label: 
         .iter()
         .position(|waiter| &*waiter.label == own_label);
     let ahead = match ahead {
+        _ if !has_line => "there is no line: chance decides who is next".to_owned(),
         None | Some(0) => "next in line".to_owned(),
         Some(1) => "1 is ahead".to_owned(),
         Some(many) => format!("{many} are ahead"),

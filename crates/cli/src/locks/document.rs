@@ -5,6 +5,13 @@ use serde_json::{Value, json};
 
 use crate::wording::{fence, host_and_process};
 
+/// When records were read, and whether they tell who waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) at: Moment,
+    pub(super) has_line: bool,
+}
+
 /// `line`: taken by this library, with a line of waiters. `plain`: by another program.
 pub(super) fn kind(record: &Record) -> &'static str {
     match &record.holder {
@@ -13,10 +20,10 @@ pub(super) fn kind(record: &Record) -> &'static str {
     }
 }
 
-pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], now: Moment) -> Value {
+pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], seen: Seen) -> Value {
     let locks: Vec<Value> = locks
         .iter()
-        .map(|listed| lock(&listed.name, &listed.record, now))
+        .map(|listed| lock(&listed.name, &listed.record, seen))
         .collect();
     json!({
         "schema": "fencepost/locks/1",
@@ -28,17 +35,18 @@ pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], now: Mo
 }
 
 /// `null` in the place of the lock: nobody holds it and nobody waits.
-pub(super) fn show(store: &str, name: &str, record: Option<&Record>, now: Moment) -> Value {
+pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen) -> Value {
     json!({
         "schema": "fencepost/lock/1",
         "version": env!("CARGO_PKG_VERSION"),
         "store": store,
         "name": name,
-        "lock": record.map(|record| lock(name, record, now)),
+        "lock": record.map(|record| lock(name, record, seen)),
     })
 }
 
-pub(super) fn lock(name: &str, record: &Record, now: Moment) -> Value {
+/// `null` in the place of those who wait: the store does not know them.
+pub(super) fn lock(name: &str, record: &Record, seen: Seen) -> Value {
     let waiting: Vec<Value> = record
         .waiting
         .iter()
@@ -47,8 +55,8 @@ pub(super) fn lock(name: &str, record: &Record, now: Moment) -> Value {
     json!({
         "name": name,
         "kind": kind(record),
-        "holder": record.holder.as_ref().map(|holder| person(holder, now)),
-        "waiting": waiting,
+        "holder": record.holder.as_ref().map(|holder| person(holder, seen.at)),
+        "waiting": seen.has_line.then_some(waiting),
     })
 }
 

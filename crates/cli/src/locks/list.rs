@@ -40,7 +40,7 @@ pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCod
     locks.sort_by(|a, b| a.name.cmp(&b.name));
     let now = desk.now();
     if desk.json {
-        let document = document::list(&desk.store.place(), pattern, &locks, now);
+        let document = document::list(&desk.store.place(), pattern, &locks, desk.seen());
         desk.screen.print_json(&document);
     } else {
         let text = text(&desk, pattern, &locks, now);
@@ -50,7 +50,8 @@ pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCod
 }
 
 fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> String {
-    let rows: Vec<[String; 7]> = locks.iter().map(|lock| row(lock, now)).collect();
+    let rows = locks.iter().map(|lock| row(lock, now, desk.has_line()));
+    let rows: Vec<[String; 7]> = rows.collect();
     let ink = desk.screen.ink;
     let is_shown = |column: usize| ink.columns >= NARROW || !MINOR.contains(&COLUMNS[column].0);
     let width = |column: usize| {
@@ -107,7 +108,7 @@ fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
     }
 }
 
-fn row(lock: &Listed, now: Moment) -> [String; 7] {
+fn row(lock: &Listed, now: Moment, has_line: bool) -> [String; 7] {
     let nothing = || "–".to_owned();
     let holder = lock.record.holder.as_ref();
     let label = holder.map_or_else(nothing, |holder| match &*holder.label {
@@ -126,7 +127,10 @@ fn row(lock: &Listed, now: Moment) -> [String; 7] {
         label,
         held.map_or_else(nothing, |since| age(now.since(since))),
         left.unwrap_or_else(nothing),
-        count(lock.record.waiting.len() as i64),
+        match has_line {
+            true => count(lock.record.waiting.len() as i64),
+            false => "?".to_owned(),
+        },
         epoch.map_or_else(nothing, fence),
         document::kind(&lock.record).to_owned(),
     ]

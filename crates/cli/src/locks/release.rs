@@ -107,14 +107,14 @@ fn finish(
     text: &str,
 ) -> ExitCode {
     if desk.json {
-        let now = desk.now();
+        let seen = desk.seen();
         desk.screen.print_json(&json!({
             "schema": "fencepost/release/1",
             "version": env!("CARGO_PKG_VERSION"),
             "store": desk.store.place(),
             "name": name.as_str(),
             "released": done,
-            "before": record.map(|record| document::lock(name.as_str(), record, now)),
+            "before": record.map(|record| document::lock(name.as_str(), record, seen)),
         }));
     } else {
         desk.screen.print(text);

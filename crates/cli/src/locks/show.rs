@@ -21,7 +21,8 @@ pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fau
         None => NOT_HELD,
     };
     if desk.json {
-        let document = document::show(&desk.store.place(), name.as_str(), record.as_ref(), now);
+        let seen = desk.seen();
+        let document = document::show(&desk.store.place(), name.as_str(), record.as_ref(), seen);
         desk.screen.print_json(&document);
     } else {
         let text = text(&desk, name, record.as_ref(), now);
@@ -39,7 +40,10 @@ fn text(desk: &Desk, name: &LockName, record: Option<&Record>, now: Moment) -> S
         Some(holder) => held(name, holder, now, ink),
         None => format!("{name}   free, and wanted: between two holders\n"),
     };
-    text.push_str(&waiting(record, ink));
+    text.push_str(&match desk.has_line() {
+        true => waiting(record, ink),
+        false => ink.labelled("waiting", "not known: these servers keep no line"),
+    });
     if let Some(holder) = &record.holder {
         text.push_str(&release(&desk.named_here(name), holder, record, ink));
     }

@@ -1,6 +1,11 @@
 //! The same with locks in other servers: two commands take turns, and `locks` sees who holds and who waits.
 
-#![cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
+#![cfg(any(
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "redlock"
+))]
 
 use crate::stage::{Stage, until};
 
@@ -48,4 +53,100 @@ fn of_etcd() {
 fn of_zookeeper() {
     let server = fencepost_rig::Zookeeper::start().unwrap();
     two_commands_take_turns(format!("zk://{}", server.address()));
+}
+
+#[cfg(feature = "redlock")]
+mod of_redlock {
+    use std::io::{BufRead, BufReader};
+
+    use fencepost_rig::Redis;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn servers() -> ([Redis; 3], String) {
+        let servers = [(); 3].map(|()| Redis::start().unwrap());
+        let hosts = servers
+            .each_ref()
+            .map(|server| server.address().to_string());
+        let address = format!("redlock://{}", hosts.join(","));
+        (servers, address)
+    }
+
+    const HOLD: &str =
+        "echo $FENCEPOST_FENCE; echo > held; while test ! -e go; do sleep 0.01; done";
+
+    /// One of the servers dies meanwhile, and nobody notices. There is no line, and nobody is told of one.
+    #[test]
+    fn two_commands_take_turns_and_one_server_dies() {
+        let (mut servers, address) = servers();
+        let stage = Stage::with_store(address);
+        let first = stage.shell("--name deploy", HOLD);
+        stage.until_lines("held", 1);
+        servers[0].crash();
+        let busy = stage.run(&["exec", "--name", "deploy", "--", "true"]);
+        assert_eq!(busy.code(), 75, "{}", busy.stderr);
+        let waits = ["exec", "--name", "deploy", "--wait", "60s", "--"];
+        let mut second =
+            stage.fencepost(&[&waits[..], &["sh", "-c", "echo $FENCEPOST_FENCE"]].concat());
+        second.stderr(std::process::Stdio::piped());
+        second.stdout(std::process::Stdio::piped());
+        let mut second = second.spawn().unwrap();
+        let mut said = String::new();
+        let mut stderr = BufReader::new(second.stderr.take().unwrap());
+        stderr.read_line(&mut said).unwrap();
+        assert!(said.contains("; there is no line"), "{said}");
+        std::fs::write(stage.path("go"), "").unwrap();
+        let first = first.end();
+        assert_eq!(first.code(), 0, "{}", first.stderr);
+        let second = second.wait_with_output().unwrap();
+        assert!(second.status.success());
+        let fence = |said: &str| said.trim().parse::<fencepost::Fence>().unwrap();
+        let second = String::from_utf8(second.stdout).unwrap();
+        assert!(fence(&second) > fence(&first.stdout), "{second}");
+        stage.until_empty();
+    }
+
+    #[test]
+    fn a_hold_is_listed_shown_and_ended() {
+        let (_servers, address) = servers();
+        let stage = Stage::with_store(address.clone());
+        let play = stage.shell("--name deploy --ttl 60s --grace 100ms", HOLD);
+        stage.until_lines("held", 1);
+        let listed = stage.run(&["locks", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        assert_eq!(listed["store"], address);
+        assert_eq!(listed["locks"][0]["name"], "deploy");
+        assert_eq!(listed["locks"][0]["waiting"], Value::Null);
+        let listed = stage.run(&["locks", "list"]).stdout;
+        assert!(listed.contains(" ?  "), "{listed}");
+        let shown = stage.run(&["locks", "show", "deploy"]).stdout;
+        assert!(shown.contains("held by"), "{shown}");
+        assert!(shown.contains("these servers keep no line"), "{shown}");
+        let released = stage.run(&["locks", "release", "deploy", "--yes"]);
+        assert_eq!(released.code(), 0, "{}", released.stderr);
+        let shown = stage.run(&["locks", "show", "deploy"]);
+        assert_eq!(shown.code(), 1, "{}", shown.stdout);
+        drop(play);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told() {
+        let (mut servers, address) = servers();
+        let stage = Stage::with_store(address.clone());
+        servers[0].crash();
+        servers[2].crash();
+        let ran = stage.run(&["exec", "--name", "deploy", "--", "true"]);
+        assert_eq!(ran.code(), 69, "{}", ran.stderr);
+        let said = "2 of 3 servers cannot be asked, and 2 must agree";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        let two = address.rsplit_once(',').unwrap().0.to_owned();
+        let ran = Stage::with_store(two).run(&["locks", "list"]);
+        assert_eq!(ran.code(), 69, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("2 servers are too few"),
+            "{}",
+            ran.stderr
+        );
+    }
 }

@@ -15,6 +15,7 @@ const SCHEMES: &[(&str, &str)] = &[
     ("postgres://", "postgres"), ("postgresql://", "postgres"),
     ("etcd://", "etcd"),
     ("zk://", "zookeeper"),
+    ("redlock://", "redlock"),
 ];
 
 /// Opens the store that an address names, with the default settings:
@@ -27,6 +28,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them |
 /// | `etcd://HOST,HOST,HOST` | an etcd cluster |
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
+/// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
 /// Each but SQLite and Redis needs the feature of its name.
 ///
@@ -64,6 +66,8 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
         "etcd" => Ok(Arc::new(super::etcd::Etcd::open(address).await?)),
         #[cfg(feature = "zookeeper")]
         "zookeeper" => Ok(Arc::new(super::zookeeper::Zookeeper::open(address).await?)),
+        #[cfg(feature = "redlock")]
+        "redlock" => Ok(Arc::new(super::redlock::Redlock::open(address).await?)),
         missing => Err(invalid(format!(
             "built without this kind of store: it needs the feature {missing}"
         ))),

@@ -69,6 +69,7 @@ mod votes;
 mod waiting;
 
 use acquire::{Manner, Outcome};
+use address::Address;
 use node::Node;
 use quorum::{Quorum, Settings};
 
@@ -159,10 +160,23 @@ impl RedlockBuilder {
         runtime.block_on(self.open())
     }
 
-    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+    /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address is none.
+    pub fn servers(&self) -> Result<&[String]> {
         let not_one =
             || failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED));
-        let servers = self.servers.as_ref().ok_or_else(not_one)?;
+        self.servers.as_deref().ok_or_else(not_one)
+    }
+
+    /// How long a server that was restarted does not vote.
+    pub fn chosen_restart_delay(&self) -> Duration {
+        self.settings.restart_delay
+    }
+
+    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+        let servers = self.servers()?;
         if servers.len() < address::FEWEST {
             let count = servers.len();
             let message = format!(
@@ -238,7 +252,8 @@ impl Redlock {
         leases: true,
     };
 
-    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE]`.
+    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s]`. The last is
+    /// [`restart_delay`](RedlockBuilder::restart_delay), in `s` or `ms`.
     ///
     /// # Errors
     /// As [`RedlockBuilder::open`].
@@ -260,13 +275,15 @@ impl Redlock {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
+        let address = Address::read(address);
+        let restart_delay = address.as_ref().and_then(|address| address.restart_delay);
         RedlockBuilder {
-            servers: address::split(address),
+            servers: address.map(|address| address.servers),
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
                 node_timeout: Duration::from_millis(500),
                 outage: Duration::from_secs(30),
-                restart_delay: Duration::ZERO,
+                restart_delay: restart_delay.unwrap_or_default(),
             },
         }
     }

@@ -51,9 +51,10 @@ pub(crate) fn rise_under_contention_and_faults() {
         let roads = servers.roads();
         let log = Arc::new(Log::default());
         let stop = Arc::new(AtomicBool::new(false));
-        let mut tasks = Vec::new();
+        let (mut lockers, mut tasks) = (Vec::new(), Vec::new());
         for _ in 0..CLIENTS {
             let locker = locker(&roads.store().await, TTL);
+            lockers.push(locker.clone());
             for _ in 0..2 {
                 let (locker, log, stop) = (locker.clone(), log.clone(), stop.clone());
                 tasks.push(tokio::spawn(contend(locker, log, stop)));
@@ -70,6 +71,9 @@ pub(crate) fn rise_under_contention_and_faults() {
         stop.store(true, Ordering::SeqCst);
         for task in tasks {
             task.await.unwrap();
+        }
+        for locker in lockers {
+            locker.shutdown().await;
         }
         let fences = log.fences.lock().unwrap();
         println!(
@@ -110,7 +114,6 @@ async fn contend(locker: Locker, log: Arc<Log>, stop: Arc<AtomicBool>) {
         }
         drop(guard.release().await);
     }
-    locker.shutdown().await;
 }
 
 /// One fault of one server, for a moment.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::redlock::Redlock;
 use fencepost::clock::{BootClock, Clock};
-use fencepost::{Claim, Error, ErrorKind, Locker, Moment, OwnerId};
+use fencepost::{Claim, Error, ErrorKind, Guard, Locker, Moment, OwnerId};
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Proxy, Redis};
 
@@ -90,6 +90,19 @@ impl Servers {
                 .is_some_and(|value| value.starts_with(&owner))
         };
         (0..3).filter(is_his).collect()
+    }
+
+    /// A lock whose key is on every server: taken anew until it is.
+    pub(crate) async fn held_everywhere(&self, locker: &Locker) -> Guard {
+        let started = Instant::now();
+        loop {
+            let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
+            if self.held_by(guard.owner()).len() == self.0.len() {
+                return guard;
+            }
+            assert!(guard.release().await.is_released());
+            assert!(started.elapsed() < LONG, "never on all servers");
+        }
     }
 
     /// Nothing is left on any server but counters, and those with an expiry.

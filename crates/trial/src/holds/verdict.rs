@@ -227,7 +227,7 @@ impl Court<'_> {
         let trial = self.trial.as_ref()?;
         let other = Trial {
             scenario,
-            ttl_ms: scenario.ttl_ms(),
+            ttl_ms: scenario.ttl_ms_at(&trial.place),
             ..trial.clone()
         };
         let command = other.command(trial.strategy.name);

@@ -81,6 +81,11 @@ pub fn title(trial: &Trial) -> String {
             "the primary dies before its replica has A's lock; the replica takes over",
             "",
         ),
+        Scenario::RestartEmpty if matches!(trial.place, Place::Locks { .. }) => (
+            "trial restart-empty",
+            "A's lock is on two servers of three; one of them dies, and comes back empty",
+            "",
+        ),
         Scenario::RestartEmpty => (
             "trial restart-empty",
             "the store's server dies while A holds the lock, and comes back empty",

@@ -1,31 +1,59 @@
-//! `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE]`: one address for several servers.
+//! `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=TIME]`: one address for several servers.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Where the servers are.
 pub(super) const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with at least three servers and, \
-     for all of them, [/DATABASE]; a comma in a password is written %2C";
+     for all of them, [/DATABASE]; [?restart_delay=30s] may follow; a comma in a password is written %2C";
 
 /// A majority of fewer servers does not outlive the loss of one.
 pub(super) const FEWEST: usize = 3;
 
-/// The addresses of the single servers, as [`Redis`](crate::backend::redis::Redis) knows them; `None`: that is no such address.
-pub(super) fn split(address: &str) -> Option<Vec<String>> {
-    let all = address.strip_prefix("redlock://")?;
-    let (servers, database) = match all.rsplit_once('/') {
-        Some((servers, database)) => (servers, database),
-        None => (all, ""),
-    };
-    let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
-    let servers: Vec<&str> = servers.split(',').collect();
-    if !is_number || servers.iter().any(|server| server.is_empty()) {
-        return None;
+/// What an address says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    /// The single servers, as [`Redis`](crate::backend::redis::Redis) knows them.
+    pub(super) servers: Vec<String>,
+    pub(super) restart_delay: Option<Duration>,
+}
+
+impl Address {
+    /// `None`: that is no such address.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let all = text.strip_prefix("redlock://")?;
+        let (all, restart_delay) = match all.rsplit_once('?') {
+            Some((all, parameter)) => (all, Some(delay(parameter)?)),
+            None => (all, None),
+        };
+        let (servers, database) = match all.rsplit_once('/') {
+            Some((servers, database)) => (servers, database),
+            None => (all, ""),
+        };
+        let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
+        let servers: Vec<&str> = servers.split(',').collect();
+        if !is_number || servers.iter().any(|server| server.is_empty()) {
+            return None;
+        }
+        let one = |server: &&str| match database {
+            "" => format!("redis://{server}"),
+            number => format!("redis://{server}/{number}"),
+        };
+        Some(Self {
+            servers: servers.iter().map(one).collect(),
+            restart_delay,
+        })
     }
-    let one = |server: &&str| match database {
-        "" => format!("redis://{server}"),
-        number => format!("redis://{server}/{number}"),
-    };
-    Some(servers.iter().map(one).collect())
+}
+
+/// `restart_delay=30s` or `restart_delay=500ms`.
+fn delay(parameter: &str) -> Option<Duration> {
+    let value = parameter.strip_prefix("restart_delay=")?;
+    if let Some(millis) = value.strip_suffix("ms") {
+        return Some(Duration::from_millis(millis.parse().ok()?));
+    }
+    let seconds = value.strip_suffix('s')?;
+    Some(Duration::from_secs(seconds.parse().ok()?))
 }
 
 /// The first address that occurs twice: it would vote twice.
@@ -40,22 +68,36 @@ mod tests {
 
     #[test]
     fn every_server_has_its_own_user() {
+        let address = Address::read("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap();
         assert_eq!(
-            split("redlock://a:1,bob:p%2Cw@b:2,[::1]:3/4").unwrap(),
+            address.servers,
             [
                 "redis://a:1/4",
                 "redis://bob:p%2Cw@b:2/4",
                 "redis://[::1]:3/4"
             ]
         );
-        assert_eq!(split("redlock://a,b,c").unwrap().len(), 3);
+        assert_eq!(address.restart_delay, None);
         for wrong in [
             "redis://a,b,c",
             "redlock://a,,c",
             "redlock://a,b,c/x",
             "redlock://",
+            "redlock://a,b,c?restart_delay=soon",
+            "redlock://a,b,c?restart_delay=30",
+            "redlock://a,b,c?delay=30s",
         ] {
-            assert_eq!(split(wrong), None, "{wrong}");
+            assert_eq!(Address::read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn servers_that_forget_are_given_time() {
+        for (text, delay) in [("30s", 30_000), ("500ms", 500)] {
+            let text = format!("redlock://a,b,c/2?restart_delay={text}");
+            let address = Address::read(&text).unwrap();
+            assert_eq!(address.restart_delay, Some(Duration::from_millis(delay)));
+            assert_eq!(address.servers[2], "redis://c/2");
         }
     }
 
