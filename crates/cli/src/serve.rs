@@ -170,13 +170,22 @@ impl Serve {
     async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {
         let wanted = SocketAddr::new(self.host, self.port);
         let refused = |error: io::Error| {
-            let advice = match error.kind() {
-                io::ErrorKind::AddrInUse => format!("--port {}", self.port.wrapping_add(1).max(1024)),
-                io::ErrorKind::PermissionDenied => "--port 8080: below 1024 needs rights".into(),
-                _ => "--host 127.0.0.1, or another address of this machine".into(),
+            let (words, advice) = match error.kind() {
+                io::ErrorKind::AddrInUse => (
+                    "address in use".to_owned(),
+                    format!("--port {}", self.port.wrapping_add(1).max(1024)),
+                ),
+                io::ErrorKind::PermissionDenied => (
+                    system_words(&error),
+                    "--port 8080: below 1024 needs rights".into(),
+                ),
+                _ => (
+                    system_words(&error),
+                    "--host 127.0.0.1, or another address of this machine".into(),
+                ),
             };
             Fault::new(exit::SYSTEM, "cannot listen")
-                .at(format_args!("{wanted}: {}", system_words(&error)))
+                .at(format_args!("{wanted}: {words}"))
                 .effect("none: nothing was opened")
                 .try_this(advice)
         };
@@ -200,9 +209,11 @@ impl Serve {
             Ok(Err(failure)) => failure.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(Fault::new(exit::STORE, "cannot make the shop of load tests")
-            .at(format_args!("{}: {words}", self.store.place()))
-            .effect("none: nothing is served"))
+        Err(
+            Fault::new(exit::STORE, "cannot make the shop of load tests")
+                .at(format_args!("{}: {words}", self.store.place()))
+                .effect("none: nothing is served"),
+        )
     }
 
     fn put_together(
@@ -212,10 +223,19 @@ impl Serve {
         facade: Facade,
         metrics: telemetry::Handle,
     ) -> Result<Service, Fault> {
-        let service = Service::new(storage, backend, Some(facade), self.settings(), Some(metrics));
+        let service = Service::new(
+            storage,
+            backend,
+            Some(facade),
+            self.settings(),
+            Some(metrics),
+        );
         service.map_err(|error| {
             Fault::new(exit::USAGE, error.message())
-                .at(format_args!("--ttl {}", humantime::format_duration(self.ttl)))
+                .at(format_args!(
+                    "--ttl {}",
+                    humantime::format_duration(self.ttl)
+                ))
                 .try_this("--ttl 3s")
         })
     }
@@ -233,7 +253,9 @@ fn signals(stop: &CancellationToken) -> io::Result<()> {
                 _ = terminate.recv() => SignalKind::terminate(),
             };
             if is_second {
-                tell("stopped at once: locks end with their TTL, orders under way by their transaction\n");
+                tell(
+                    "stopped at once: locks end with their TTL, orders under way by their transaction\n",
+                );
                 std::process::exit(128 + number.as_raw_value());
             }
             stop.cancel();

@@ -177,7 +177,10 @@ pub(super) async fn purchase(
     }
     let lock = STRATEGIES[wanted.lock_strategy as usize];
     let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
-    let (product, wait) = (wanted.product_id.to_string(), Duration::from_millis(wanted.wait_ms));
+    let (product, wait) = (
+        wanted.product_id.to_string(),
+        Duration::from_millis(wanted.wait_ms),
+    );
     let bought = facade(&app)?.purchase(lock, product, quantity, wait).await;
     let bought = bought.map_err(|failure| failed(&failure))?;
     let bought = bought.ok_or_else(no_such_product)?;

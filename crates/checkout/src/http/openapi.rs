@@ -41,7 +41,10 @@ struct Everywhere;
 const ALWAYS: [(&str, &str); 4] = [
     ("400", "The path, the query or a header makes no sense"),
     ("500", "A fault of ours"),
-    ("503", "Not now: overloaded, a store is down, or the service is being stopped"),
+    (
+        "503",
+        "Not now: overloaded, a store is down, or the service is being stopped",
+    ),
     ("504", "Not answered in time"),
 ];
 const POSTED: [(&str, &str); 2] = [

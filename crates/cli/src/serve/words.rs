@@ -14,7 +14,11 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
         LockStore::Sqlite(_) => "sqlite (one machine)".to_owned(),
         store => store.place(),
     };
-    let pauses = format!("retry {} × {}", serve.retries, serve.retry.written.replace("ms", " ms"));
+    let pauses = format!(
+        "retry {} × {}",
+        serve.retries,
+        serve.retry.written.replace("ms", " ms")
+    );
     let manner = match serve.wait {
         Manner::Line => ", in line",
         Manner::Poll => "",
@@ -51,7 +55,10 @@ fn counted(count: i64, what: &str) -> String {
 
 fn time(time: std::time::Duration) -> String {
     let text = humantime::format_duration(time).to_string();
-    match text.strip_suffix('m').filter(|minutes| minutes.parse::<u64>().is_ok()) {
+    match text
+        .strip_suffix('m')
+        .filter(|minutes| minutes.parse::<u64>().is_ok())
+    {
         Some(minutes) => format!("{minutes} min"),
         None => text,
     }

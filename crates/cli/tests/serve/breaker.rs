@@ -33,21 +33,38 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
         let (open, asked) = (breaker() == "open", Instant::now());
         let answer = service.order(&[("lamp", 1)]);
         assert_eq!(answer.status, 503);
-        assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+        assert!(
+            answer
+                .header("retry-after")
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+                >= 1
+        );
         open && asked.elapsed() < Duration::from_millis(100)
     });
     assert!(quick, "an open breaker refuses at once");
     assert_eq!(service.client.get("/readyz").status, 503);
     assert_eq!(service.client.get("/healthz").status, 200);
     assert_eq!(service.client.get("/v1/locks").status, 503);
-    assert_eq!(service.product("lamp")["reserved"], 1, "nothing was reserved meanwhile");
+    assert_eq!(
+        service.product("lamp")["reserved"],
+        1,
+        "nothing was reserved meanwhile"
+    );
     let metrics = service.client.get("/metrics").body;
-    let opened = metrics.lines().find(|line| line.starts_with("checkout_breaker_opened_total "));
+    let opened = metrics
+        .lines()
+        .find(|line| line.starts_with("checkout_breaker_opened_total "));
     assert_ne!(opened, Some("checkout_breaker_opened_total 0"), "{metrics}");
 
     redis.restart().unwrap();
-    until("orders are made again", || service.order(&[("lamp", 1)]).status == 201);
+    until("orders are made again", || {
+        service.order(&[("lamp", 1)]).status == 201
+    });
     assert_eq!(breaker(), "closed");
-    until("it is ready again", || service.client.get("/readyz").status == 200);
+    until("it is ready again", || {
+        service.client.get("/readyz").status == 200
+    });
     service.adds_up();
 }

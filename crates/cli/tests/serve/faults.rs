@@ -24,9 +24,16 @@ fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     for flags in ["--db nowhere/shop.db", "--db ."] {
         let (code, stdout, stderr) = stage.run(&format!("serve --port 0 {flags}"));
         assert_eq!((code, stdout.as_str()), (73, ""), "{stderr}");
-        assert!(stderr.starts_with("error: cannot open the database\n"), "{stderr}");
+        assert!(
+            stderr.starts_with("error: cannot open the database\n"),
+            "{stderr}"
+        );
     }
-    std::fs::write(stage.path("not.db"), "this is no database, but long enough to be looked at").unwrap();
+    std::fs::write(
+        stage.path("not.db"),
+        "this is no database, but long enough to be looked at",
+    )
+    .unwrap();
     let (code, _, stderr) = stage.run("serve --port 0 --db not.db");
     assert_eq!(code, 73, "{stderr}");
     let (code, _, stderr) = stage.run("serve --port 0 --db mysql://shop:hunter2@db/shop");
@@ -39,7 +46,10 @@ fn a_store_that_is_not_there_is_told_before_anything_is_served() {
     let stage = Stage::new();
     let (code, stdout, stderr) = stage.run("serve --port 0 --store redis://u:hunter2@127.0.0.1:1");
     assert_eq!((code, stdout.as_str()), (69, ""), "{stderr}");
-    assert!(stderr.starts_with("error: cannot use the store\n"), "{stderr}");
+    assert!(
+        stderr.starts_with("error: cannot use the store\n"),
+        "{stderr}"
+    );
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
@@ -50,7 +60,10 @@ fn a_database_server_that_is_not_there_is_told_before_anything_is_served() {
     let address = "postgres://shop:hunter2@127.0.0.1:1/shop";
     let (code, stdout, stderr) = stage.run(&format!("serve --port 0 --db {address}"));
     assert_eq!((code, stdout.as_str()), (69, ""), "{stderr}");
-    assert!(stderr.starts_with("error: cannot use the database\n"), "{stderr}");
+    assert!(
+        stderr.starts_with("error: cannot use the database\n"),
+        "{stderr}"
+    );
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 

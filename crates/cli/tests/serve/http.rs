@@ -30,7 +30,11 @@ impl Answer {
 
     /// The document of a problem, which it must be.
     pub(crate) fn problem(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
         let document = self.json();
         assert_eq!(document["status"], self.status, "{self:?}");
         for field in ["type", "title", "detail"] {

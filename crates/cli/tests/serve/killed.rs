@@ -28,7 +28,9 @@ fn order_until_killed(service: &mut Service, round: usize, known: &Mutex<Known>)
                     let first = customer % 3;
                     let body = order(&key, &[lines[first], lines[(first + 1) % 3]]);
                     let header = format!("Idempotency-Key: {key}");
-                    let answer = service.client.try_post("/v1/checkout/order", &body, &[&header]);
+                    let answer = service
+                        .client
+                        .try_post("/v1/checkout/order", &body, &[&header]);
                     match answer {
                         Ok(answer) if answer.status == 201 => {
                             known.lock().unwrap().insert(key, answer.json());
@@ -67,19 +69,33 @@ fn never_loses_an_order(stage: &Stage, flags: &str) {
     let known = known.into_inner().unwrap();
     for made in known.values() {
         let path = format!("/v1/orders/{}", made["order_id"].as_str().unwrap());
-        assert_eq!(service.client.get(&path).json(), *made, "lost after its 201");
+        assert_eq!(
+            service.client.get(&path).json(),
+            *made,
+            "lost after its 201"
+        );
     }
     // Whoever asks again under the same key gets the order that there is: what nobody was told of counts as well.
     let reserved = |product: &str| service.product(product)["reserved"].as_i64().unwrap();
     let all = ["a", "b", "c"].map(reserved).iter().sum::<i64>();
     let orders = usize::try_from(all / 2).unwrap();
-    assert!(orders >= known.len(), "{orders} orders, {} were answered", known.len());
+    assert!(
+        orders >= known.len(),
+        "{orders} orders, {} were answered",
+        known.len()
+    );
     assert!(orders <= asked.len());
-    println!("{} asked for, {} answered, {orders} made", asked.len(), known.len());
+    println!(
+        "{} asked for, {} answered, {orders} made",
+        asked.len(),
+        known.len()
+    );
     for (key, made) in known.iter().take(20) {
         let header = format!("Idempotency-Key: {key}");
         let body = body_of(key);
-        let again = service.client.try_post("/v1/checkout/order", &body, &[&header]);
+        let again = service
+            .client
+            .try_post("/v1/checkout/order", &body, &[&header]);
         assert_eq!(again.unwrap().json(), *made, "doubled under its key");
     }
     assert_eq!(["a", "b", "c"].map(reserved).iter().sum::<i64>(), all);

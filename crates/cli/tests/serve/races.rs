@@ -9,7 +9,10 @@ use crate::stage::{Service, Stage, at_once, order, until};
 const PATIENT: &str = "--retries 600 --deadline 60s";
 
 fn statuses(answers: &[Answer], status: u16) -> usize {
-    answers.iter().filter(|answer| answer.status == status).count()
+    answers
+        .iter()
+        .filter(|answer| answer.status == status)
+        .count()
 }
 
 fn sell_exactly(flags: &str) {
@@ -68,7 +71,10 @@ fn crossed_baskets(one: &Service, other: &Service) {
         created
     });
     assert_eq!(answers.iter().sum::<usize>(), 80);
-    let reserved: i64 = names.iter().map(|name| one.product(name)["reserved"].as_i64().unwrap()).sum();
+    let reserved: i64 = names
+        .iter()
+        .map(|name| one.product(name)["reserved"].as_i64().unwrap())
+        .sum();
     assert_eq!(reserved, 240);
     one.adds_up();
 }
@@ -133,7 +139,9 @@ fn nobody_in_line_is_ever_overtaken() {
         let locks = service.client.get("/v1/locks").json();
         let hot = locks["locks"].as_array().unwrap().iter();
         let mut hot = hot.filter(|lock| lock["name"] == "lock:product:hot");
-        hot.next().and_then(|lock| lock["waiting_here"].as_u64()).unwrap_or(0)
+        hot.next()
+            .and_then(|lock| lock["waiting_here"].as_u64())
+            .unwrap_or(0)
     };
     let answers: Vec<Answer> = std::thread::scope(|scope| {
         let mut all = Vec::new();
@@ -158,7 +166,9 @@ fn nobody_in_line_is_ever_overtaken() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    let in_order: Vec<String> = (0..BUYERS).map(|number| format!("cart-{number:03}")).collect();
+    let in_order: Vec<String> = (0..BUYERS)
+        .map(|number| format!("cart-{number:03}"))
+        .collect();
     assert_eq!(served, in_order);
     service.adds_up();
 }

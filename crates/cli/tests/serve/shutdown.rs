@@ -28,7 +28,9 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
         client.get("/v1/locks/metrics").json()["waiting_orders"] == 1
     });
     service.signal(Signal::SIGTERM);
-    until("nobody new is let in", || TcpStream::connect(client.0).is_err());
+    until("nobody new is let in", || {
+        TcpStream::connect(client.0).is_err()
+    });
     std::fs::write(stage.path("go"), "").unwrap();
     let answer = order.join().unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
@@ -51,7 +53,10 @@ fn those_who_watch_never_hold_up_a_stop() {
     service.put_in("lamp", 5);
     let mut stream = TcpStream::connect(service.client.0).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
-    let ask = format!("GET /v1/events HTTP/1.1\r\nHost: {}\r\n\r\n", service.client.0);
+    let ask = format!(
+        "GET /v1/events HTTP/1.1\r\nHost: {}\r\n\r\n",
+        service.client.0
+    );
     stream.write_all(ask.as_bytes()).unwrap();
     let mut seen = String::new();
     let mut read_until = |what: &str| {
@@ -64,7 +69,13 @@ fn those_who_watch_never_hold_up_a_stop() {
     };
     read_until("event: hello");
     assert_eq!(service.order(&[("lamp", 2)]).status, 201);
-    for event in ["lock_wanted", "lock_granted", "lock_released", "order_changed", "stock"] {
+    for event in [
+        "lock_wanted",
+        "lock_granted",
+        "lock_released",
+        "order_changed",
+        "stock",
+    ] {
         read_until(&format!("event: {event}"));
     }
     read_until("\"stock\":3,\"reserved\":2");
@@ -77,7 +88,12 @@ fn those_who_watch_never_hold_up_a_stop() {
 fn nothing_is_left_locked_after_a_stop() {
     let stage = Stage::new();
     let service = stage.serve("");
-    until("it sweeps", || stage.run("locks list checkout:*").1.contains("checkout:sweep"));
+    until("it sweeps", || {
+        stage
+            .run("locks list checkout:*")
+            .1
+            .contains("checkout:sweep")
+    });
     service.signal(Signal::SIGINT);
     let mut service = service;
     assert!(service.end().success());

@@ -42,7 +42,12 @@ impl Stage {
             .env("FENCEPOST_STORE", store)
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
-        for name in ["NO_COLOR", "CLICOLOR_FORCE", "TERM", "FENCEPOST_ADMIN_TOKEN"] {
+        for name in [
+            "NO_COLOR",
+            "CLICOLOR_FORCE",
+            "TERM",
+            "FENCEPOST_ADMIN_TOKEN",
+        ] {
             command.env_remove(name);
         }
         command
@@ -123,7 +128,8 @@ impl Service {
     }
 
     pub(crate) fn order(&self, lines: &[(&str, i64)]) -> Answer {
-        self.client.post("/v1/checkout/order", &order("cart", lines))
+        self.client
+            .post("/v1/checkout/order", &order("cart", lines))
     }
 
     /// Every unit is where it should be.
