@@ -225,7 +225,8 @@ fn print(outcomes: &[Outcome], folder: &Path) {
             .to_vec(),
     ];
     for outcome in outcomes {
-        rows.extend(outcome.limits.iter().map(|limit| limit.row(outcome.name)));
+        let limits = outcome.limits.iter().filter(|limit| limit.is_limit());
+        rows.extend(limits.map(|limit| limit.row(outcome.name)));
         let without_reason = outcome.limits.iter().all(|limit| limit.is_held);
         if !outcome.is_good() && without_reason {
             let name = outcome.name.to_owned();
@@ -233,12 +234,26 @@ fn print(outcomes: &[Outcome], folder: &Path) {
         }
     }
     say(terminal::table(&rows));
-    say(format!("figures: {}", folder.display()));
+    print_figures(outcomes);
+    say(format!("all figures: {}", folder.display()));
     let all_held = outcomes.iter().all(Outcome::is_good);
     say(match all_held {
         true => terminal::green("every limit held"),
         false => terminal::red("a limit did not hold"),
     });
+}
+
+fn print_figures(outcomes: &[Outcome]) {
+    let all = outcomes.iter().flat_map(|outcome| {
+        let figures = outcome.limits.iter();
+        figures.filter_map(|limit| limit.figures(outcome.name))
+    });
+    let mut rows: Vec<_> = all.collect();
+    if !rows.is_empty() {
+        let head = ["script", "metric"].iter().chain(&limits::FIGURES);
+        rows.insert(0, head.map(|word| (*word).to_owned()).collect());
+        say(format!("\n{}\n", terminal::table(&rows)));
+    }
 }
 
 #[cfg(test)]

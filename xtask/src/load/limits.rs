@@ -16,7 +16,14 @@ pub(super) struct Limit {
     text: String,
     measured: Option<f64>,
     pub(super) is_held: bool,
+    /// Nothing but a wish to have these figures: k6 tells those of a tag only where there is a limit.
+    figures: Option<[f64; 3]>,
 }
+
+/// Holds whatever is measured.
+const NO_LIMIT: &str = "max>=0";
+/// What is told of such figures.
+pub(super) const FIGURES: [&str; 3] = ["med", "p(95)", "max"];
 
 /// The thresholds of a run, by metric.
 ///
@@ -37,6 +44,8 @@ fn limits(summary: &Value) -> Option<Vec<Limit>> {
                 text: text.clone(),
                 measured: told["values"][watched(text)].as_f64(),
                 is_held: threshold["ok"].as_bool().unwrap_or(false),
+                figures: (text == NO_LIMIT)
+                    .then(|| FIGURES.map(|part| told["values"][part].as_f64().unwrap_or(f64::NAN))),
             });
         }
     }
@@ -51,6 +60,17 @@ fn watched(limit: &str) -> &str {
 }
 
 impl Limit {
+    /// `None` for what is a limit indeed.
+    pub(super) fn figures(&self, script: &str) -> Option<Vec<String>> {
+        let figures = self.figures?.map(number);
+        let names = [script.to_owned(), self.metric.clone()];
+        Some(names.into_iter().chain(figures).collect())
+    }
+
+    pub(super) fn is_limit(&self) -> bool {
+        self.figures.is_none()
+    }
+
     pub(super) fn row(&self, script: &str) -> Vec<String> {
         let measured = self.measured.map_or_else(|| "?".to_owned(), number);
         let verdict = match self.is_held {
@@ -88,10 +108,15 @@ mod tests {
             },
             "iterations": {"values": {"count": 5}},
             "purchases_created": {"values": {"count": 1}, "thresholds": {"count==1": {"ok": true}}},
+            "retries{schedule:fixed}": {
+                "values": {"med": 1.0, "p(95)": 2.5, "max": 3.0},
+                "thresholds": {"max>=0": {"ok": true}},
+            },
         }});
-        let rows: Vec<_> = limits(&summary)
-            .unwrap()
+        let limits = limits(&summary).unwrap();
+        let rows: Vec<_> = limits
             .iter()
+            .filter(|limit| limit.is_limit())
             .map(|limit| limit.row("s").join(" "))
             .collect();
         assert_eq!(
@@ -101,6 +126,14 @@ mod tests {
                 "s http_req_duration p(99)<600 700 BROKEN",
                 "s purchases_created count==1 1 held",
             ]
+        );
+        let figures: Vec<_> = limits
+            .iter()
+            .filter_map(|limit| limit.figures("s"))
+            .collect();
+        assert_eq!(
+            figures,
+            [["s", "retries{schedule:fixed}", "1", "2.500", "3"]]
         );
     }
 

@@ -94,6 +94,8 @@ impl Instance {
             .args(["serve", "--quiet", "--port", "0", "--db", database])
             .args(["--store", locks])
             .env_remove("FENCEPOST_ADMIN_TOKEN")
+            // It is killed in the end: what it leaves goes with our folder.
+            .env("TMPDIR", folder)
             .current_dir(folder);
         let (said, ears) = feed();
         let mut process = Child::spawn(command, 0, &ears)
