@@ -6,6 +6,10 @@ use crate::files::{alerts, queries};
 use crate::prometheus::Prometheus;
 use crate::stage::{Service, Stage, at_once, until};
 
+/// A service that is well has no such answers, and so no series of them: any answer has to do.
+const FAULTS: &str = r#"status=~"5..""#;
+const ANSWERS: &str = r#"status=~"...""#;
+
 /// Something of everything: contention, refusals, each ending of a reservation, an answer of each kind.
 fn traffic(service: &Service) {
     if service.client.get("/v1/products/hot").status == 404 {
@@ -73,17 +77,22 @@ pub(crate) fn every_query_answers() {
         let fires = prometheus.query(&alert.expr);
         assert!(fires.is_ok(), "{}: {fires:?}", alert.name);
         // What it compares must have data, or it could never fire.
-        let compared = measured(&alert.expr).into_iter();
+        let compared = measured(&alert.expr)
+            .into_iter()
+            .map(|part| part.replace(FAULTS, ANSWERS));
         questions.extend(compared.map(|part| (alert.name.clone(), part)));
     }
     let mut unanswered = questions;
     until("every query has an answer", || {
         traffic(&service);
+        let before = unanswered.len();
         unanswered.retain(|(title, expr)| match prometheus.query(expr) {
             Ok(found) => found.is_empty(),
             Err(error) => panic!("{title}: {expr}: {error}"),
         });
-        println!("without an answer yet: {unanswered:?}");
+        if unanswered.len() < before {
+            println!("without an answer yet: {unanswered:?}");
+        }
         unanswered.is_empty()
     });
     no_alert_fires(&prometheus);
