@@ -10,6 +10,7 @@ mod facade;
 mod faults;
 mod http;
 mod killed;
+mod limits;
 mod orders;
 mod paused;
 mod races;
