@@ -17,6 +17,7 @@ pub mod http;
 pub mod id;
 pub mod locking;
 pub mod logging;
+mod number;
 pub mod order;
 pub mod product;
 pub mod server;
