@@ -42,12 +42,12 @@ const SCRIPTS: &[(&str, &str)] = &[
 ];
 
 const EXAMPLES: &str = "Examples:
-  cargo xtask load                             everything, on SQLite: some four minutes
-  cargo xtask load --db postgres               everything, on a private Postgres, locks in a private Redis
-  cargo xtask load oversell high-load          two of them
-  cargo xtask load checkout --quick            five seconds, without limits on time
-  cargo xtask load --db postgres --store postgres:…  other locks, as in `fencepost serve --store`
-  cargo xtask load --list                      what each shows
+  cargo xtask load                       everything, on SQLite: some five minutes
+  cargo xtask load --db postgres         the same on a private Postgres, locks in a private Redis
+  cargo xtask load oversell high-load    two of them
+  cargo xtask load checkout --quick      five seconds, without limits on time
+  cargo xtask load --store redis://HOST  locks elsewhere, as for `fencepost serve --store`
+  cargo xtask load --list                what each shows
 
 The figures of each run are written to results/load/NAME-DATABASE.json.
 Exit code: 0 when every limit held, 1 when one did not, 130 when interrupted.";
@@ -172,7 +172,7 @@ fn build() -> Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let built = messages
         .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
-        .last();
+        .next_back();
     built.context("cargo did not say where the program is")
 }
 
