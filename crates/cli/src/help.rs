@@ -190,6 +190,7 @@ Examples
 /// A lock trial: its own words, and what all of them take.
 fn holds(words: &str, ttl: &str) -> String {
     let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
+    let able = able.filter(|able| able.stores != Stores::Zookeeper);
     let (own, common): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Postgres);
     let names = |group: Vec<&&Strategy>| {
         let names: Vec<&str> = group.iter().map(|able| able.name).collect();
