@@ -51,7 +51,7 @@ fn who_sleeps_on_although_nobody_has_the_lock_is_stuck() {
     assert_eq!(verdict.outcome, Outcome::Stuck);
     assert_eq!(
         verdict.because,
-        "Nobody has the lock, and 3,004.0 ms (3 × TTL) later B still waits for it."
+        "Nobody has the lock, and 3,004.7 ms (3 × TTL) later B still waits for it."
     );
     assert_eq!(missing(&refused(2_900.0)), "answers", "not for ever yet");
 }
