@@ -1,8 +1,11 @@
 //! `fencepost doctor`: what endangers locks in a store, in plain words. It only looks; nothing is written there.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+
+use fencepost_trial::report::numbers::count;
 
 use crate::arguments::Look;
 use crate::backend::LockStore;
@@ -10,10 +13,26 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::server::Server;
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod finding;
+mod pace;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "redlock"
+))]
+mod reach;
 mod redis;
+#[cfg(feature = "redlock")]
+mod redlock;
 mod show;
 mod sqlite;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use finding::Finding;
 
@@ -37,22 +56,13 @@ struct Examination {
     findings: Vec<Finding>,
 }
 
-fn not_examined(server: &Server) -> Fault {
-    Fault::new(exit::USAGE, "cannot examine this kind of store yet")
-        .at(format_args!("{}", server.form))
-        .effect("none")
-        .try_this("--store redis://HOST · sqlite:PATH · docs/backends says what endangers locks in the others")
-}
+/// How long a server is tried that does not answer, and how long each answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        LockStore::Address(address) => {
-            if let Some(server) = Server::of(address).filter(|server| !server.is_examined) {
-                return Err(not_examined(server));
-            }
-            redis::examine(address)?
-        }
+        LockStore::Address(address) => at(&arguments.store, address)?,
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
@@ -66,4 +76,38 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
         screen.print(&show::text(&examination, arguments.look.quiet, screen.ink));
     }
     Ok(screen.end(finding::exit_code(&examination.findings)))
+}
+
+/// At the address of a server.
+#[cfg_attr(
+    not(any(
+        feature = "postgres",
+        feature = "etcd",
+        feature = "zookeeper",
+        feature = "redlock"
+    )),
+    expect(unused_variables, reason = "Redis has words of its own")
+)]
+fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+    let server = Server::of(address).map_or("Redis", |server| server.name);
+    match server {
+        #[cfg(feature = "postgres")]
+        "Postgres" => reach::in_runtime(postgres::examine(store, address)),
+        #[cfg(feature = "etcd")]
+        "etcd" => reach::in_runtime(etcd::examine(store, address)),
+        #[cfg(feature = "zookeeper")]
+        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address)),
+        #[cfg(feature = "redlock")]
+        _ if address.starts_with("redlock://") => redlock::examine(store, address),
+        _ => redis::examine(address),
+    }
+}
+
+fn uptime(seconds: i64) -> String {
+    match seconds {
+        i64::MIN..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", count(seconds / 86_400)),
+    }
 }

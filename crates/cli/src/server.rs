@@ -13,21 +13,19 @@ pub(crate) struct Server {
     pub(crate) form: &'static str,
     /// Whether this program was built with it.
     is_built_in: bool,
-    /// Whether `doctor` knows what endangers locks there.
-    pub(crate) is_examined: bool,
 }
 
 #[rustfmt::skip]
 static SERVERS: [Server; 5] = [
-    Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true, is_examined: true,
+    Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true,
              form: "redis://[USER:PASSWORD@]HOST" },
-    Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"), is_examined: false,
+    Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
-    Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"), is_examined: false,
+    Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
              form: "etcd://HOST,HOST,HOST[/PREFIX]" },
-    Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"), is_examined: false,
+    Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
-    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"), is_examined: false,
+    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),
              form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]" },
 ];
 

@@ -102,6 +102,48 @@ impl Postgres {
         }
     }
 
+    /// A standby that follows this one, asynchronously unless the primary is told otherwise.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn standby(&self) -> Result<Self, ServerError> {
+        let folder = folder()?;
+        if let Some(user) = &self.user {
+            chown(
+                folder.path(),
+                Some(user.uid.as_raw()),
+                Some(user.gid.as_raw()),
+            )?;
+        }
+        let place = Place {
+            programs: &self.programs,
+            folder: folder.path(),
+            user: self.user.as_ref(),
+        };
+        let mut copy = place.program("pg_basebackup");
+        copy.args([
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--no-sync",
+            "--pgdata",
+        ]);
+        copy.arg(place.data()).arg("--dbname").arg(self.url());
+        ended_well(&mut copy, "could not copy the primary")?;
+        let port = free_port()?;
+        let (child, said) = place.spawn(port, &self.settings)?;
+        let child = place.wait_until_ready(child, port)?;
+        Ok(Self {
+            child,
+            said: Mutex::new(said),
+            port,
+            version: self.version.clone(),
+            programs: self.programs.clone(),
+            user: self.user.clone(),
+            settings: self.settings.clone(),
+            folder,
+        })
+    }
+
     /// Whether there is a program to start.
     pub fn is_installed() -> bool {
         programs().is_some()
@@ -231,21 +273,12 @@ impl Place<'_> {
     }
 
     fn make_data(&self) -> Result<(), ServerError> {
-        let made = self
-            .program("initdb")
+        let mut making = self.program("initdb");
+        making
             .args(["--auth=trust", "--username=fencepost", "--encoding=UTF8"])
             .args(["--locale=C", "--no-sync", "--pgdata"])
-            .arg(self.data())
-            .output()?;
-        if made.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&made.stderr);
-        Err(ServerError::NotRunning {
-            program: self.programs.join("initdb"),
-            what: "could not make a folder for its data".to_owned(),
-            last_words: said.lines().map(str::to_owned).collect(),
-        })
+            .arg(self.data());
+        ended_well(&mut making, "could not make a folder for its data")
     }
 
     fn spawn(&self, port: u16, settings: &[String]) -> io::Result<(Child, Feed)> {
@@ -288,6 +321,20 @@ impl Place<'_> {
         let version = said.split_whitespace().find(number);
         version.unwrap_or_default().to_owned()
     }
+}
+
+/// Runs one of its programs to its end.
+fn ended_well(command: &mut Command, otherwise: &str) -> Result<(), ServerError> {
+    let ended = command.output()?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ended.stderr);
+    Err(ServerError::NotRunning {
+        program: PathBuf::from(command.get_program()),
+        what: otherwise.to_owned(),
+        last_words: said.lines().map(str::to_owned).collect(),
+    })
 }
 
 fn not_installed(what: &'static str) -> ServerError {

@@ -91,6 +91,12 @@ impl Finding {
         Self::new(Severity::Unknown, topic, what)
     }
 
+    /// Whether it is neither fine nor unknown.
+    #[cfg(any(feature = "postgres", feature = "redlock"))]
+    pub(super) fn is_trouble(&self) -> bool {
+        self.harm.is_some()
+    }
+
     pub(super) fn means(mut self, means: impl Into<String>) -> Self {
         self.means = means.into();
         self
@@ -98,6 +104,13 @@ impl Finding {
 
     pub(super) fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
+        self
+    }
+
+    /// The same in other words.
+    #[cfg(feature = "redlock")]
+    pub(super) fn saying(mut self, what: String) -> Self {
+        self.what = what;
         self
     }
 

@@ -3,13 +3,14 @@
 //! Nothing is written: settings and figures come from `INFO` and `CONFIG GET`, rights are tried with commands that change
 //! nothing or asked of the server itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::redis::IntoConnectionInfo;
 use fencepost_trial::report::numbers::count;
 
-use super::Examination;
 use super::finding::{Finding, Harm};
+use super::pace::{self, Asked};
+use super::{Examination, PATIENCE};
 use crate::arguments::without_password;
 use crate::exit;
 use crate::fault::Fault;
@@ -17,16 +18,13 @@ use crate::fault::Fault;
 mod info;
 mod keeping;
 mod memory;
-mod pace;
 mod rights;
 mod server;
 mod what;
 
 use info::Info;
-use server::{Gone, Reply, Server};
-
-/// How long a server is tried that does not answer, and how long each answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) use server::Gone;
+use server::{Reply, Server};
 
 /// What is known when the findings are made.
 struct Known {
@@ -56,18 +54,34 @@ pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
             "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
         return Err(Fault::new(exit::USAGE, what).at("--store").try_this(advice));
     }
-    let gone = |gone: Gone| gone.fault(&place);
-    server::reach(address, PATIENCE).map_err(gone)?;
-    look(address)
-        .map(|(patient, findings)| Examination {
-            place: place.clone(),
-            patient,
-            findings,
-        })
-        .map_err(gone)
+    let node = node(address).map_err(|gone| gone.fault(&place))?;
+    Ok(Examination {
+        place,
+        patient: node.patient,
+        findings: node.findings,
+    })
 }
 
-fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
+/// A server, and what is the matter with it.
+pub(super) struct Node {
+    /// What it is, in words.
+    pub(super) patient: String,
+    /// What tells it from others; `None`: the user may not ask.
+    #[cfg_attr(
+        not(feature = "redlock"),
+        expect(dead_code, reason = "tells several apart")
+    )]
+    pub(super) identity: Option<String>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Examines one server.
+pub(super) fn node(address: &str) -> Result<Node, Gone> {
+    server::reach(address, PATIENCE)?;
+    look(address)
+}
+
+fn look(address: &str) -> Result<Node, Gone> {
     let mut server = Server::open(address)?;
     let info = match server.ask::<String>(&["INFO"])? {
         Reply::Said(text) => Some(Info::parse(&text)),
@@ -86,8 +100,27 @@ fn look(address: &str) -> Result<(String, Vec<Finding>), Gone> {
     findings.extend(keeping::judge(&known, &mut server)?);
     findings.extend(what::judge(&known, address)?);
     findings.extend(rights::judge(&known, &mut server, address)?);
-    findings.extend(pace::judge(&mut server)?);
-    Ok((what::patient(&known), findings))
+    findings.extend(pace(&mut server)?);
+    Ok(Node {
+        patient: what::patient(&known),
+        identity: known.get("run_id").map(str::to_owned),
+        findings,
+    })
+}
+
+fn pace(server: &mut Server) -> Result<Vec<Finding>, Gone> {
+    let start = Instant::now();
+    let mut samples = Vec::with_capacity(pace::TRIES);
+    for _ in 0..pace::TRIES {
+        let asked = Asked::now();
+        let Some((seconds, micros)) = server.ask::<(u64, u32)>(&["TIME"])?.said() else {
+            let why = "this user may not ask for the TIME";
+            return Ok(vec![Finding::unknown("clock", why)]);
+        };
+        let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        samples.push(asked.answered(theirs, start));
+    }
+    Ok(pace::judge(&samples, Some("Redis")))
 }
 
 /// Most of the rest rests on this.
@@ -105,7 +138,16 @@ fn mebibytes(bytes: i64) -> String {
 }
 
 impl Gone {
-    fn fault(self, place: &str) -> Fault {
+    /// In a few words.
+    #[cfg(feature = "redlock")]
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::Silent(words) | Self::Refuses(words) => words,
+            Self::NotRedis => "not Redis",
+        }
+    }
+
+    pub(super) fn fault(self, place: &str) -> Fault {
         let (what, at, advice) = match self {
             Self::Silent(words) => (
                 "cannot reach the store",

@@ -9,9 +9,17 @@ use serde_json::Value as Json;
 use crate::schema::{assert_valid, schema};
 use crate::{Ran, fencepost, finish, run};
 
+#[cfg(feature = "etcd")]
+mod etcd;
 mod files;
 mod impostors;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redlock")]
+mod redlock;
 mod rights;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -1,12 +1,13 @@
-// node redlock as a contender of the Redis benchmark, with its default pauses; it asks until it has the lock. Argument: URL.
+// node redlock as a contender of the Redis benchmark, with its default pauses; it asks until it has the lock. Arguments: URLs,
+// one for each server.
 //
 // Reads one request per line and answers each with one line; player.rs of the benchmark says what they mean.
 const readline = require("readline");
 const Redis = require("ioredis");
 const Redlock = require("redlock").default;
 
-const client = new Redis(process.argv[2]);
-const redlock = new Redlock([client], { retryCount: -1 });
+const clients = process.argv.slice(2).map((url) => new Redis(url));
+const redlock = new Redlock(clients, { retryCount: -1 });
 
 const now = () => process.hrtime.bigint();
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -74,5 +75,5 @@ const requests = { pairs, many, turns, queue, hold };
     const [request, ...numbers] = line.split(" ");
     console.log(String(await requests[request](...numbers.map(Number))));
   }
-  client.disconnect();
+  clients.forEach((client) => client.disconnect());
 })();

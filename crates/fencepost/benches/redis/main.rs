@@ -19,8 +19,10 @@ mod many;
 #[path = "../measure/mod.rs"]
 mod measure;
 mod peers;
+#[path = "../measure/player.rs"]
 mod player;
 mod raw;
+#[path = "../measure/report.rs"]
 mod report;
 mod turns;
 mod uncontended;
@@ -36,10 +38,7 @@ use tokio::runtime::{Builder, Runtime};
 use measure::{Contender, Effort};
 use peers::Peers;
 use raw::Raw;
-use report::{Machine, Report, Row};
-
-/// How we are called among the contenders.
-const OURS: &str = "fencepost";
+use report::{Machine, OURS, Report, Row};
 
 type Workload = fn(&Bench) -> Vec<Row>;
 
@@ -78,6 +77,7 @@ fn main() {
     let peers = bench.peers.list.iter();
     versions.extend(peers.map(|peer| format!("{} {}", peer.name, peer.version)));
     let report = Report {
+        title: "locks in Redis against the bare store",
         machine: Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             versions,
@@ -99,6 +99,20 @@ struct Bench {
 }
 
 impl Bench {
+    /// Of the peers, in the order in which they have their turns.
+    fn names(&self) -> Vec<&'static str> {
+        self.peers.list.iter().map(|peer| peer.name).collect()
+    }
+
+    /// Writes the server's work into the rows of a contest; that of the limit comes first.
+    fn add_work(&self, rows: &mut [Row], work: &[f64]) {
+        let on_redis = self.peers.list.iter().map(|peer| peer.on_redis);
+        let on_redis = std::iter::once(true).chain(on_redis);
+        for ((row, own), on_redis) in rows.iter_mut().zip(&work[1..]).zip(on_redis) {
+            row.server_us = on_redis.then_some([*own, work[0]]);
+        }
+    }
+
     fn locker(&self) -> Locker {
         Locker::new(self.store())
     }

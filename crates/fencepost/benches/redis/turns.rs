@@ -13,7 +13,7 @@ use fencepost::backend::redis::Redis;
 use crate::measure::{Contender, rounds_of};
 use crate::player::{Player, monotonic_ns, take_turns};
 use crate::raw::Raw;
-use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
+use crate::report::{Against, Contest, Goal, Row, Shown};
 use crate::uncontended::in_a_task;
 use crate::{Bench, runtime};
 
@@ -23,23 +23,23 @@ const TOKEN: &str = "bench:token";
 /// Says what a child plays with, `ours` or `token`, and the server's address.
 const CHILD: &str = "FENCEPOST_BENCH_TURNS";
 
-const ONE_PROCESS: Contest = Contest {
+const ONE_PROCESS: Contest<'_> = Contest {
     workload: "W3",
     what: "16 tasks of one process take turns",
     against: Against::speed_of("a token passed by RPUSH and BLPOP"),
-    goal: Goal::AtLeast(50.0),
+    goal: Some(Goal::AtLeast(50.0)),
     shown: Shown::Rate,
 };
-const PROCESSES: Contest = Contest {
+const PROCESSES: Contest<'_> = Contest {
     workload: "W3p",
     what: "16 processes take turns",
-    goal: Goal::AtLeast(0.6),
+    goal: Some(Goal::AtLeast(0.6)),
     ..ONE_PROCESS
 };
 /// The best lock with a line of its own that there was before.
-const AHEAD_OF_POSTGRES: Contest = Contest {
+const AHEAD_OF_POSTGRES: Contest<'_> = Contest {
     against: Against::speed_of("Postgres advisory locks"),
-    goal: Goal::AtLeast(1.0),
+    goal: Some(Goal::AtLeast(1.0)),
     ..PROCESSES
 };
 
@@ -62,7 +62,7 @@ pub(crate) fn in_one_process(bench: &Bench) -> Vec<Row> {
         contenders.push(Box::new(move || peer.take_turns(PLAYERS, 2 * time)));
     }
     let samples = rounds_of(bench.effort.pick(15, 1), &mut contenders);
-    ONE_PROCESS.rows(bench, &samples[0], &samples[1..])
+    ONE_PROCESS.rows(&bench.names(), &samples[0], &samples[1..])
 }
 
 /// Sixteen processes, a connection each.
@@ -83,8 +83,8 @@ pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
         contenders.push(Box::new(move || take_turns(&mut players, 1, time)));
     }
     let samples = rounds_of(bench.effort.pick(9, 1), &mut contenders);
-    let mut rows = PROCESSES.rows(bench, &samples[0], &samples[1..]);
-    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
+    let mut rows = PROCESSES.rows(&bench.names(), &samples[0], &samples[1..]);
+    bench.add_work(&mut rows, &bench.server_work(&mut contenders));
     let others = bench.peers.list.iter().zip(&samples[2..]);
     let postgres = others.filter(|(peer, _)| !peer.on_redis);
     rows.extend(postgres.map(|(_, postgres)| AHEAD_OF_POSTGRES.ours(&samples[1], postgres)));

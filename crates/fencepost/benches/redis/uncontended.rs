@@ -8,29 +8,29 @@ use tokio::runtime::Runtime;
 use crate::Bench;
 use crate::measure::{Contender, rounds_of};
 use crate::raw::Raw;
-use crate::report::{Against, Contest, Goal, Row, Shown, add_work};
+use crate::report::{Against, Contest, Goal, Row, Shown};
 
 const TWO_ROUND_TRIPS: Against = Against::speed_of("two round trips on a blocking socket");
 const ONE_WRITE: Against = Against::speed_of("the commands of all in one write");
 
-const RELEASED: Contest = Contest {
+const RELEASED: Contest<'_> = Contest {
     workload: "W1",
     what: "one task acquires and releases",
     against: TWO_ROUND_TRIPS,
-    goal: Goal::AtLeast(0.85),
+    goal: Some(Goal::AtLeast(0.85)),
     shown: Shown::Time("per pair"),
 };
-const DROPPED: Contest = Contest {
+const DROPPED: Contest<'_> = Contest {
     workload: "W1d",
     what: "one task acquires and drops",
-    goal: Goal::AtLeast(1.5),
+    goal: Some(Goal::AtLeast(1.5)),
     ..RELEASED
 };
-const MANY: Contest = Contest {
+const MANY: Contest<'_> = Contest {
     workload: "W2",
     what: "64 tasks, a name each",
     against: ONE_WRITE,
-    goal: Goal::AtLeast(0.8),
+    goal: Some(Goal::AtLeast(0.8)),
     ..RELEASED
 };
 
@@ -51,11 +51,11 @@ pub(crate) fn one_task(bench: &Bench) -> Vec<Row> {
     let [dropped, limit, others @ ..] = samples.as_slice() else {
         unreachable!("one for each contender");
     };
-    let mut rows = RELEASED.rows(bench, limit, others);
+    let mut rows = RELEASED.rows(&bench.names(), limit, others);
     let mut last = DROPPED.ours(dropped, limit);
     let work = bench.server_work(&mut contenders);
     last.server_us = Some([work[0], work[1]]);
-    add_work(bench, &mut rows, &work[1..]);
+    bench.add_work(&mut rows, &work[1..]);
     rows.push(last);
     rows
 }
@@ -73,8 +73,8 @@ pub(crate) fn many_names(bench: &Bench) -> Vec<Row> {
         contenders.push(Box::new(move || peer.time(&request) / count));
     }
     let samples = rounds_of(bench.effort.pick(51, 1), &mut contenders);
-    let mut rows = MANY.rows(bench, &samples[0], &samples[1..]);
-    add_work(bench, &mut rows, &bench.server_work(&mut contenders));
+    let mut rows = MANY.rows(&bench.names(), &samples[0], &samples[1..]);
+    bench.add_work(&mut rows, &bench.server_work(&mut contenders));
     rows
 }
 

@@ -12,11 +12,11 @@ use crate::{Bench, OURS};
 
 const NAME: &str = "bench:waiters";
 
-const WAITERS: Contest = Contest {
+const WAITERS: Contest<'_> = Contest {
     workload: "W4",
     what: "200 wait, each holds for 1 ms",
     against: Against::time_of("tokio's mutex"),
-    goal: Goal::AtMost(1.05),
+    goal: Some(Goal::AtMost(1.05)),
     shown: Shown::Time("per hold"),
 };
 

@@ -129,18 +129,7 @@ impl EtcdBuilder {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(self) -> Result<Etcd> {
-        let invalid = |cause: &'static str| {
-            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause)
-        };
-        // The text may contain a password: it is not quoted.
-        let address = Address::parse(&self.address).ok_or_else(|| {
-            invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://… for TLS")
-        })?;
-        if cfg!(not(feature = "etcd-tls")) && address.is_tls {
-            return Err(invalid(
-                "built without TLS: etcds:// needs the feature etcd-tls",
-            ));
-        }
+        let address = self.address()?;
         let options = self.options(&address);
         let hub = Hub::new(
             address.endpoints(),
@@ -154,6 +143,22 @@ impl EtcdBuilder {
         };
         store.is_there().await?;
         Ok(store)
+    }
+
+    fn address(&self) -> Result<Address> {
+        let invalid = |cause: &'static str| {
+            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause)
+        };
+        // The text may contain a password: it is not quoted.
+        let address = Address::parse(&self.address).ok_or_else(|| {
+            invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://… for TLS")
+        })?;
+        if cfg!(not(feature = "etcd-tls")) && address.is_tls {
+            return Err(invalid(
+                "built without TLS: etcds:// needs the feature etcd-tls",
+            ));
+        }
+        Ok(address)
     }
 
     fn options(&self, address: &Address) -> ConnectOptions {
@@ -222,6 +227,26 @@ pub struct Etcd {
     hub: Arc<Hub>,
 }
 
+/// The servers of an address, each with a client of its own; made by [`Etcd::visit`].
+#[non_exhaustive]
+pub struct Visit {
+    /// `HOST:PORT` of each, as in the address, and the client, or why there is none.
+    pub servers: Vec<(String, Result<client::Client>)>,
+    /// What the keys of all locks begin with.
+    pub prefix: String,
+    /// As whom.
+    pub user: Option<String>,
+    /// Whether the servers are spoken to with TLS.
+    pub is_tls: bool,
+}
+
+impl fmt::Debug for Visit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts = self.servers.iter().map(|(host, _)| host);
+        f.debug_list().entries(hosts).finish()
+    }
+}
+
 impl Etcd {
     /// What this store promises.
     pub const CAPABILITIES: Capabilities = Capabilities {
@@ -264,6 +289,38 @@ impl Etcd {
             #[cfg(feature = "etcd-tls")]
             client_certificate: None,
         }
+    }
+
+    /// Clients of the caller's own, one for each server of `address`, for programs that look at the servers themselves. A server that is
+    /// not there may be noticed only when it is asked something.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections.
+    pub async fn visit(address: &str, patience: Duration) -> Result<Visit> {
+        let builder = Self::builder(address).connect_timeout(patience);
+        let address = builder.address()?;
+        // A server that has no leader is to say so, and not to refuse.
+        let options = builder.options(&address).with_require_leader(false);
+        let mut servers = Vec::new();
+        for (host, endpoint) in address.hosts.iter().zip(address.endpoints()) {
+            let connecting = client::Client::connect([endpoint], Some(options.clone()));
+            let connected = match tokio::time::timeout(patience, connecting).await {
+                Ok(connected) => {
+                    connected.map_err(|cause| failure::of_connecting(Operation::Open, cause))
+                }
+                Err(_) => Err(failure::unanswered(Operation::Open)),
+            };
+            servers.push((host.clone(), connected));
+        }
+        Ok(Visit {
+            servers,
+            prefix: address.prefix,
+            user: address.user.map(|(name, _)| name),
+            is_tls: address.is_tls,
+        })
     }
 
     /// Where the servers are and below which key the locks, without user and password.

@@ -64,6 +64,10 @@ mod suitability;
 mod tls;
 mod view;
 
+pub use connect::Connection;
+/// The client whose connection [`Postgres::visit`] gives.
+pub use tokio_postgres as client;
+
 use connect::{Address, Certificates};
 use hub::{Hub, Settings};
 
@@ -242,6 +246,21 @@ impl Postgres {
             },
             certificates: Certificates::default(),
         }
+    }
+
+    /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
+    /// there: it is as the role, the database and the server want it. A `table` in the address is ignored.
+    ///
+    /// # Errors
+    /// As [`PostgresBuilder::open`], but nothing is tried out.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
+        let (address, _table) =
+            Address::parse(STORE, address, &["table"], &Certificates::default())?;
+        let program = session::STORE_PROGRAM;
+        connect::connect(STORE, Operation::Open, &address, program, patience).await
     }
 
     /// Where the server is, without user and password.

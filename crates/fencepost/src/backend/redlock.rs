@@ -161,10 +161,23 @@ impl RedlockBuilder {
         runtime.block_on(self.open())
     }
 
-    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+    /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address is none.
+    pub fn servers(&self) -> Result<&[String]> {
         let not_one =
             || failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED));
-        let servers = self.servers.as_ref().ok_or_else(not_one)?;
+        self.servers.as_deref().ok_or_else(not_one)
+    }
+
+    /// How long a server that was restarted does not vote.
+    pub fn chosen_restart_delay(&self) -> Duration {
+        self.settings.restart_delay
+    }
+
+    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+        let servers = self.servers()?;
         if servers.len() < address::FEWEST {
             let count = servers.len();
             let message = format!(

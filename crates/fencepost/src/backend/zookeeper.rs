@@ -56,6 +56,9 @@ mod requests;
 mod standing;
 mod view;
 
+/// The client whose sessions [`ZookeeperBuilder::visit`] makes.
+pub use zookeeper_client as client;
+
 use address::Address;
 use hub::{Hub, Settings};
 
@@ -104,23 +107,52 @@ impl ZookeeperBuilder {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(self) -> Result<Zookeeper> {
-        let invalid = |message: &'static str| {
-            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
-        };
-        if !(MIN_SESSION..=MAX_SESSION).contains(&self.settings.session_timeout) {
-            return Err(invalid("a session timeout is 100 ms to 24 h"));
-        }
-        let Some(address) = Address::read(&self.address) else {
-            return Err(invalid(
-                "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
-            ));
-        };
+        let address = self.address()?;
         let store = Zookeeper {
             address: address.shown(),
             hub: Hub::new(address, self.settings),
         };
         view::probe(&store.hub).await?;
         Ok(store)
+    }
+
+    /// A session of the caller's own, for programs that look at the servers themselves. It ends when the client is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn visit(self) -> Result<client::Client> {
+        Hub::new(self.address()?, self.settings).visit().await
+    }
+
+    /// `HOST:PORT` of each server, as the address names them, and the node below which the locks are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none.
+    pub fn servers(&self) -> Result<(Vec<String>, String)> {
+        let address = self.address()?;
+        let with_port = |host: &str| match host.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => host.to_owned(),
+            _ => format!("{host}:2181"),
+        };
+        let hosts = address.hosts.split(',').map(with_port).collect();
+        Ok((hosts, address.base))
+    }
+
+    fn address(&self) -> Result<Address> {
+        let invalid = |message: &'static str| {
+            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+        };
+        if !(MIN_SESSION..=MAX_SESSION).contains(&self.settings.session_timeout) {
+            return Err(invalid("a session timeout is 100 ms to 24 h"));
+        }
+        Address::read(&self.address).ok_or_else(|| {
+            invalid(
+                "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
+            )
+        })
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first

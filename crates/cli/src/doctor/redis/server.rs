@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that can no longer be examined, or never could.
 #[derive(Debug)]
-pub(super) enum Gone {
+pub(in super::super) enum Gone {
     /// Nobody answers, in the system's words.
     Silent(String),
     /// Somebody answers, but it is not Redis.

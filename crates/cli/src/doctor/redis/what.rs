@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fencepost_trial::report::numbers::{count, plural};
+use fencepost_trial::report::numbers::plural;
 
 use super::super::finding::{Finding, Harm};
 use super::Known;
@@ -28,18 +28,9 @@ pub(super) fn patient(known: &Known) -> String {
     };
     words.push_str(role);
     if let Some(seconds) = known.number("uptime_in_seconds") {
-        words.push_str(&format!(", up {}", uptime(seconds)));
+        words.push_str(&format!(", up {}", super::super::uptime(seconds)));
     }
     words + ", as user " + &known.user
-}
-
-fn uptime(seconds: i64) -> String {
-    match seconds {
-        i64::MIN..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", count(seconds / 86_400)),
-    }
 }
 
 fn name(known: &Known) -> &'static str {

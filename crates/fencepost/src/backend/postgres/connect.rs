@@ -148,8 +148,9 @@ impl Address {
 
 /// A connection of our own. Dropping it closes the socket at once, whatever is under way on it: the server ends the session, and with it
 /// its locks, as soon as it looks at the socket again.
-pub(crate) struct Connection {
-    pub(crate) client: Client,
+pub struct Connection {
+    /// What statements are sent with.
+    pub client: Client,
     driver: JoinHandle<()>,
     last_words: Arc<OnceLock<tokio_postgres::Error>>,
 }

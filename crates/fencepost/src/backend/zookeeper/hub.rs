@@ -89,6 +89,17 @@ impl Hub {
         Ok(link)
     }
 
+    /// A session that is none of this hub's.
+    pub(super) async fn visit(&self) -> Result<Client> {
+        let until = BootClock.now() + self.settings.connect_timeout;
+        let connecting = self.connector().connect(&self.address.hosts);
+        match within(&BootClock, until, connecting).await {
+            Some(Ok(client)) => Ok(client),
+            Some(Err(cause)) => Err(failure::of_connecting(Operation::Open, cause)),
+            None => Err(failure::unreachable(Operation::Open)),
+        }
+    }
+
     fn connector(&self) -> Connector {
         let connector = Client::connector()
             .with_session_timeout(self.settings.session_timeout)

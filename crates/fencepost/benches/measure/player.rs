@@ -10,6 +10,7 @@
 //! | `turns T MS` | T tasks take turns with the shared lock, so many milliseconds long | instant and task of each turn |
 //! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and who was served, in order |
 //! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, when it has it |
+#![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -126,6 +127,11 @@ pub(crate) fn take_turns(players: &mut [Player], tasks: usize, time: Duration) -
         let turn = |pair: &[u64]| (pair[0], number * tasks + pair[1] as usize);
         turns.extend(words.chunks_exact(2).map(turn));
     }
+    per_change(turns, start, time)
+}
+
+/// The time per change of holder, of turns (when, who) that began at `start` and went on for `time`.
+pub(crate) fn per_change(mut turns: Vec<(u64, usize)>, start: u64, time: Duration) -> Duration {
     let counted = Duration::from_millis(SETTLING_MS)..time;
     let counted = start + counted.start.as_nanos() as u64..start + counted.end.as_nanos() as u64;
     turns.retain(|(at, _)| counted.contains(at));

@@ -1,14 +1,19 @@
-//! What a run found: a table for people, and the same as JSON for `cargo xtask bench --redis`.
+//! What a run found: a table for people, and the same as JSON for `cargo xtask bench`.
+#![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::measure::{Samples, Spread};
-use crate::{Bench, OURS};
+
+/// How we are called among the contenders.
+pub(crate) const OURS: &str = "fencepost";
 
 #[derive(Serialize)]
 pub(crate) struct Report {
+    #[serde(skip)]
+    pub(crate) title: &'static str,
     pub(crate) machine: Machine,
     pub(crate) rows: Vec<Row>,
     pub(crate) skipped: Vec<String>,
@@ -24,7 +29,7 @@ pub(crate) struct Machine {
 /// One contender in one workload.
 #[derive(Serialize)]
 pub(crate) struct Row {
-    pub(crate) workload: &'static str,
+    pub(crate) workload: String,
     pub(crate) what: String,
     pub(crate) contender: String,
     /// What a ratio of 1 would be, and whether more is better.
@@ -69,11 +74,12 @@ impl Against {
 
 /// A workload in which contenders are held against a limit, round by round.
 #[derive(Clone, Copy)]
-pub(crate) struct Contest {
-    pub(crate) workload: &'static str,
-    pub(crate) what: &'static str,
+pub(crate) struct Contest<'a> {
+    pub(crate) workload: &'a str,
+    pub(crate) what: &'a str,
     pub(crate) against: Against,
-    pub(crate) goal: Goal,
+    /// Of ours, where one is set.
+    pub(crate) goal: Option<Goal>,
     pub(crate) shown: Shown,
 }
 
@@ -86,19 +92,20 @@ pub(crate) enum Shown {
     Rate,
 }
 
-impl Contest {
+impl Contest<'_> {
     /// Ours first, then one for each peer.
-    pub(crate) fn rows(&self, bench: &Bench, limit: &Samples, samples: &[Samples]) -> Vec<Row> {
-        let peers = bench.peers.list.iter().zip(&samples[1..]);
-        let peers = peers.map(|(peer, own)| self.row(peer.name, own, limit));
+    pub(crate) fn rows(&self, peers: &[&str], limit: &Samples, samples: &[Samples]) -> Vec<Row> {
+        let peers = peers.iter().zip(&samples[1..]);
+        let peers = peers.map(|(peer, own)| self.row(peer, own, limit));
         let ours = self.ours(&samples[0], limit);
         std::iter::once(ours).chain(peers).collect()
     }
 
     pub(crate) fn ours(&self, own: &Samples, limit: &Samples) -> Row {
         let mut row = self.row(OURS, own, limit);
-        row.goal = Some(self.goal);
-        row.met = row.ratio.map(|ratio| self.goal.is_met(ratio.median));
+        row.goal = self.goal;
+        let met = |goal: Goal| row.ratio.map(|ratio| goal.is_met(ratio.median));
+        row.met = self.goal.and_then(met);
         row
     }
 
@@ -154,13 +161,13 @@ impl fmt::Display for Goal {
 impl Row {
     /// A figure of ours without a ratio.
     pub(crate) fn new(
-        workload: &'static str,
+        workload: &str,
         what: impl Into<String>,
         against: Against,
         here: String,
     ) -> Self {
         Self {
-            workload,
+            workload: workload.to_owned(),
             what: what.into(),
             contender: OURS.to_owned(),
             against,
@@ -172,15 +179,6 @@ impl Row {
             server_us: None,
             order: None,
         }
-    }
-}
-
-/// Writes the server's work into the rows of a contest; that of the limit comes first.
-pub(crate) fn add_work(bench: &Bench, rows: &mut [Row], work: &[f64]) {
-    let on_redis = bench.peers.list.iter().map(|peer| peer.on_redis);
-    let on_redis = std::iter::once(true).chain(on_redis);
-    for ((row, own), on_redis) in rows.iter_mut().zip(&work[1..]).zip(on_redis) {
-        row.server_us = on_redis.then_some([*own, work[0]]);
     }
 }
 
@@ -196,7 +194,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "locks in Redis against the bare store")?;
+        writeln!(f, "{}", self.title)?;
         let mut last = String::new();
         for row in &self.rows {
             let mut heading = format!("{} {}", row.workload, row.what);

@@ -1,13 +1,13 @@
-//! How fast the server answers, and what time it thinks it is.
+//! How fast a server answers, and what time it thinks it is.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fencepost_trial::report::numbers::{count, decimal};
 
-use super::super::finding::{Finding, Harm};
-use super::server::{Gone, Server};
+use super::finding::{Finding, Harm};
 
-const TRIES: usize = 200;
+/// How often a server is asked.
+pub(super) const TRIES: usize = 200;
 /// From here on the slowest answers eat into leases of the usual length.
 const SLOW: Duration = Duration::from_millis(250);
 /// From here on two clocks disagree by more than people put up with.
@@ -17,7 +17,7 @@ const STEP_MS: f64 = 100.0;
 
 /// One question for the time.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
+pub(super) struct Sample {
     round_trip: Duration,
     /// The server's clock minus this machine's, in the middle of the round trip.
     ahead_ms: f64,
@@ -25,37 +25,46 @@ struct Sample {
     against_steady_ms: f64,
 }
 
-pub(super) fn judge(server: &mut Server) -> Result<Vec<Finding>, Gone> {
-    let start = Instant::now();
-    let mut samples = Vec::with_capacity(TRIES);
-    for _ in 0..TRIES {
-        let asked = Instant::now();
-        let wall = SystemTime::now();
-        let Some((seconds, micros)) = server.ask::<(u64, u32)>(&["TIME"])?.said() else {
-            return Ok(vec![Finding::unknown(
-                "clock",
-                "this user may not ask for the TIME",
-            )]);
-        };
-        let round_trip = asked.elapsed();
-        let theirs = ms(Duration::from_secs(seconds) + Duration::from_micros(micros.into()));
-        let half = ms(round_trip) / 2.0;
-        let ours = ms(wall.duration_since(UNIX_EPOCH).unwrap_or_default());
-        samples.push(Sample {
-            round_trip,
-            ahead_ms: theirs - ours - half,
-            against_steady_ms: theirs - ms(asked.duration_since(start)) - half,
-        });
+/// A question that is under way.
+pub(super) struct Asked {
+    at: Instant,
+    wall: SystemTime,
+}
+
+impl Asked {
+    pub(super) fn now() -> Self {
+        Self {
+            at: Instant::now(),
+            wall: SystemTime::now(),
+        }
     }
-    Ok(vec![round_trip(&samples), clock(&samples)])
+
+    /// The server says that this much has passed since 1970; `start` is when the first was asked.
+    pub(super) fn answered(self, theirs: Duration, start: Instant) -> Sample {
+        let round_trip = self.at.elapsed();
+        let half = ms(round_trip) / 2.0;
+        let ours = ms(self.wall.duration_since(UNIX_EPOCH).unwrap_or_default());
+        Sample {
+            round_trip,
+            ahead_ms: ms(theirs) - ours - half,
+            against_steady_ms: ms(theirs) - ms(self.at.duration_since(start)) - half,
+        }
+    }
+}
+
+/// What `samples` say; `keeper` is who ends leases by that clock, if anybody does.
+pub(super) fn judge(samples: &[Sample], keeper: Option<&str>) -> Vec<Finding> {
+    let times: Vec<Duration> = samples.iter().map(|sample| sample.round_trip).collect();
+    vec![round_trip(&times), clock(samples, keeper)]
 }
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn round_trip(samples: &[Sample]) -> Finding {
-    let mut times: Vec<Duration> = samples.iter().map(|sample| sample.round_trip).collect();
+/// `times` must not be empty.
+pub(super) fn round_trip(times: &[Duration]) -> Finding {
+    let mut times = times.to_vec();
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
     let (median, slowest) = (at(0.5), at(0.99));
@@ -78,24 +87,25 @@ fn round_trip(samples: &[Sample]) -> Finding {
         .figure("tries", times.len())
 }
 
-fn clock(samples: &[Sample]) -> Finding {
+fn clock(samples: &[Sample], keeper: Option<&str>) -> Finding {
     // The fastest answer leaves the least room for error.
     let best = samples.iter().min_by_key(|sample| sample.round_trip);
     let ahead = best.map_or(0.0, |sample| sample.ahead_ms);
     let step = step(samples);
-    let finding = if step.abs() >= STEP_MS {
+    let agrees = format!("server clock {} ms from this machine's", signed(ahead));
+    let finding = if let Some(keeper) = keeper.filter(|_| step.abs() >= STEP_MS) {
         let what = format!("the server's clock jumped by {} ms meanwhile", signed(step));
         Finding::caution("clock", Harm::Vanishes, what)
-            .means("Redis ends leases by that clock: a step forward ends them while they are held.")
+            .means(format!(
+                "{keeper} ends leases by that clock: a step forward ends them while they are held."
+            ))
             .advice("let the time service slew the clock instead of setting it")
-    } else if ahead.abs() >= APART_MS {
-        let what = format!("server clock {} ms from this machine's", signed(ahead));
-        Finding::caution("clock", Harm::Forgotten, what)
+    } else if keeper.is_some() && ahead.abs() >= APART_MS {
+        Finding::caution("clock", Harm::Forgotten, agrees)
             .means("When it is put right in one step, leases end early or late. After a failover to a server with another time, fences may fall.")
             .advice("a time service on both, which slews; not a step while locks are held")
     } else {
-        let what = format!("server clock {} ms from this machine's", signed(ahead));
-        Finding::fine("clock", what)
+        Finding::fine("clock", agrees)
     };
     finding
         .figure("ahead_ms", rounded(ahead))
@@ -135,7 +145,7 @@ fn signed(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::finding::Severity;
+    use super::super::finding::Severity;
     use super::*;
 
     fn samples(ahead: impl Fn(usize) -> f64) -> Vec<Sample> {
@@ -147,19 +157,34 @@ mod tests {
         (0..TRIES).map(sample).collect()
     }
 
+    fn clock_of(samples: &[Sample]) -> Finding {
+        clock(samples, Some("Redis"))
+    }
+
+    fn times(samples: &[Sample]) -> Vec<Duration> {
+        samples.iter().map(|sample| sample.round_trip).collect()
+    }
+
+    #[test]
+    fn a_clock_that_no_lease_depends_on_is_only_told() {
+        let found = clock(&samples(|_| -90_000.0), None);
+        assert_eq!(found.severity, Severity::Fine);
+        assert_eq!(found.what, "server clock −90,000.0 ms from this machine's");
+    }
+
     #[test]
     fn clocks_that_agree_are_fine() {
-        let found = clock(&samples(|at| 0.4 + at as f64 / 1e4));
+        let found = clock_of(&samples(|at| 0.4 + at as f64 / 1e4));
         assert_eq!(found.severity, Severity::Fine);
         assert_eq!(found.what, "server clock +0.4 ms from this machine's");
     }
 
     #[test]
     fn a_clock_that_is_off_or_jumps_is_told() {
-        let found = clock(&samples(|_| -90_000.0));
+        let found = clock_of(&samples(|_| -90_000.0));
         assert_eq!(found.severity, Severity::Caution);
         assert_eq!(found.what, "server clock −90,000.0 ms from this machine's");
-        let found = clock(&samples(|at| if at < 99 { 0.0 } else { 5_000.0 }));
+        let found = clock_of(&samples(|at| if at < 99 { 0.0 } else { 5_000.0 }));
         assert_eq!(found.severity, Severity::Caution);
         assert!(
             found.what.contains("jumped by +4,999.7 ms"),
@@ -173,11 +198,11 @@ mod tests {
         let mut samples = samples(|_| 0.0);
         samples[50].round_trip = Duration::from_secs(3);
         samples[50].against_steady_ms = 1_400.0;
-        assert_eq!(clock(&samples).severity, Severity::Fine);
-        assert_eq!(round_trip(&samples).severity, Severity::Fine);
+        assert_eq!(clock_of(&samples).severity, Severity::Fine);
+        assert_eq!(round_trip(&times(&samples)).severity, Severity::Fine);
         for sample in &mut samples[..10] {
             sample.round_trip = Duration::from_millis(300);
         }
-        assert_eq!(round_trip(&samples).severity, Severity::Caution);
+        assert_eq!(round_trip(&times(&samples)).severity, Severity::Caution);
     }
 }

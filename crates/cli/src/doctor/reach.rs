@@ -1,0 +1,68 @@
+//! Getting at a server, and what is said when that fails.
+
+use fencepost::{Error, ErrorKind};
+
+use crate::backend::LockStore;
+use crate::exit;
+use crate::fault::Fault;
+use crate::server::Server;
+
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
+/// For the clients that cannot do without one.
+pub(super) fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        Fault::new(exit::STORE, "cannot start").at(crate::fault::system_words(&error))
+    })?;
+    runtime.block_on(looking)
+}
+
+#[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
+/// Tries again while nobody answers.
+pub(super) async fn within_patience<T, F>(open: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let started = std::time::Instant::now();
+    loop {
+        match open().await {
+            Err(error)
+                if error.kind() == ErrorKind::Unavailable
+                    && started.elapsed() < super::PATIENCE =>
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// A store that cannot be examined.
+pub(super) fn refused(store: &LockStore, error: &Error) -> Fault {
+    let form = |address| Server::of(address).map_or("", |server| server.form);
+    let (form, name) = match store {
+        LockStore::Address(address) => (
+            form(address),
+            Server::of(address).map_or("it", |server| server.name),
+        ),
+        LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
+    };
+    let place = format!("{}: {}", store.place(), error.message());
+    match error.kind() {
+        ErrorKind::InvalidInput => Fault::new(exit::USAGE, "not the address of a server")
+            .at(place)
+            .try_this(form),
+        ErrorKind::Unavailable | ErrorKind::Timeout => {
+            Fault::new(exit::STORE, "cannot reach the store")
+                .at(place)
+                .effect("none: nothing was examined")
+                .try_this(format_args!("start {name} there, or give another address"))
+        }
+        _ => Fault::new(exit::STORE, "cannot use the store")
+            .at(place)
+            .effect("none: nothing was examined")
+            .try_this(form),
+    }
+}

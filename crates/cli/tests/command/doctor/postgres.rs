@@ -1,0 +1,235 @@
+//! The doctor at the bed of Postgres.
+
+use std::net::TcpListener;
+
+use fencepost_rig::{Pooler, Postgres};
+
+use super::Seen;
+use crate::interrupt::until;
+use crate::run;
+
+fn tell(server: &Postgres, sql: &str) -> String {
+    let output = server.psql().args(["-c", sql]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn table(server: &Postgres) -> String {
+    format!("{}?table=shedlock", server.url())
+}
+
+/// With the tables that the library asks for, as a user of its own whom limits apply to.
+fn with_tables() -> (Postgres, String) {
+    let server = Postgres::start().unwrap();
+    let refused = run(&format!("exec --name x --store {} -- true", table(&server)));
+    let (_, statements) = refused.stderr.split_once("CREATE").unwrap();
+    let statements: Vec<&str> = statements.split_whitespace().collect();
+    let statements = statements.join(" ");
+    let end = statements.rfind(';').unwrap();
+    tell(&server, &format!("CREATE {}", &statements[..=end]));
+    tell(&server, "create role shop login");
+    tell(&server, "grant all on all tables in schema public to shop");
+    let url = table(&server).replace("fencepost@", "shop@");
+    (server, url)
+}
+
+#[test]
+fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
+    let (server, url) = with_tables();
+    let before = tell(
+        &server,
+        "select pg_current_wal_insert_lsn(), count(*) from pg_locks where locktype = 'advisory'",
+    );
+    let seen = Seen::at(&server.url());
+    assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
+    seen.says(", a primary, up ");
+    seen.says("advisory locks exclude (tried)");
+    seen.says("a session of its own");
+    assert!(
+        seen.ran
+            .stdout
+            .ends_with("\nall fine: nothing was found that endangers locks here.\n")
+    );
+    let seen = Seen::at(&url);
+    assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
+    seen.says("table public.shedlock with rights and columns");
+    seen.says("as user shop");
+    let after = tell(
+        &server,
+        "select pg_current_wal_insert_lsn(), count(*) from pg_locks where locktype = 'advisory'",
+    );
+    assert_eq!(before.split('|').nth(1), Some("0"));
+    assert_eq!(after.split('|').nth(1), Some("0"), "{before} {after}");
+    assert_eq!(tell(&server, "select count(*) from shedlock"), "0");
+}
+
+#[test]
+fn what_a_power_cut_costs_depends_on_the_kind_of_lock() {
+    let server = Postgres::start_with(&["fsync=off", "full_page_writes=off"]).unwrap();
+    let seen = Seen::at(&server.url());
+    assert_eq!(
+        (seen.ran.code, seen.troubles()),
+        (1, vec!["caution persistence".to_owned()])
+    );
+    seen.says("fsync and full_page_writes off");
+    seen.says("the fence can fall");
+    let seen = Seen::at(&table(&server));
+    assert_eq!(seen.troubles(), ["danger table", "caution persistence"]);
+    seen.says("a lock that is held can be granted again");
+    seen.says("CREATE TABLE");
+}
+
+#[test]
+fn limits_of_time_cut_the_table_short_and_not_the_sessions_of_locks() {
+    let (server, url) = with_tables();
+    tell(&server, "alter role shop set statement_timeout = '300ms'");
+    tell(&server, "alter role shop set idle_session_timeout = '45s'");
+    let seen = Seen::at(&url);
+    assert_eq!(
+        seen.troubles(),
+        ["caution time limits", "caution idle sessions"]
+    );
+    seen.says("statement_timeout is 300 ms");
+    seen.says("idle_session_timeout is 45,000 ms");
+    seen.says("do: ALTER ROLE shop SET statement_timeout = '5s'");
+    let advisory = server.url().replace("fencepost@", "shop@");
+    let seen = Seen::at(&advisory);
+    assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
+    seen.says(
+        "statement_timeout 300 ms, idle_session_timeout 45,000 ms: not in the sessions of locks",
+    );
+    tell(
+        &server,
+        "alter role shop set default_transaction_read_only = on",
+    );
+    assert_eq!(Seen::at(&advisory).ran.code, 0);
+    let seen = Seen::at(&url);
+    assert_eq!(seen.ran.code, 2);
+    assert_eq!(seen.troubles()[0], "danger read-only");
+}
+
+#[test]
+fn rights_names_and_room_for_connections() {
+    let server = Postgres::start_with(&["max_connections=12", "track_activities=off"]).unwrap();
+    tell(&server, "create role shop login");
+    let url = server.url().replace("fencepost@", "shop@");
+    let seen = Seen::at(&url);
+    assert_eq!(
+        (seen.ran.code, seen.troubles()),
+        (1, vec!["caution names".to_owned()])
+    );
+    tell(&server, "alter role shop connection limit 6");
+    let seen = Seen::at(&url);
+    assert_eq!(seen.troubles(), ["caution connections", "caution names"]);
+    seen.says("5 of 6 connections of the user are left");
+    assert_eq!(seen.finding("connections")["figures"]["left"], 5);
+    tell(&server, "alter role shop connection limit 1");
+    let seen = Seen::at(&url);
+    assert_eq!(seen.ran.code, 2);
+    seen.says("no second connection: ");
+    tell(&server, "alter role shop connection limit -1");
+    tell(
+        &server,
+        "revoke execute on function pg_logical_emit_message(boolean, text, text) from public",
+    );
+    let seen = Seen::at(&url);
+    assert_eq!(seen.finding("rights")["severity"], "danger");
+    seen.says("user shop may not call pg_logical_emit_message(boolean, text, text)");
+}
+
+#[test]
+fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
+    let server = Postgres::start().unwrap();
+    let standby = server.standby().unwrap();
+    let standbys = "select count(*) from pg_stat_replication where state = 'streaming'";
+    until("it follows", || tell(&server, standbys) == "1");
+    let seen = Seen::at(&standby.url());
+    assert_eq!(seen.ran.code, 2);
+    seen.says(", a standby, up ");
+    assert_eq!(seen.troubles(), ["danger standby"]);
+    assert!(seen.ran.stdout.ends_with(": no lock can be taken here.\n"));
+    let seen = Seen::at(&server.url());
+    assert_eq!(seen.troubles(), ["caution standbys"]);
+    seen.says("1 standby, asynchronous");
+    let seen = Seen::at(&table(&server));
+    assert_eq!(seen.troubles(), ["danger table", "caution standbys"]);
+    seen.says("A promotion can forget a lock granted just before: then two hold it.");
+    tell(&server, "alter system set synchronous_standby_names = '*'");
+    tell(&server, "select pg_reload_conf()");
+    until("it is waited for", || {
+        tell(
+            &server,
+            "select count(*) from pg_stat_replication where sync_state = 'sync'",
+        ) == "1"
+    });
+    let seen = Seen::at(&server.url());
+    assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
+    seen.says("1 standby, synchronous");
+    drop(standby);
+    until("it is gone", || {
+        tell(&server, "select count(*) from pg_stat_replication") == "0"
+    });
+    let seen = Seen::at(&server.url());
+    assert!(
+        seen.troubles().contains(&"danger standbys".to_owned()),
+        "{:?}",
+        seen.troubles()
+    );
+    seen.says("synchronous_standby_names is '*', and none is connected");
+}
+
+#[test]
+fn a_pooler_that_gives_sessions_away() {
+    let server = Postgres::start().unwrap();
+    for (mode, size, code) in [
+        ("transaction", 1, 2),
+        ("transaction", 10, 2),
+        ("statement", 10, 2),
+        ("session", 20, 0),
+    ] {
+        let pooler = match Pooler::start(&server, mode, size) {
+            Ok(pooler) => pooler,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        let seen = Seen::at(&pooler.url());
+        assert_eq!(seen.ran.code, code, "{mode} {size}: {}", seen.ran.stdout);
+        if code == 2 {
+            assert_eq!(seen.troubles(), ["danger pooler"], "{mode}");
+        }
+    }
+}
+
+#[test]
+fn who_is_not_there_or_lets_nobody_in() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let ran = run(&format!(
+        "doctor --store postgres://shop:hunter2@127.0.0.1:{port}/shop"
+    ));
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
+    assert!(
+        ran.stderr.starts_with(&format!(
+            "error: cannot reach the store\n  where     postgres://shop:***@127.0.0.1:{port}/shop: "
+        )),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("\n  effect    none: nothing was examined\n")
+    );
+    let server = Postgres::start().unwrap();
+    let url = server.url().replace("fencepost@", "nobody:hunter2@");
+    let ran = run(&format!("doctor --store {url}"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""));
+    assert!(
+        ran.stderr.starts_with("error: cannot use the store\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("hunter2"));
+    let ran = run("doctor --store postgres://u:hunter2@h:port/d");
+    assert_eq!(ran.code, 64, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("hunter2"));
+}

@@ -1,0 +1,177 @@
+//! A lock as a contender: the same four workloads for everybody.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+
+use crate::player::{Player, monotonic_ns, nanoseconds, per_change, take_turns};
+
+/// Whoever wants to be measured.
+pub(crate) trait Play {
+    /// One task acquires and releases: the time of a pair.
+    fn pairs(&mut self, pairs: usize) -> Duration;
+    /// So many tasks do, each with a lock of its own: the time of a pair.
+    fn many(&mut self, tasks: usize, pairs: usize) -> Duration;
+    /// So many tasks take turns with one lock: the time of a change of holder.
+    fn turns(&mut self, tasks: usize, time: Duration) -> Duration;
+    /// So many wait for one lock, and each holds it for a millisecond: the time of a hold.
+    fn queue(&mut self, waiters: usize) -> Duration;
+}
+
+/// A lock in this process.
+pub(crate) trait Lock: Clone + Send + Sync + 'static {
+    type Held: Send;
+
+    /// Waits for lock `name` on behalf of task `seat`.
+    fn lock(&self, seat: usize, name: usize) -> impl Future<Output = Self::Held> + Send;
+
+    /// Returns when it is released.
+    fn unlock(&self, held: Self::Held) -> impl Future<Output = ()> + Send;
+
+    /// Returns as soon as its users may go on.
+    fn let_go(&self, held: Self::Held) -> impl Future<Output = ()> + Send {
+        self.unlock(held)
+    }
+}
+
+/// The names of the locks that the workloads want; those of tasks follow.
+const ALONE: usize = 0;
+const TURNS: usize = 1;
+const QUEUE: usize = 2;
+const OWN: usize = 3;
+/// How many names there are.
+pub(crate) const NAMES: usize = OWN + 64;
+/// Everybody stands in line by then.
+const ARRIVING: Duration = Duration::from_millis(150);
+
+/// Plays with a lock in this process.
+pub(crate) struct Here<L> {
+    pub(crate) runtime: Rc<Runtime>,
+    pub(crate) lock: L,
+}
+
+impl<L: Lock> Here<L> {
+    /// In a task of its own, as a server would; the outermost future of a runtime is woken in a roundabout way.
+    fn in_a_task<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let work = self.runtime.spawn(work);
+        self.runtime.block_on(work).expect("no panic")
+    }
+
+    /// When somebody had a turn, and who.
+    pub(crate) fn turns_taken(&self, tasks: usize, time: Duration) -> Vec<(u64, usize)> {
+        let seen: Arc<Mutex<Vec<(u64, usize)>>> = Arc::default();
+        let end = Instant::now() + time;
+        let (lock, all) = (self.lock.clone(), seen.clone());
+        self.in_a_task(async move {
+            let playing: Vec<_> = (0..tasks)
+                .map(|seat| {
+                    let (lock, seen) = (lock.clone(), all.clone());
+                    tokio::spawn(async move {
+                        while Instant::now() < end {
+                            let held = lock.lock(seat, TURNS).await;
+                            let turn = (monotonic_ns(), seat);
+                            seen.lock().expect("no panic").push(turn);
+                            lock.let_go(held).await;
+                        }
+                    })
+                })
+                .collect();
+            for task in playing {
+                task.await.expect("no panic");
+            }
+            // The last release is over before anybody else has a turn.
+            let last = lock.lock(0, TURNS).await;
+            lock.unlock(last).await;
+        });
+        std::mem::take(&mut *seen.lock().expect("no panic"))
+    }
+}
+
+impl<L: Lock> Play for Here<L> {
+    fn pairs(&mut self, pairs: usize) -> Duration {
+        let lock = self.lock.clone();
+        self.in_a_task(async move {
+            let started = Instant::now();
+            for _ in 0..pairs {
+                let held = lock.lock(0, ALONE).await;
+                lock.unlock(held).await;
+            }
+            started.elapsed() / pairs as u32
+        })
+    }
+
+    fn many(&mut self, tasks: usize, pairs: usize) -> Duration {
+        let lock = self.lock.clone();
+        self.in_a_task(async move {
+            let started = Instant::now();
+            let playing: Vec<_> = (0..tasks)
+                .map(|seat| {
+                    let lock = lock.clone();
+                    tokio::spawn(async move {
+                        for _ in 0..pairs {
+                            let held = lock.lock(seat, OWN + seat).await;
+                            lock.unlock(held).await;
+                        }
+                    })
+                })
+                .collect();
+            for task in playing {
+                task.await.expect("no panic");
+            }
+            started.elapsed() / (tasks * pairs) as u32
+        })
+    }
+
+    fn turns(&mut self, tasks: usize, time: Duration) -> Duration {
+        let start = monotonic_ns();
+        per_change(self.turns_taken(tasks, time), start, time)
+    }
+
+    fn queue(&mut self, waiters: usize) -> Duration {
+        let lock = self.lock.clone();
+        self.in_a_task(async move {
+            let first = lock.lock(waiters, QUEUE).await;
+            let mut waiting = Vec::new();
+            for seat in 0..waiters {
+                let lock = lock.clone();
+                waiting.push(tokio::spawn(async move {
+                    let held = lock.lock(seat, QUEUE).await;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    lock.unlock(held).await;
+                }));
+            }
+            tokio::time::sleep(ARRIVING).await;
+            let started = Instant::now();
+            lock.unlock(first).await;
+            for task in waiting {
+                task.await.expect("no panic");
+            }
+            started.elapsed() / waiters as u32
+        })
+    }
+}
+
+/// Plays with a lock of another program.
+pub(crate) struct There(pub(crate) Player);
+
+impl Play for There {
+    fn pairs(&mut self, pairs: usize) -> Duration {
+        self.0.time(&format!("pairs {pairs}")) / pairs as u32
+    }
+
+    fn many(&mut self, tasks: usize, pairs: usize) -> Duration {
+        self.0.time(&format!("many {tasks} {pairs}")) / (tasks * pairs) as u32
+    }
+
+    fn turns(&mut self, tasks: usize, time: Duration) -> Duration {
+        take_turns(std::slice::from_mut(&mut self.0), tasks, time)
+    }
+
+    fn queue(&mut self, waiters: usize) -> Duration {
+        let answer = self.0.ask(&format!("queue {waiters}"));
+        let time = answer.split_whitespace().next().expect("a time");
+        nanoseconds(time) / waiters as u32
+    }
+}
