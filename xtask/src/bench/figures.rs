@@ -1,4 +1,4 @@
-//! The figures of a run, as the Redis benchmark writes them (`report.rs` there), and the table for docs/performance.md.
+//! The figures of a run, as the benchmarks write them (`benches/measure/report.rs`), and the table for docs/performance.md.
 
 use std::fmt;
 use std::fs;
@@ -106,6 +106,9 @@ impl Figures {
         let missed: Vec<String> = missed
             .map(|row| format!("{} ({})", row.workload, row.contender))
             .collect();
+        if with_goal.is_empty() {
+            return "goals:   none".to_owned();
+        }
         let met = with_goal.len() - missed.len();
         let mut text = format!("goals:   {met} of {} met", with_goal.len());
         if !missed.is_empty() {

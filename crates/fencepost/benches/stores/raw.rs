@@ -150,7 +150,8 @@ impl Postgres {
         let take = "INSERT INTO raw VALUES ($1, now() at time zone 'utc' + interval '10 s', now() at time zone 'utc', 'owner')
             ON CONFLICT (name) DO UPDATE SET lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by
             WHERE raw.lock_until <= now() at time zone 'utc' RETURNING true";
-        let give = "UPDATE raw SET lock_until = now() at time zone 'utc' WHERE name = $1 AND locked_by = 'owner' RETURNING true";
+        // Rounded down: a lock that was given back a moment ago is free.
+        let give = "UPDATE raw SET lock_until = date_trunc('milliseconds', now() at time zone 'utc') WHERE name = $1 AND locked_by = 'owner' RETURNING true";
         Self::open(address, make, take, give).await
     }
 
