@@ -217,7 +217,9 @@ pub(crate) struct Zookeeper(ZkClient);
 
 impl Zookeeper {
     pub(crate) async fn open(hosts: &str, names: usize) -> Self {
-        let client = ZkClient::connect(hosts).await.expect("a session");
+        // Nobody keeps it alive while other processes have their turns.
+        let connector = ZkClient::connector().with_session_timeout(Duration::from_secs(120));
+        let client = connector.connect(hosts).await.expect("a session");
         let folder = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.create("/raw", b"", &folder).await.expect("a node");
         for name in 0..=names {
