@@ -118,13 +118,13 @@ impl<'a> Contests<'a> {
         let pairs = self.bench.effort.pick(40, 2);
         let rounds = self.bench.effort.pick(5, 1);
         let Parties { limit, list } = parties;
+        let failed: RefCell<Vec<String>> = RefCell::default();
         let mut names = Vec::new();
         let mut contenders: Vec<Contender<'_>> = Vec::new();
         let has_limit = limit.is_some();
         if let Some(limit) = limit {
             contenders.push(Box::new(move || limit.pairs(pairs)));
         }
-        let failed: RefCell<Vec<String>> = RefCell::default();
         for party in list.iter() {
             let Some(process) = &party.process else {
                 continue;
