@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use fencepost_trial::holds::{Scenario, Trial};
+use fencepost_trial::ground::locks::Kind;
+use fencepost_trial::holds::Scenario;
 use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
 use fencepost_trial::strategy;
@@ -16,6 +17,7 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::screen::{Colour, Screen};
+use crate::store::lock_servers::LockServers;
 use crate::store::{Site, Store};
 use crate::stranger::Stranger;
 
@@ -130,8 +132,8 @@ pub(crate) struct Deadlock {
 pub(crate) struct Crash {
     #[arg(long)]
     pub(crate) ttl_edge: bool,
-    #[arg(long, allow_hyphen_values = true, default_value_t = Trial::WORK_MS, value_parser = work)]
-    pub(crate) work: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = work)]
+    pub(crate) work: Option<u64>,
     #[command(flatten)]
     pub(crate) holds: Holds,
 }
@@ -219,15 +221,31 @@ pub(crate) struct Common {
 
 impl Common {
     /// Opens the store of a command that leaves its servers alone.
-    pub(crate) fn open_store(&self) -> Result<Site, Fault> {
-        let store = self.store.as_ref().unwrap_or(&Store::Sqlite);
-        if *store == Store::PrivateEtcd {
-            return Err(Fault::new(exit::USAGE, "on etcd there is one trial so far")
-                .at("--store etcd")
-                .effect("none: no process was started")
-                .try_this("fencepost trial failover --store etcd"));
+    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, Fault> {
+        let store = self.store_for(lock)?;
+        store.unwrap_or(Store::Sqlite).open()
+    }
+
+    /// The store that was asked for, by its own flag or by the name of a lock.
+    pub(crate) fn store_for(&self, lock: Option<&Lock>) -> Result<Option<Store>, Fault> {
+        let Some(Lock::Of(kind, _)) = lock else {
+            return Ok(self.store.clone());
+        };
+        match &self.store {
+            None => Ok(Some(Store::Locks(LockServers::private(*kind)))),
+            Some(Store::Locks(servers)) if servers.kind == *kind => Ok(self.store.clone()),
+            Some(other) => {
+                let (lock, store) = (lock_of(*kind), other.name());
+                let name = kind.name();
+                let what = format!("{lock} is a lock of {}", kind.title());
+                Err(Fault::new(exit::USAGE, what)
+                    .at(format_args!("--lock={lock} --store {store}"))
+                    .effect("none: no process was started")
+                    .try_this(format_args!(
+                        "--lock={lock}      or --lock={lock} --store {name}://HOST for your own"
+                    )))
+            }
         }
-        store.open()
     }
 
     pub(crate) fn screen(&self) -> Screen {
@@ -241,6 +259,8 @@ pub(crate) enum Lock {
     /// The list of strategies.
     Help,
     Strategy(&'static strategy::Strategy),
+    /// The library's lock on servers of this kind.
+    Of(Kind, &'static strategy::Strategy),
     /// A program of somebody else's.
     Stranger(Stranger),
 }
@@ -266,6 +286,18 @@ pub(crate) fn random_seed() -> u64 {
     getrandom::u64().unwrap_or(0) % 10_000
 }
 
+/// The strategy that is the library's lock as it is meant to be used.
+const LIBRARY: &str = "watchdog";
+
+/// What `--lock` calls the library's lock on such servers.
+pub(crate) fn lock_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Etcd => "etcd",
+        Kind::Zookeeper => "zookeeper",
+        Kind::Redlock => "redlock",
+    }
+}
+
 fn lock(text: &str) -> Result<Lock, BadValue> {
     if text == "help" {
         return Ok(Lock::Help);
@@ -273,10 +305,16 @@ fn lock(text: &str) -> Result<Lock, BadValue> {
     if let Some(stranger) = Stranger::parse(text) {
         return Ok(Lock::Stranger(stranger));
     }
+    let kind = Kind::ALL.into_iter().find(|kind| lock_of(*kind) == text);
+    if let (Some(kind), Some(library)) = (kind, strategy::find(LIBRARY)) {
+        LockServers::parse(kind.name()).transpose()?;
+        return Ok(Lock::Of(kind, library));
+    }
     strategy::find(text).map(Lock::Strategy).ok_or_else(|| {
         let names = strategy::ALL.map(|strategy| strategy.name);
         let all = format!("--lock help for all {}, a line each", names.len());
-        let advice = match nearest(text, &names) {
+        let of_servers = Kind::ALL.map(lock_of);
+        let advice = match nearest(text, &[&names[..], &of_servers].concat()) {
             Some(name) => format!("--lock={name}      or {all}"),
             None => all,
         };
@@ -303,11 +341,12 @@ fn holding_lock(text: &str) -> Result<Lock, BadValue> {
 }
 
 /// The scenarios without a command of their own.
-pub(crate) const TRIALS: [Scenario; 4] = [
+pub(crate) const TRIALS: [Scenario; 5] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Failover,
     Scenario::RestartEmpty,
+    Scenario::LostWakeup,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
@@ -342,8 +381,9 @@ pub(crate) fn without_password(address: &str) -> String {
         .map(|servers| servers.split(','));
     // Each of these has a user of its own. What is neither host nor port may be the rest of a password with a comma.
     if let Some(servers) = servers.filter(|servers| servers.clone().all(has_user_or_is_host)) {
-        let servers: Vec<String> = servers.map(without_password_of_one).collect();
-        return format!("redlock://{}", servers.join(","));
+        let one = |server| without_password_of_one(&format!("redlock://{server}"));
+        let servers: Vec<String> = servers.map(one).collect();
+        return servers.join(",").replace(",redlock://", ",");
     }
     without_password_of_one(address)
 }
@@ -407,11 +447,17 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 21, a line each"
+            "--lock=safe      or --lock help for all 22, a line each"
         );
         assert_eq!(
-            lock("zookeeper").unwrap_err().advice,
-            "--lock help for all 21, a line each"
+            lock("%&%").unwrap_err().advice,
+            "--lock help for all 22, a line each"
+        );
+        assert!(
+            lock("zokeeper")
+                .unwrap_err()
+                .advice
+                .starts_with("--lock=zookeeper ")
         );
     }
 

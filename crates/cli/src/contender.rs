@@ -5,6 +5,7 @@ use std::process::Command;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
@@ -63,10 +64,18 @@ impl Contender {
     ) -> Result<Option<Self>, Fault> {
         match lock {
             Lock::Help => Ok(None),
-            Lock::Strategy(strategy) => {
+            Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
                 fits(strategy, &site.place)?;
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
+            }
+            Lock::Stranger(_) if site.place.lock_servers().is_some() => {
+                let store = site.place.name();
+                let what = "locks of other programs are not tried on these servers so far";
+                Err(Fault::new(exit::USAGE, what)
+                    .at(format_args!("--store {store}"))
+                    .effect("none: no process was started")
+                    .try_this("the same with --store redis or sqlite"))
             }
             Lock::Stranger(stranger) => stranger
                 .meet(&site.place, ttl_ms, resource, interrupt)
@@ -102,6 +111,15 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         (Stores::Postgres, false) => (
             format!("{name} is a lock of the database: it is tried on Postgres"),
             format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
+        ),
+        (Stores::Zookeeper, _) => (
+            format!("{name} stands in line at ZooKeeper: it is tried there"),
+            match Kind::Zookeeper.is_built_in() {
+                true => {
+                    format!("--lock={name} --store zk      or --lock help for all, a line each")
+                }
+                false => format!("{WITH_ALL_STORES}, then --lock={name} --store zk"),
+            },
         ),
         (Stores::Everywhere | Stores::Any, _) => (
             format!("{name} is not tried on {store} so far"),

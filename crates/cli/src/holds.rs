@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Scenario, Trial, Watch};
 use fencepost_trial::protocol::Resource;
@@ -21,7 +22,7 @@ use crate::help;
 use crate::oversell::explain;
 use crate::results::Files;
 use crate::screen::Screen;
-use crate::store::Store;
+use crate::store::{Site, Store};
 
 /// Two locks, in opposite or in the same order.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
@@ -29,7 +30,7 @@ pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<Exit
         true => Scenario::Sorted,
         false => Scenario::Deadlock,
     };
-    run(scenario, Trial::WORK_MS, &arguments.holds, interrupt)
+    run(scenario, None, &arguments.holds, interrupt)
 }
 
 /// The holder is killed, or works longer than its lease.
@@ -43,12 +44,12 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
 
 /// A scenario without a command of its own.
 pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    run(arguments.name, Trial::WORK_MS, &arguments.holds, interrupt)
+    run(arguments.name, None, &arguments.holds, interrupt)
 }
 
 fn run(
     scenario: Scenario,
-    work_ms: u64,
+    work_ms: Option<u64>,
     arguments: &Holds,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
@@ -57,16 +58,13 @@ fn run(
         return list();
     }
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let asked = arguments.common.store_for(Some(&arguments.lock))?;
     let site = match scenario.fails_servers() {
-        true => servers_to_fail(scenario, arguments.common.store.as_ref())?.open()?,
-        false => arguments.common.open_store()?,
+        true => servers_to_fail(scenario, asked)?,
+        false => asked.unwrap_or(Store::Sqlite).open()?,
     };
-    let is_stranger = matches!(arguments.lock, Lock::Stranger(_));
-    if is_stranger && matches!(site.place, Place::Locks { .. }) {
-        let what = "locks of other programs are not tried on etcd so far";
-        return Err(not_here(what, site.place.name(), scenario));
-    }
-    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms());
+    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.place));
+    lasts_long_enough(ttl_ms, &site.place)?;
     let resource = match scenario {
         Scenario::ShortStock => Resource::Stock,
         _ => Resource::Number,
@@ -82,7 +80,7 @@ fn run(
         scenario,
         strategy: contender.strategy,
         ttl_ms,
-        work_ms,
+        work_ms: work_ms.unwrap_or(Trial::work_ms_at(&place)),
         place,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
@@ -121,17 +119,46 @@ fn run(
 }
 
 /// The store whose servers are killed: only ever the lab's own.
-fn servers_to_fail(scenario: Scenario, asked: Option<&Store>) -> Result<Store, Fault> {
-    let what = match (scenario, asked) {
-        (_, None | Some(Store::PrivateRedis)) => return Ok(Store::PrivateRedis),
-        (Scenario::Failover, Some(Store::PrivateEtcd)) => return Ok(Store::PrivateEtcd),
-        (_, Some(Store::Sqlite)) => "a file has no server that could fail",
-        (_, Some(Store::PrivateEtcd)) => "etcd keeps its data: it does not come back empty",
-        (_, Some(Store::PrivatePostgres)) => "this trial is not held on Postgres so far",
-        (_, Some(_)) => "servers are killed here, so they have to be the lab's own",
+fn servers_to_fail(scenario: Scenario, asked: Option<Store>) -> Result<Site, Fault> {
+    let store = asked.unwrap_or(Store::PrivateRedis);
+    let what = match (scenario, &store) {
+        (_, Store::PrivateRedis) => return store.open(),
+        (_, Store::Sqlite) => "a file has no server that could fail",
+        (_, Store::PrivatePostgres) => "this trial is not held on Postgres so far",
+        (_, Store::Locks(servers)) if servers.is_private() => match (scenario, servers.kind) {
+            (Scenario::Failover, Kind::Etcd) | (Scenario::RestartEmpty, Kind::Redlock) => {
+                return servers.open_to_fail();
+            }
+            (Scenario::Failover, Kind::Redlock) => "Redlock has no replica that could take over",
+            (Scenario::Failover, _) => "this trial is not held on ZooKeeper so far",
+            (_, Kind::Etcd) => "etcd keeps its data: it does not come back empty",
+            (_, _) => "ZooKeeper keeps its data: it does not come back empty",
+        },
+        _ => "servers are killed here, so they have to be the lab's own",
     };
-    let store = asked.map(Store::name).unwrap_or_default();
-    Err(not_here(what, &store, scenario))
+    Err(not_here(what, &store.name(), scenario))
+}
+
+/// How soon servers free the lock of a dead process is their affair: less than that cannot be judged.
+fn lasts_long_enough(ttl_ms: u64, place: &Place) -> Result<(), Fault> {
+    let (shortest, Some(kind)) = (place.shortest_ttl_ms(), place.lock_servers()) else {
+        return Ok(());
+    };
+    if ttl_ms >= shortest {
+        return Ok(());
+    }
+    let why = match kind {
+        Kind::Etcd => "leases of etcd have whole seconds, at least two",
+        _ => "the lock of a dead process is free when its session ends, not sooner",
+    };
+    let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title());
+    Err(Fault::new(exit::USAGE, what)
+        .at(format_args!(
+            "--ttl {ttl_ms} --store {}: {why}",
+            place.name()
+        ))
+        .effect("none: nobody was asked anything")
+        .try_this(format_args!("--ttl {shortest}")))
 }
 
 fn not_here(what: &str, store: &str, scenario: Scenario) -> Fault {

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
     if let Lock::Help = arguments.lock {
         return list();
     }
-    let site = arguments.common.open_store()?;
+    let site = arguments.common.open_store(Some(&arguments.lock))?;
     let setting = (LEASE_MS, Resource::Stock);
     let Some(contender) = Contender::of(&arguments.lock, &site, setting, interrupt)? else {
         return list();

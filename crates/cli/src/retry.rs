@@ -26,19 +26,19 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     let strategy = match &arguments.lock {
         Lock::Help => return Ok(arguments.common.screen().finish(&help::strategies())),
         Lock::Stranger(stranger) => return Err(not_for_strangers(stranger)),
-        Lock::Strategy(strategy) => *strategy,
+        Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.common.open_store()?;
+    let site = arguments.common.open_store(Some(&arguments.lock))?;
     fits(strategy, &site.place)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         max_retries: arguments.max_retries,
-        ttl_ms: arguments.ttl,
+        ttl_ms: arguments.ttl.max(site.place.shortest_ttl_ms()),
         budget_ms: arguments.budget,
         place: site.place.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))

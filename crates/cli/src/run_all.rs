@@ -35,7 +35,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let site = arguments.common.open_store()?;
+    let site = arguments.common.open_store(None)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
     let folder = arguments.output.as_deref();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencepost_rig::{Etcd, Postgres, Redis, RedisError, ServerError};
+use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::{
     HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
@@ -13,6 +13,10 @@ use fencepost_trial::report::numbers::decimal;
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
 use crate::fault::Fault;
+
+pub(crate) mod lock_servers;
+
+use lock_servers::{LockServers, Started};
 
 /// How long a server is tried that does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,8 +34,8 @@ pub(crate) enum Store {
     PrivatePostgres,
     /// A Postgres database at this address.
     Postgres(String),
-    /// A private etcd cluster of one trial.
-    PrivateEtcd,
+    /// Servers that keep locks and nothing else.
+    Locks(LockServers),
 }
 
 /// A place that can be used.
@@ -48,10 +52,14 @@ enum Server {
     None,
     Redis(#[expect(dead_code, reason = "only kept alive")] Redis),
     Postgres(#[expect(dead_code, reason = "only kept alive")] Postgres),
+    Locks(#[expect(dead_code, reason = "only kept alive")] Started),
 }
 
 impl Store {
     pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
+        if let Some(servers) = LockServers::parse(text) {
+            return servers.map(Self::Locks);
+        }
         match text {
             "sqlite" => Ok(Self::Sqlite),
             "redis" => Ok(Self::PrivateRedis),
@@ -67,11 +75,6 @@ impl Store {
                 ),
             }),
             "postgres" => Ok(Self::PrivatePostgres),
-            "etcd" if cfg!(feature = "etcd") => Ok(Self::PrivateEtcd),
-            "etcd" => Err(BadValue {
-                what: "this program was built without etcd".into(),
-                advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
-            }),
             url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),
             url if names_postgres(url) => Err(BadValue {
                 what: format!("'{}' is not the address of a database", without_password(url)),
@@ -82,8 +85,8 @@ impl Store {
                     "there is no store '{}' in this version",
                     without_password(other)
                 ),
-                advice: "--store sqlite: a file, nothing to install · redis, postgres: a private server · \
-                    redis://HOST · postgres://USER@HOST/DATABASE"
+                advice: "--store sqlite: a file, nothing to install · redis, postgres, redlock, etcd, zk: private servers · \
+                    redis://HOST and so on: yours"
                     .into(),
             }),
         }
@@ -95,7 +98,7 @@ impl Store {
             Self::Sqlite => "sqlite".into(),
             Self::PrivateRedis => "redis".into(),
             Self::PrivatePostgres => "postgres".into(),
-            Self::PrivateEtcd => "etcd".into(),
+            Self::Locks(servers) => servers.name(),
             Self::Redis(url) | Self::Postgres(url) => without_password(url),
         }
     }
@@ -108,7 +111,7 @@ impl Store {
                 _server: Server::None,
             }),
             Self::PrivateRedis => {
-                let server = Redis::start().map_err(|error| no_server(&error))?;
+                let server = Redis::start().map_err(|error| no_server(&error, "redis"))?;
                 let (url, name) = (server.url(), "redis".to_owned());
                 Ok(Site {
                     place: Place::Redis { url, name },
@@ -126,16 +129,7 @@ impl Store {
                     _server: Server::None,
                 })
             }
-            Self::PrivateEtcd => {
-                // The trial starts it; here is only seen to it that it can.
-                if !Etcd::is_installed() {
-                    return Err(no_etcd());
-                }
-                Ok(Site {
-                    place: Place::named("etcd"),
-                    _server: Server::None,
-                })
-            }
+            Self::Locks(servers) => servers.open(),
             Self::PrivatePostgres => {
                 // It outlives no power failure: waiting for the disk would only slow the trials down.
                 let server = Postgres::start_with(&["fsync=off"]);
@@ -165,12 +159,12 @@ impl Store {
 /// How to get a fencepost that has all of them.
 pub(crate) const WITH_ALL_STORES: &str = "cargo install --path crates/cli --features full";
 
-fn no_server(error: &RedisError) -> Fault {
+fn no_server(error: &RedisError, store: &str) -> Fault {
     if matches!(error, RedisError::NotInstalled) {
-        let what = "--store redis starts a private redis-server, and none is installed";
+        let what = format!("--store {store} starts a private redis-server, and none is installed");
         let fault = Fault::new(exit::STORE, what).at(error);
         return fault.try_this(format_args!(
-            "{} · --store redis://HOST for your own",
+            "{} · --store {store}://HOST for your own",
             RedisError::INSTALL
         ));
     }
@@ -183,14 +177,6 @@ fn no_server(error: &RedisError) -> Fault {
         .iter()
         .fold(fault, |fault, words| fault.with("said", words));
     fault.effect("none: no process was started")
-}
-
-fn no_etcd() -> Fault {
-    let what = "--store etcd starts a private cluster, and none is installed";
-    Fault::new(exit::STORE, what)
-        .at("no etcd or etcdctl in PATH")
-        .effect("none: no process was started")
-        .try_this("apt-get install etcd-server etcd-client · --store redis")
 }
 
 fn no_postgres(error: &ServerError) -> Fault {
@@ -284,7 +270,7 @@ mod tests {
             refused.what,
             "'redis://u:***@h:port' is not the address of a server"
         );
-        let refused = Store::parse("etcd://u:hunter2@h").unwrap_err();
+        let refused = Store::parse("mysql://u:hunter2@h").unwrap_err();
         assert!(!refused.what.contains("hunter2"), "{}", refused.what);
     }
 

@@ -85,7 +85,7 @@ impl Stranger {
             id: "rehearsal".into(),
             keys: vec![FIRST.into(), SECOND.into()],
             ttl_ms,
-            endpoints: vec![ground.to_string()],
+            endpoints: ground.endpoints(),
             resource,
             start: None,
         });

@@ -51,6 +51,14 @@ pub struct Guard {
     worker: Arc<Worker>,
 }
 
+/// Several locks that are held together; given back when dropped. See [`fencepost::MultiGuard`](crate::MultiGuard).
+#[must_use = "the locks are given back as soon as the guard is dropped"]
+#[derive(Debug)]
+pub struct MultiGuard {
+    inner: crate::MultiGuard,
+    worker: Arc<Worker>,
+}
+
 /// The background thread. Ends with the last locker and guard, after giving back what they held.
 #[derive(Debug)]
 struct Worker {
@@ -177,6 +185,49 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
+    /// Tries once for each of the names. `None`: not all of them are free; then none is held.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::try_acquire_all`](crate::Locker::try_acquire_all).
+    pub fn try_acquire_all<I>(&self, names: I) -> Result<Option<MultiGuard>>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<LockName>,
+        Error: From<<I::Item as TryInto<LockName>>::Error>,
+    {
+        let all = self.worker.wait(self.inner.try_acquire_all(names))??;
+        Ok(all.map(|inner| self.multi_guard(inner)))
+    }
+
+    /// Waits for all of the names as long as it takes.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::acquire_all`](crate::Locker::acquire_all).
+    pub fn acquire_all<I>(&self, names: I) -> Result<MultiGuard>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<LockName>,
+        Error: From<<I::Item as TryInto<LockName>>::Error>,
+    {
+        let all = self.worker.wait(self.inner.acquire_all(names))??;
+        Ok(self.multi_guard(all))
+    }
+
+    /// Waits for all of the names, together for at most `patience`. `None`: they were not free in time, and none is held.
+    ///
+    /// # Errors
+    /// As [`fencepost::Locker::acquire_all_within`](crate::Locker::acquire_all_within).
+    pub fn acquire_all_within<I>(&self, names: I, patience: Duration) -> Result<Option<MultiGuard>>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<LockName>,
+        Error: From<<I::Item as TryInto<LockName>>::Error>,
+    {
+        let all = self.inner.acquire_all_within(names, patience);
+        let all = self.worker.wait(all)??;
+        Ok(all.map(|inner| self.multi_guard(inner)))
+    }
+
     /// Ends this locker: see [`fencepost::Locker::shutdown`](crate::Locker::shutdown).
     ///
     /// # Errors
@@ -190,6 +241,44 @@ impl Locker {
             inner,
             worker: self.worker.clone(),
         }
+    }
+
+    fn multi_guard(&self, inner: crate::MultiGuard) -> MultiGuard {
+        MultiGuard {
+            inner,
+            worker: self.worker.clone(),
+        }
+    }
+}
+
+impl MultiGuard {
+    /// The fencing token of one of the names.
+    pub fn fence(&self, name: &str) -> Option<Fence> {
+        self.inner.fence(name)
+    }
+
+    /// What a fenced [`resource`](crate::resource) asks for, of one of the names.
+    pub fn pass(&self, name: &str) -> Option<Pass> {
+        self.inner.guard(name).map(crate::Guard::pass)
+    }
+
+    /// How much longer nobody else can hold any of the locks, even if every renewal fails from now on.
+    pub fn valid_for(&self) -> Duration {
+        self.inner.valid_for()
+    }
+
+    /// Whether one of the locks is lost. Never turns false again. Ask between the steps of long work.
+    pub fn is_lost(&self) -> bool {
+        self.inner.is_lost()
+    }
+
+    /// Gives all locks back and says how that went, each by itself. Inside an async runtime it goes on in the background.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] inside an async runtime.
+    pub fn release(self) -> Result<Vec<(LockName, ReleaseOutcome)>> {
+        let Self { inner, worker } = self;
+        worker.wait(inner.release())
     }
 }
 

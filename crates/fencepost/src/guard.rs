@@ -154,25 +154,11 @@ impl Guard {
     /// # Cancel safety
     /// Dropping the future drops `work` and leaves the lock held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
-        let mut lost = pin!(self.lost());
-        let mut work = pin!(work);
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(lost) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(lost));
-            }
-            // After a suspend, timers are late; the clock is not.
-            if let Some(lost) = self.hold.lost_now() {
-                return Poll::Ready(Err(lost));
-            }
-            match work.as_mut().poll(context) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(output) => Poll::Ready(match self.hold.lost_now() {
-                    Some(lost) => Err(lost),
-                    None => Ok(output),
-                }),
-            }
-        })
-        .await
+        while_held(self.lost(), || self.lost_now(), work).await
+    }
+
+    pub(crate) fn lost_now(&self) -> Option<Lost> {
+        self.hold.lost_now()
     }
 
     /// Makes the lease last at least `ttl` from now on; never shortens it. With keep-alive on there is rarely a need.
@@ -238,6 +224,33 @@ impl Guard {
             None => ReleaseOutcome::StillHeld,
         }
     }
+}
+
+/// Polls `work` until it is done, or until `lost` is, or until `lost_now` says so.
+pub(crate) async fn while_held<F: Future>(
+    lost: impl Future<Output = Lost>,
+    lost_now: impl Fn() -> Option<Lost>,
+    work: F,
+) -> Result<F::Output, Lost> {
+    let mut lost = pin!(lost);
+    let mut work = pin!(work);
+    std::future::poll_fn(|context| {
+        if let Poll::Ready(lost) = lost.as_mut().poll(context) {
+            return Poll::Ready(Err(lost));
+        }
+        // After a suspend, timers are late; the clock is not.
+        if let Some(lost) = lost_now() {
+            return Poll::Ready(Err(lost));
+        }
+        match work.as_mut().poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(output) => Poll::Ready(match lost_now() {
+                Some(lost) => Err(lost),
+                None => Ok(output),
+            }),
+        }
+    })
+    .await
 }
 
 impl Hold {

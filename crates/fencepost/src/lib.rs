@@ -32,12 +32,19 @@
 //! hand the lock over to each other without a round trip, within [bounds](HandOver) that let other processes in. Across processes the
 //! store's own order holds; with [`LockerBuilder::without_hand_over`] it alone decides.
 //!
+//! # Several names
+//! [`Locker::acquire_all`] takes several names or none, in one order for everybody, so that two who want the same never wait for each
+//! other in a circle. The [`MultiGuard`] has a fence per name and is lost when one of them is.
+//!
 //! # Features
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `memory` | yes | [`backend::memory`]: locks inside one process |
 //! | `sqlite` | yes | [`backend::sqlite`]: locks shared by the processes of one machine, through a file |
-//! | `postgres` | no | `backend::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
+//! | `postgres`, `postgres-tls` | no | `backend::postgres`: advisory locks that are leases; `backend::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
+//! | `redis` | yes | [`backend::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
+//! | `redlock` | no | `backend::redlock`: a majority of independent Redis servers |
+//! | `etcd`, `etcd-tls` | no | `backend::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `backend::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
@@ -59,6 +66,7 @@ mod keeper;
 mod lease;
 mod line;
 mod locker;
+mod multi;
 #[cfg(feature = "postgres")]
 pub mod pg_tx;
 mod queue;
@@ -79,6 +87,7 @@ pub use guard::{Guard, ReleaseOutcome};
 pub use lease::{Lost, LostReason};
 pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, DEFAULT_TTL, Locker, LockerBuilder, MAX_TTL, MIN_TTL};
+pub use multi::MultiGuard;
 
 /// The code in the README is compiled with the documentation's own.
 #[cfg(doctest)]

@@ -131,7 +131,7 @@ impl Locker {
     {
         let name = name.try_into()?;
         let guard = self.enter(name, Manner::Wait, Moment::FAR).await?;
-        guard.ok_or_else(|| self.engine.unanswered(Operation::Acquire))
+        guard.ok_or_else(|| self.unanswered())
     }
 
     /// Waits for the lock for at most `patience`. `None`: it was not free in time. A patience of zero tries once.
@@ -176,7 +176,16 @@ impl Locker {
         self.engine.dismiss();
     }
 
-    async fn enter(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
+    pub(crate) fn unanswered(&self) -> Error {
+        self.engine.unanswered(Operation::Acquire)
+    }
+
+    pub(crate) async fn enter(
+        &self,
+        name: LockName,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Guard>> {
         let span = tracing::debug_span!("acquire", store = self.engine.backend.store(), %name);
         let telemetry = &self.engine.telemetry;
         let asked_at = telemetry.is_heard.then(|| self.engine.clock.now());

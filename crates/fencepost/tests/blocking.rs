@@ -112,3 +112,26 @@ async fn inside_a_runtime_there_is_an_error_not_a_panic() {
     drop(guard);
     drop(locker);
 }
+
+#[test]
+fn several_names_are_taken_together_or_not_at_all() {
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let ttl = Duration::from_secs(60);
+    let (ours, rival) = (locker(store.clone(), ttl), locker(store, ttl));
+    let all = ours.acquire_all(["b", "a"]).expect("free");
+    assert!(all.fence("a").is_some() && all.pass("b").is_some() && !all.is_lost());
+    let patience = Duration::from_millis(200);
+    assert!(
+        rival
+            .try_acquire_all(["0", "a"])
+            .expect("an answer")
+            .is_none()
+    );
+    let late = rival.acquire_all_within(["0", "b"], patience);
+    assert!(late.expect("an answer").is_none());
+    assert!(rival.try_acquire("0").expect("an answer").is_some());
+    let outcomes = all.release().expect("an ordinary thread");
+    assert!(outcomes.iter().all(|(_, outcome)| outcome.is_released()));
+    // What the rival's late attempt may have been granted meanwhile goes back by itself.
+    drop(rival.acquire_all(["a", "b"]).expect("free"));
+}

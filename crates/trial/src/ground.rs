@@ -1,16 +1,21 @@
 //! What the strategies stand on: one store that holds the stock and the records of hand-made locks.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use fencepost::random::{Random, SystemRandom};
 use fencepost_rig::TempDir;
+
+pub use place::Place;
+
+use locks::{Apart, Kind};
 
 use crate::latch::{self, Latches};
 use crate::stock::{self, Stock};
 use crate::strategy::Failure;
 
+pub mod locks;
+mod place;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -28,21 +33,12 @@ pub enum Ground {
     Redis(String),
     /// A Postgres database, by its address. After a `#`, the schema in which the tables of this trial are.
     Postgres(String),
-    /// Servers that keep locks and nothing else of the lab's, by an address that the library knows.
-    Locks(String),
-}
-
-/// How the addresses of such servers begin.
-const LOCKS_ONLY: [&str; 2] = ["etcd", "redlock"];
-
-/// Whether a name or an address is one of them.
-fn keeps_only_locks(name: &str) -> bool {
-    let kind = name.split_once("://").map_or(name, |(scheme, _)| scheme);
-    LOCKS_ONLY.contains(&kind)
+    /// Servers that keep locks and nothing else of the lab's, and a file for the rest.
+    Locks(Apart),
 }
 
 impl Ground {
-    /// The ground that an endpoint names: `sqlite:PATH`, `redis://…`, `postgres://…`, `etcd://…` or `redlock://…`.
+    /// The ground that an endpoint names by itself: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         if endpoint.starts_with("redis://") {
             return Some(Self::Redis(endpoint.to_owned()));
@@ -50,20 +46,38 @@ impl Ground {
         if reach::names_postgres(endpoint) {
             return Some(Self::Postgres(endpoint.to_owned()));
         }
-        if keeps_only_locks(endpoint) {
-            return Some(Self::Locks(endpoint.to_owned()));
-        }
         let path = endpoint.strip_prefix("sqlite:")?;
         Some(Self::Sqlite(PathBuf::from(path)))
     }
 
-    /// The first ground among a subject's endpoints.
+    /// The ground that a subject's endpoints name: the first of them, or `etcd://…`, `zk://…` or `redlock://…` with a file after it.
     ///
     /// # Errors
-    /// None of them is one.
+    /// They name none.
     pub fn among(endpoints: &[String]) -> Result<Self, Failure> {
         let ground = endpoints.iter().find_map(|endpoint| Self::parse(endpoint));
-        ground.ok_or_else(|| Failure::definite(format!("no store among {endpoints:?}")))
+        let servers = endpoints
+            .iter()
+            .find(|endpoint| endpoint.contains("://") && Kind::of(endpoint).is_some());
+        match (servers, ground) {
+            (Some(servers), Some(Self::Sqlite(data))) => Ok(Self::Locks(Apart {
+                servers: servers.clone(),
+                data,
+            })),
+            (None, Some(ground)) => Ok(ground),
+            _ => Err(Failure::definite(format!("no store among {endpoints:?}"))),
+        }
+    }
+
+    /// Where it is, as subjects are told.
+    pub fn endpoints(&self) -> Vec<String> {
+        match self {
+            Self::Locks(apart) => vec![
+                apart.servers.clone(),
+                Self::Sqlite(apart.data.clone()).to_string(),
+            ],
+            ground => vec![ground.to_string()],
+        }
     }
 
     /// Makes it ready for a trial. Called once, before the first process connects.
@@ -78,7 +92,7 @@ impl Ground {
             }
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
-            Self::Locks(_) => Ok(()),
+            Self::Locks(apart) => stock::sqlite::create(&apart.data),
         }
     }
 
@@ -88,8 +102,8 @@ impl Ground {
     /// The store's.
     pub fn clear(&self) -> Result<(), Failure> {
         match self {
-            // The servers are a trial's own, and go with it.
-            Self::Sqlite(_) | Self::Locks(_) => Ok(()),
+            Self::Sqlite(_) => Ok(()),
+            Self::Locks(apart) => apart.clear(),
             Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
@@ -104,7 +118,7 @@ impl Ground {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
             Self::Redis(endpoint) => Box::new(stock::redis::RedisStock::open(endpoint)?),
             Self::Postgres(endpoint) => postgres::stock(endpoint)?,
-            Self::Locks(_) => return Err(only_locks()),
+            Self::Locks(apart) => Box::new(stock::sqlite::SqliteStock::open(&apart.data)?),
         })
     }
 
@@ -126,12 +140,15 @@ impl Ground {
     /// # Errors
     /// The store's.
     pub fn look(&self, key: &str) -> Result<Look, Failure> {
-        self.latches()?.look(key)
+        match self {
+            Self::Locks(apart) => apart.look(key),
+            ground => ground.latches()?.look(key),
+        }
     }
 }
 
-pub(crate) fn only_locks() -> Failure {
-    Failure::definite("this store keeps locks here, and nothing else")
+fn only_locks() -> Failure {
+    Failure::definite("there are no locks made by hand on these servers")
 }
 
 /// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
@@ -161,105 +178,13 @@ impl Drop for Swept {
     }
 }
 
-/// As an endpoint.
+/// As an endpoint; of several, the one with the locks.
 impl fmt::Display for Ground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Redis(endpoint) | Self::Postgres(endpoint) | Self::Locks(endpoint) => {
-                f.write_str(endpoint)
-            }
-        }
-    }
-}
-
-/// Where somebody wants trials to take place.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Place {
-    /// In a file of their own.
-    #[default]
-    Sqlite,
-    /// On a Redis server.
-    Redis {
-        /// Its address.
-        url: String,
-        /// What people call it: `redis` for a private one, else the address without a password.
-        name: String,
-    },
-    /// In a Postgres database.
-    Postgres {
-        /// Its address.
-        url: String,
-        /// What people call it: `postgres` for a private one, else the address without a password.
-        name: String,
-    },
-    /// On servers that keep locks and nothing else of the lab's.
-    Locks {
-        /// Their address.
-        url: String,
-        /// What people call them: `etcd`.
-        name: String,
-    },
-}
-
-impl Place {
-    /// The place that a history names. A trial cannot be held there again without the server's address.
-    pub fn named(name: &str) -> Self {
-        match name {
-            "sqlite" => Self::Sqlite,
-            name if name == "postgres" || reach::names_postgres(name) => Self::Postgres {
-                url: name.to_owned(),
-                name: name.to_owned(),
-            },
-            name if keeps_only_locks(name) => Self::Locks {
-                url: name.to_owned(),
-                name: name.to_owned(),
-            },
-            name => Self::Redis {
-                url: name.to_owned(),
-                name: name.to_owned(),
-            },
-        }
-    }
-
-    /// What people call it, as in `--store`.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Sqlite => "sqlite",
-            Self::Redis { name, .. } | Self::Postgres { name, .. } | Self::Locks { name, .. } => {
-                name
-            }
-        }
-    }
-
-    /// The same with a gloss, for titles.
-    pub fn title(&self) -> String {
-        match self {
-            Self::Sqlite => "sqlite (one machine)".into(),
-            Self::Redis { name, .. } if name == "redis" => "redis (a private server)".into(),
-            Self::Postgres { name, .. } if name == "postgres" => {
-                "postgres (a private server)".into()
-            }
-            Self::Locks { name, .. } if name == "etcd" => "etcd (three servers)".into(),
-            Self::Redis { name, .. } | Self::Postgres { name, .. } | Self::Locks { name, .. } => {
-                name.clone()
-            }
-        }
-    }
-
-    /// A ground of one trial's own: a file in `folder`, or a space or a schema of its own on the server.
-    pub fn ground(&self, folder: &Path) -> Ground {
-        match self {
-            Self::Sqlite => Ground::Sqlite(folder.join("run.db")),
-            Self::Redis { url, .. } => {
-                let space = SystemRandom.next_u64();
-                Ground::Redis(format!("{url}#fencepost-lab-{space:016x}"))
-            }
-            Self::Postgres { url, .. } => {
-                let space = SystemRandom.next_u64();
-                Ground::Postgres(format!("{url}#fencepost_lab_{space:016x}"))
-            }
-            Self::Locks { url, .. } => Ground::Locks(url.clone()),
+            Self::Redis(endpoint) | Self::Postgres(endpoint) => f.write_str(endpoint),
+            Self::Locks(apart) => f.write_str(&apart.servers),
         }
     }
 }
@@ -288,6 +213,8 @@ impl Look {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::path::Path;
+
     use super::*;
     use fencepost_rig::{Redis, RedisError};
 
@@ -400,12 +327,21 @@ pub(crate) mod tests {
         for endpoint in [
             "sqlite:/tmp/run.db",
             "redis://127.0.0.1:6379#a",
-            "etcd://127.0.0.1:2379,127.0.0.1:2479",
             "postgres://127.0.0.1/shop#a",
         ] {
             assert_eq!(Ground::parse(endpoint).unwrap().to_string(), endpoint);
         }
         assert_eq!(Ground::parse("mysql://x"), None);
+    }
+
+    #[test]
+    fn servers_for_locks_come_with_a_file() {
+        let place = Place::named("etcd://127.0.0.1:2379,127.0.0.1:2479");
+        let ground = place.ground(Path::new("/tmp"));
+        let endpoints = ground.endpoints();
+        assert_eq!(endpoints[1], "sqlite:/tmp/run.db");
+        assert_eq!(Ground::among(&endpoints), Ok(ground));
+        assert!(Ground::among(&endpoints[..1]).is_err());
     }
 
     #[test]

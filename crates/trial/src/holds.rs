@@ -46,11 +46,13 @@ pub enum Scenario {
     Failover,
     /// The server dies and comes back without its data.
     RestartEmpty,
+    /// It gives the lock back just when another is about to wait for it.
+    LostWakeup,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -59,6 +61,7 @@ impl Scenario {
         Self::ShortStock,
         Self::Failover,
         Self::RestartEmpty,
+        Self::LostWakeup,
     ];
 
     /// What histories call it.
@@ -72,6 +75,7 @@ impl Scenario {
             Self::ShortStock => "short-stock",
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
+            Self::LostWakeup => "lost-wakeup",
         }
     }
 
@@ -86,6 +90,7 @@ impl Scenario {
             Self::ShortStock => "trial short-stock",
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
+            Self::LostWakeup => "trial lost-wakeup",
         }
     }
 
@@ -101,10 +106,15 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock => 500,
+            Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
             // Nobody waits for it to end: what is shown happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
+    }
+
+    /// The same at a place whose leases cannot be as short.
+    pub fn ttl_ms_at(self, place: &Place) -> u64 {
+        self.ttl_ms().max(place.shortest_ttl_ms())
     }
 
     /// Whether the lab makes servers fail: then they are its own, started for this one trial.
@@ -149,6 +159,11 @@ pub struct Trial {
 impl Trial {
     /// Work between reading and writing, unless told otherwise.
     pub const WORK_MS: u64 = 3_000;
+
+    /// The same at a place whose leases cannot be as short.
+    pub fn work_ms_at(place: &Place) -> u64 {
+        Self::WORK_MS.max(place.shortest_ttl_ms() * 3 / 2)
+    }
 
     /// The trial as it is run when nothing else is asked for.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
@@ -219,14 +234,14 @@ impl Trial {
     /// The command that runs this with another strategy; what differs from the defaults is named.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
-        if self.ttl_ms != self.scenario.ttl_ms() {
+        if self.ttl_ms != self.scenario.ttl_ms_at(&self.place) {
             text.push_str(&format!(" --ttl {}", self.ttl_ms));
         }
-        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::WORK_MS {
+        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::work_ms_at(&self.place) {
             text.push_str(&format!(" --work {}", self.work_ms));
         }
         if self.place.name() != self.scenario.place().name() {
-            text.push_str(&format!(" --store {}", self.place.name()));
+            text.push_str(&format!(" --store {}", self.place.typed()));
         }
         text
     }
@@ -323,7 +338,7 @@ mod tests {
     #[test]
     fn every_lock_is_tried_in_every_scenario() {
         let cells = cells(&Place::Sqlite, 7);
-        assert_eq!(cells.len(), 6 * 7);
+        assert_eq!(cells.len(), 7 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

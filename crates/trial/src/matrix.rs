@@ -51,19 +51,28 @@ const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
 }
 
 impl Column {
-    /// The words after `fencepost` that run it in the other rows, without `--lock` and `--seed`.
-    pub fn command(&self) -> String {
+    /// The words after `fencepost` that run it at this place in the other rows, without `--lock`, `--store` and `--seed`.
+    pub fn command(&self, place: &Place) -> String {
         let Some(scenario) = self.scenario else {
             return format!("{} --delay={DELAY_US}", sale::SCENARIO);
         };
         let mut text = scenario.command().to_owned();
-        if scenario.ttl_ms() != TTL_MS {
-            text.push_str(&format!(" --ttl {TTL_MS}"));
+        let (ttl_ms, work_ms) = times(place);
+        if scenario.ttl_ms_at(place) != ttl_ms {
+            text.push_str(&format!(" --ttl {ttl_ms}"));
         }
-        if scenario == Scenario::TtlEdge {
-            text.push_str(&format!(" --work {WORK_MS}"));
+        if scenario == Scenario::TtlEdge && work_ms != Trial::work_ms_at(place) {
+            text.push_str(&format!(" --work {work_ms}"));
         }
         text
+    }
+}
+
+/// The lease of the other rows, and the work beyond it.
+fn times(place: &Place) -> (u64, u64) {
+    match place.shortest_ttl_ms() {
+        ..=TTL_MS => (TTL_MS, WORK_MS),
+        longer => (longer, longer + longer / 2),
     }
 }
 
@@ -107,9 +116,11 @@ fn cell(column: &Column, strategy: &'static Strategy, place: &Place, seed: u64) 
     };
     strategy.lock?;
     let mut trial = Trial::new(scenario, strategy, seed);
+    trial.ttl_ms = scenario.ttl_ms_at(&place);
+    trial.work_ms = Trial::work_ms_at(&place);
     trial.place = place;
     if !DEFAULT_TIMES.contains(&strategy.name) {
-        (trial.ttl_ms, trial.work_ms) = (TTL_MS, WORK_MS);
+        (trial.ttl_ms, trial.work_ms) = times(&trial.place);
     }
     Some(Cell::Hold(trial))
 }
@@ -157,6 +168,7 @@ impl Cell {
                 Scenario::TtlEdge => 300 + trial.work_ms,
                 Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
                 Scenario::Failover | Scenario::RestartEmpty => 800,
+                Scenario::LostWakeup => 200,
             },
         }
     }
@@ -325,15 +337,18 @@ mod tests {
 
     #[test]
     fn a_column_says_how_its_short_cells_are_run() {
-        for cell in cells(&Place::Sqlite, 1) {
+        let places = ["sqlite", "etcd", "zk://10.0.0.1", "redlock"].map(Place::named);
+        for cell in places.iter().flat_map(|place| cells(place, 1)) {
             let Cell::Hold(trial) = &cell else { continue };
             let (at, name) = (cell.column().unwrap(), trial.strategy.name);
-            let mut words = COLUMNS[at].command();
+            let mut words = COLUMNS[at].command(&trial.place);
             if DEFAULT_TIMES.contains(&name) {
                 words = trial.scenario.command().to_owned();
             }
             let said: Vec<&str> = words.split(' ').collect();
+            let store = format!(" --store {}", trial.place.name());
             let runs = trial.command(name).replace(&format!(" --lock={name}"), "");
+            let runs = runs.replace(&store, "");
             let runs: Vec<&str> = runs.split(' ').skip(1).collect();
             assert_eq!(said, runs);
         }

@@ -85,7 +85,7 @@ pub(crate) fn command(sale: &Sale, strategy: &str) -> String {
 pub(crate) fn settings(sale: &Sale) -> String {
     let mut text = format!(" --stock={} --concurrency={}", sale.stock, sale.concurrency);
     if sale.place != Place::Sqlite {
-        text.push_str(&format!(" --store {}", sale.place.name()));
+        text.push_str(&format!(" --store {}", sale.place.typed()));
     }
     if sale.delay_us != Sale::DELAY_US {
         text.push_str(&format!(" --delay={}", sale.delay_us));

@@ -165,7 +165,7 @@ impl Comparison {
             text.push_str(&format!(" {flag} {value}"));
         }
         if self.place != Place::Sqlite {
-            text.push_str(&format!(" --store {}", self.place.name()));
+            text.push_str(&format!(" --store {}", self.place.typed()));
         }
         format!("{text} --seed {}", self.seed)
     }

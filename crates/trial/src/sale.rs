@@ -237,7 +237,7 @@ impl Lab<'_> {
             id: id.into(),
             keys: vec![PRODUCT.into()],
             ttl_ms: self.sale.ttl_ms(),
-            endpoints: vec![ground.to_string()],
+            endpoints: ground.endpoints(),
             resource: Resource::Stock,
             start: Some(self.line.path()),
         };

@@ -1,5 +1,6 @@
 //! Histories of holds written by hand, for tests.
 
+use crate::ground::Place;
 use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
 use crate::holds::{Scenario, Trial, verdict};
@@ -22,6 +23,8 @@ pub(crate) struct Tale {
     number: i64,
     serial: u64,
     ttl_ms: u64,
+    /// Where, unless it is where this scenario takes place by default.
+    store: Option<String>,
 }
 
 impl Tale {
@@ -34,7 +37,13 @@ impl Tale {
             number: 0,
             serial: 0,
             ttl_ms: TTL_MS,
+            store: None,
         }
+    }
+
+    pub(crate) fn at_store(mut self, store: &str) -> Self {
+        self.store = Some(store.into());
+        self
     }
 
     pub(crate) fn with(mut self, strategy: &'static str) -> Self {
@@ -268,6 +277,9 @@ impl Tale {
         let strategy = strategy::find(self.strategy).unwrap();
         let mut trial = Trial::new(self.scenario, strategy, 7041);
         trial.ttl_ms = self.ttl_ms;
+        if let Some(store) = &self.store {
+            trial.place = Place::named(store);
+        }
         Header {
             recorded: "2026-11-15T08:41:07+00:00".into(),
             holds: Some(HoldSettings {

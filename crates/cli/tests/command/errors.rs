@@ -94,9 +94,9 @@ fn what_does_not_go_together_is_refused() {
 
 #[test]
 fn a_store_that_is_not_there_is_named_without_its_password() {
-    let said = refused("oversell --store etcd://shop:hunter2@cache");
+    let said = refused("oversell --store mysql://shop:hunter2@cache");
     assert!(
-        said.contains("there is no store 'etcd://shop:***@cache' in this version"),
+        said.contains("there is no store 'mysql://shop:***@cache' in this version"),
         "{said}"
     );
     assert!(
@@ -105,7 +105,7 @@ fn a_store_that_is_not_there_is_named_without_its_password() {
     );
     let ran = finish(
         fencepost("run-all")
-            .env("FENCEPOST_STORE", "etcd://:hunter2@cache")
+            .env("FENCEPOST_STORE", "mysql://:hunter2@cache")
             .output()
             .unwrap(),
     );

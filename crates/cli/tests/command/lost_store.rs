@@ -164,27 +164,73 @@ N waits
 }
 
 #[test]
-fn etcd_is_refused_where_it_is_not_tried() {
-    let built_with = cfg!(feature = "etcd");
-    for (arguments, what) in [
-        ("crash --store etcd", "on etcd there is one trial so far"),
-        ("oversell --store etcd", "on etcd there is one trial so far"),
+fn servers_that_cannot_fail_so_are_refused() {
+    for (arguments, built_in, what, name) in [
         (
             "trial restart-empty --store etcd",
+            cfg!(feature = "etcd"),
             "etcd keeps its data: it does not come back empty",
+            "etcd",
+        ),
+        (
+            "trial failover --store redlock",
+            cfg!(feature = "redlock"),
+            "Redlock has no replica that could take over",
+            "Redlock",
+        ),
+        (
+            "trial failover --lock=zookeeper",
+            cfg!(feature = "zookeeper"),
+            "this trial is not held on ZooKeeper so far",
+            "ZooKeeper",
         ),
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{}", ran.stderr);
-        let what = if built_with {
-            what
-        } else {
-            "this program was built without etcd"
-        };
+        let without = format!("this program was built without {name}");
+        let what = if built_in { what } else { &without };
         assert!(
             ran.stderr.starts_with(&format!("error: {what}\n")),
             "{}",
             ran.stderr
         );
     }
+}
+
+#[cfg(feature = "redlock")]
+#[test]
+fn one_of_three_servers_that_comes_back_empty_lets_a_second_one_in() {
+    for lock in ["safe", "watchdog"] {
+        tells(
+            &format!("trial restart-empty --store redlock --lock={lock} --seed 7041"),
+            1,
+            "\
+trial restart-empty A's lock is on two servers of three; one of them dies, and comes back empty
+… N ── the third server is cut off: it gets no more writes ──
+… N tries once: refused
+N ── the third server can be reached again ──
+N ── the first server is killed (SIGKILL) ──
+N ── the first server runs again, empty ──
+… BROKEN Two holders at once: the first server came back without A's lock. One update is lost.
+… damage N additions acknowledged, the number is N
+why The lock was on two of three: one forgot it, and the third had never heard of it.",
+        );
+    }
+    tells(
+        "trial restart-empty --store redlock --lock=fenced",
+        0,
+        "… HELD No damage: the resource refused A's late write (fence …N; it had seen …N).",
+    );
+}
+
+#[cfg(feature = "redlock")]
+#[test]
+fn a_server_that_forgot_the_lock_and_has_no_vote_lets_nobody_in() {
+    tells(
+        "trial restart-empty --store redlock?restart_delay=3s --ttl 3000",
+        0,
+        "\
+… N ── the first server runs again, empty ──
+… HELD The lock survived: the server that forgot it had no vote. No update is lost.",
+    );
 }

@@ -10,6 +10,7 @@ mod errors;
 mod holds;
 mod interrupt;
 mod json;
+mod lock_servers;
 mod lost_store;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -28,6 +28,7 @@ table! {
     re_entry_holds_until_the_last_one_is_out: ALWAYS,
     a_patience_that_ends_is_not_an_error: ALWAYS,
     a_shutdown_gives_everything_back: ALWAYS,
+    baskets_in_crossed_orders_all_get_through: ALWAYS,
 }
 
 fn build(settings: LockerBuilder) -> Locker {
@@ -402,4 +403,34 @@ async fn a_shutdown_gives_everything_back(subject: Subject) {
             .is_none()
     })
     .await;
+}
+
+async fn baskets_in_crossed_orders_all_get_through(subject: Subject) {
+    const TURNS: usize = 10;
+    let names = [0, 1, 2].map(|_| fresh_name("basket"));
+    let inside = Arc::new([0, 1, 2].map(|_| AtomicU64::new(0)));
+    let lockers = [locker(&subject.one, LONG), locker(&subject.other, LONG)];
+    let baskets = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]];
+    let tasks = baskets.into_iter().enumerate().map(|(task, basket)| {
+        let (locker, inside) = (lockers[task % 2].clone(), inside.clone());
+        let wanted = basket.map(|at| names[at].clone());
+        tokio::spawn(async move {
+            for _ in 0..TURNS {
+                let all = locker.acquire_all(&wanted).await.expect("an answer");
+                for at in basket {
+                    assert_eq!(inside[at].fetch_add(1, Ordering::SeqCst), 0, "alone");
+                }
+                tokio::task::yield_now().await;
+                for at in basket {
+                    inside[at].fetch_sub(1, Ordering::SeqCst);
+                }
+                for (name, outcome) in all.release().await {
+                    assert!(outcome.is_released(), "{name}: {outcome:?}");
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        soon("all baskets", task).await.expect("no panic");
+    }
 }

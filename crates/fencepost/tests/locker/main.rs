@@ -12,6 +12,7 @@ use fencepost::{
 };
 
 mod contexts;
+mod multi;
 mod odd_stores;
 mod races;
 use odd_stores::{LateOnce, Worn};

@@ -19,7 +19,8 @@ use crate::verdict::Outcome;
 pub static STRATEGY: Strategy = Strategy {
     name: "none",
     group: Group::NoCoordination,
-    stores: Stores::Any,
+    // It uses no lock, so that it is the same race wherever locks are kept.
+    stores: Stores::Everywhere,
     summary: "reads the stock, works, writes it back; nothing keeps the others out",
     gloss: "no coordination",
     flaw: Some(

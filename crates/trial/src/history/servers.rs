@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Change {
     /// It hears nothing more of what the others write.
     CutOff,
+    /// It can be reached again, and has heard nothing meanwhile.
+    Reconnected,
     /// SIGKILL; stamped before it was sent, written down once its end was seen.
     Killed,
     /// It has taken the dead one's place, with the data it has: who connects to the old address reaches it.

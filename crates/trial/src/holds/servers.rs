@@ -7,15 +7,18 @@
 use std::time::Instant;
 
 use super::{Scenario, Trial};
+use crate::ground::locks::{self, Kind};
 use crate::ground::{Ground, Place};
 use crate::history::{Change, What};
 use crate::strategy::Failure;
 
 mod etcd;
 mod redis;
+mod redlock;
 
 use etcd::Members;
 use redis::{Pair, Single};
+use redlock::Three;
 
 /// Something that a turn did, and when.
 #[derive(Debug)]
@@ -54,11 +57,14 @@ pub(super) struct Watched<'a> {
 impl Watched<'_> {
     /// Looks at the lock on one server; nothing where the lab would not know it.
     fn on(&self, server: &str, url: &str) -> Result<Option<Seen>, Failure> {
-        let (Ground::Redis(endpoint), true) = (self.ground, self.is_known) else {
-            return Ok(None);
+        let look = match (self.ground, self.is_known) {
+            (Ground::Redis(endpoint), true) => {
+                let space = endpoint.split_once('#').map_or("", |(_, space)| space);
+                Ground::Redis(format!("{url}#{space}")).look(self.key)?
+            }
+            (Ground::Locks(apart), true) => locks::look_at_one(url, &apart.name(self.key))?,
+            _ => return Ok(None),
         };
-        let space = endpoint.split_once('#').map_or("", |(_, space)| space);
-        let look = Ground::Redis(format!("{url}#{space}")).look(self.key)?;
         Ok(Some(Seen {
             at: Instant::now(),
             what: What::StoreRead {
@@ -76,6 +82,9 @@ pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> 
     Ok(match (trial.scenario, trial.place.name()) {
         (Scenario::Failover, "etcd") => Some(Box::new(Members::start()?)),
         (Scenario::Failover, _) => Some(Box::new(Pair::start()?)),
+        (Scenario::RestartEmpty, name) if trial.place.lock_servers() == Some(Kind::Redlock) => {
+            Some(Box::new(Three::start(name)?))
+        }
         (Scenario::RestartEmpty, _) => Some(Box::new(Single::start()?)),
         _ => None,
     })

@@ -96,7 +96,7 @@ fn gather(
         id: id.into(),
         keys: vec![FIRST.into(), SECOND.into()],
         ttl_ms: trial.ttl_ms,
-        endpoints: vec![ground.to_string()],
+        endpoints: ground.endpoints(),
         resource: resource(trial),
         start: None,
     };

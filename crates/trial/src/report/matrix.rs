@@ -126,7 +126,7 @@ impl Shown<'_> {
         }
         let commands = COLUMNS.iter().enumerate();
         let commands =
-            commands.map(|(index, column)| format!("{} {}", index + 1, column.command()));
+            commands.map(|(index, column)| format!("{} {}", index + 1, column.command(self.place)));
         let notes = notes.into_iter().map(str::to_owned).collect();
         let mut lines = packed(notes, "      ", ink.columns);
         lines.extend(packed(commands.collect(), "   ", ink.columns));
@@ -149,14 +149,21 @@ impl Shown<'_> {
     fn again(&self, ink: Ink) -> String {
         let mut end = format!("--seed {}", self.seed);
         if *self.place != Place::Sqlite {
-            end.push_str(&format!(" --store {}", self.place.name()));
+            end.push_str(&format!(" --store {}", self.place.typed()));
         }
+        let is_there = |name: &&str| strategy::at(self.place).any(|there| there.name == *name);
+        let row = ["naive", "safe"].into_iter().find(is_there);
+        let row = row.unwrap_or_default();
         let example = ink.paint(
             Role::Command,
-            format_args!("fencepost crash --lock=naive {end}"),
+            format_args!("fencepost crash --lock={row} {end}"),
         );
         let how = format!("fencepost COLUMN --lock=ROW {end}");
-        let rows = DEFAULT_TIMES.join(", ");
+        let rows: Vec<&str> = DEFAULT_TIMES
+            .into_iter()
+            .filter(|row| is_there(row))
+            .collect();
+        let rows = rows.join(", ");
         let short = 12 + 2 * (how.len() + 4) <= ink.columns;
         let first = match short {
             true => ink.labelled("again", &format!("{how}, as in: {example}")),

@@ -9,7 +9,7 @@ use fencepost::{Effect, Error};
 #[cfg(feature = "postgres")]
 use super::postgres::PostgresStock;
 use super::sqlite::SqliteStock;
-use crate::ground::{Ground, only_locks, redis};
+use crate::ground::{Ground, redis};
 use crate::strategy::Failure;
 
 /// A connection to a fenced stock. It is not the lock's: a resource knows nothing of locks but the passes it is shown.
@@ -31,7 +31,7 @@ impl FencedStock {
                 server: redis::library(endpoint).await?,
                 endpoint: endpoint.clone(),
             },
-            Ground::Locks(_) => return Err(only_locks()),
+            Ground::Locks(apart) => Self::Sqlite(SqliteStock::open(&apart.data)?),
             #[cfg(feature = "postgres")]
             Ground::Postgres(endpoint) => Self::Postgres(Box::new(PostgresStock::open(endpoint)?)),
             #[cfg(not(feature = "postgres"))]

@@ -12,6 +12,7 @@ use fencepost::backend::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};
+use crate::ground::locks::Apart;
 use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
 
@@ -30,7 +31,7 @@ pub(super) struct Library {
 /// What there is to know of the store besides that it is one.
 enum Place {
     File,
-    Locks,
+    Locks(Apart),
     /// It counts the commands it sends.
     Server {
         server: Arc<Redis>,
@@ -46,7 +47,8 @@ impl Place {
     /// and the lab sees either.
     fn name(&self, key: &str) -> String {
         match self {
-            Self::File | Self::Locks => key.to_owned(),
+            Self::File => key.to_owned(),
+            Self::Locks(apart) => apart.name(key),
             #[cfg(feature = "postgres")]
             Self::Table(_) => key.to_owned(),
             Self::Server { endpoint, .. } => redis::key(endpoint, "lock", key),
@@ -54,8 +56,8 @@ impl Place {
     }
 }
 
-async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
-    match ground {
+async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, Place), Failure> {
+    match &setup.ground {
         Ground::Sqlite(path) => {
             // A new file for every run: small fences are easier to read.
             let file = Sqlite::builder(path).first_epoch(1).open().await;
@@ -73,9 +75,9 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
         }
         #[cfg(not(feature = "postgres"))]
         Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
-        Ground::Locks(address) => {
-            let servers = fencepost::backend::open(address).await;
-            Ok((servers.map_err(Failure::definite)?, Place::Locks))
+        Ground::Locks(apart) => {
+            let servers = apart.library(setup.ttl).await?;
+            Ok((servers, Place::Locks(apart.clone())))
         }
     }
 }
@@ -83,7 +85,7 @@ async fn open(ground: &Ground) -> Result<(Arc<dyn Backend>, Place), Failure> {
 impl Library {
     /// Connects to the store. Without keep-alive, the holder does not look at the clock either.
     pub(super) async fn open(setup: &Setup, keep_alive: bool) -> Result<Self, Failure> {
-        let (backend, place) = open(&setup.ground).await?;
+        let (backend, place) = open(setup).await?;
         let locker = Locker::builder(backend)
             .ttl(setup.ttl)
             .keep_alive(keep_alive)
@@ -185,7 +187,7 @@ impl Locking for Library {
 
     fn commands(&self) -> Option<u64> {
         match &self.place {
-            Place::File | Place::Locks => None,
+            Place::File | Place::Locks(_) => None,
             #[cfg(feature = "postgres")]
             Place::Table(table) => Some(table.statements_sent()),
             Place::Server { server, .. } => Some(server.commands_sent()),

@@ -25,7 +25,7 @@ impl Quorum {
     pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
         let name: Arc<str> = name.as_str().into();
         let seen = self
-            .from_each(self.settings.node_timeout, move |node| {
+            .ask_each(self.settings.node_timeout, move |node| {
                 look_at(node, name.clone())
             })
             .await?;
@@ -40,7 +40,7 @@ impl Quorum {
     pub(super) async fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
         let pattern: Option<Arc<str>> = pattern.map(Into::into);
         let seen = self
-            .from_each(LONGEST_LIST, move |node| list_at(node, pattern.clone()))
+            .ask_each(LONGEST_LIST, move |node| list_at(node, pattern.clone()))
             .await?;
         let mut names = BTreeSet::new();
         for some in &seen.answers {
@@ -60,7 +60,7 @@ impl Quorum {
     }
 
     /// Asks every server; a majority must answer, within the longest time. The others have a moment more.
-    async fn from_each<T, F>(
+    async fn ask_each<T, F>(
         &self,
         longest: Duration,
         ask: impl Fn(Arc<Node>) -> F,

@@ -115,7 +115,7 @@ fn private(front: &Proxy) -> Place {
 }
 
 /// Kills it, and makes sure that it is dead.
-fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
+pub(super) fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
     // Stamped before: from here on it answers nobody.
     let at = Instant::now();
     server.crash();

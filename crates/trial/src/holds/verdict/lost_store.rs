@@ -1,8 +1,13 @@
 //! The store failed while A held the lock, and came back: was anybody else let in?
 
+use std::time::Duration;
+
 use super::edge::{FENCED_LIMITS, two_holders};
 use super::{Court, evidence, inconclusive};
+use crate::ground::Place;
+use crate::ground::locks::{self, Kind};
 use crate::history::Change;
+use crate::holds::Trial;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
@@ -16,6 +21,9 @@ const WHY_FAILOVER: &str =
     "A primary answers before its replica has the write; what was not copied died with it.";
 const WHY_EMPTY: &str =
     "The lock was in the memory of one server; when that is gone, nobody knows it was taken.";
+
+const WHY_MAJORITY: &str =
+    "The lock was on two of three: one forgot it, and the third had never heard of it.";
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {
     let killed = court.facts.server_that(|change| change == Change::Killed);
@@ -115,6 +123,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
         next: court
             .next("fenced", "lets the resource refuse A")
             .into_iter()
+            .chain(with_delay(court))
             .filter(|next: &Next| !court.runs(&next.command))
             .collect(),
         ..Verdict::bare(
@@ -128,10 +137,35 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
 
 fn why(court: &Court<'_>) -> Option<&'static str> {
     match court.facts.servers.last()? {
+        (.., Change::RestartedEmpty) if court.facts.servers.iter().any(was_cut_off) => {
+            Some(WHY_MAJORITY)
+        }
         (.., Change::Promoted) => Some(WHY_FAILOVER),
         (.., Change::RestartedEmpty) => Some(WHY_EMPTY),
         _ => None,
     }
+}
+
+/// The same where who may have forgotten has no vote.
+fn with_delay(court: &Court<'_>) -> Option<Next> {
+    let trial = court.trial.as_ref()?;
+    let is_redlock = trial.place.lock_servers() == Some(Kind::Redlock);
+    if !is_redlock || locks::restart_delay(trial.place.name()).is_some() {
+        return None;
+    }
+    let store = format!("redlock?restart_delay={}ms", trial.ttl_ms);
+    let delayed = Trial {
+        place: Place::named(&store),
+        ..trial.clone()
+    };
+    Some(Next {
+        command: delayed.command(trial.strategy.name),
+        remark: "keeps who forgot from voting",
+    })
+}
+
+fn was_cut_off((.., change): &(Mark, String, Change)) -> bool {
+    *change == Change::CutOff
 }
 
 /// The resource refused the older fence.
@@ -191,6 +225,13 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
     let Some(release) = holder.release else {
         return court.unanswered();
     };
+    let waited = other.asked < release && other.granted > release;
+    if let Some(delay) = locks::restart_delay(&court.header.store)
+        && waited
+        && other.asked >= failure.again
+    {
+        return delayed(court, failure, other, delay);
+    }
     if court.facts.is_without_lock(failure.new) || other.asked < failure.again {
         return inconclusive(
             "Nothing broke, and nothing was tested: B did not ask while A still held the lock.",
@@ -198,7 +239,6 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
             "somebody who asks for the lock after the failure, before A gives it back.",
         );
     }
-    let waited = other.asked < release && other.granted > release;
     let may_forget = court.facts.server_that(Change::may_forget).is_some();
     if !waited || may_forget {
         return inconclusive(
@@ -220,6 +260,39 @@ fn kept_out(court: &Court<'_>, failure: &Failure<'_>, holder: &Hold, other: &Hol
         ..Verdict::bare(
             Outcome::Held,
             "The lock survived: B got it only after A had given it back. No update is lost.",
+        )
+    }
+}
+
+/// Who had forgotten the lock was not asked about it.
+fn delayed(court: &Court<'_>, failure: &Failure<'_>, other: &Hold, delay: Duration) -> Verdict {
+    if delay < Duration::from_nanos(court.ttl_ns()) {
+        return inconclusive(
+            "B was kept out, but the delay is shorter than A's lease: later it might not have been.",
+            "delay",
+            "a restart_delay that is as long as the TTL, or longer.",
+        );
+    }
+    if !court.facts.is_without_lock(failure.new) {
+        return inconclusive(
+            "Nothing broke, and nothing was tested: no server is known to have forgotten the lock.",
+            "loss",
+            "a server that is seen to come back without the lock.",
+        );
+    }
+    Verdict {
+        witness: vec![format!(
+            "{}, came back without it, and did not vote; B waited {} ms",
+            failure.death(),
+            ms(other.granted.at_ns.saturating_sub(other.asked.at_ns))
+        )],
+        limits: Some(
+            "the delay must be the longest TTL or more; clients in other languages do not know it"
+                .into(),
+        ),
+        ..Verdict::bare(
+            Outcome::Held,
+            "The lock survived: the server that forgot it had no vote. No update is lost.",
         )
     }
 }

@@ -18,7 +18,11 @@ fn about(trial: &Trial) -> &'static str {
             "the leader dies, the others elect a new one"
         }
         Scenario::Failover => "a replica takes over without the lock",
+        Scenario::RestartEmpty if matches!(trial.place, Place::Locks { .. }) => {
+            "one of three servers comes back empty"
+        }
         Scenario::RestartEmpty => "the server comes back empty",
+        Scenario::LostWakeup => "given back just before somebody waits",
     }
 }
 

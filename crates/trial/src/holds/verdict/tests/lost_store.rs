@@ -169,3 +169,49 @@ fn who_is_let_in_after_the_lease_may_have_ended_is_no_proof() {
         .judged();
     assert_eq!(missing(&verdict), "calm");
 }
+
+/// The lock is on two servers of three when one of them comes back without it.
+fn one_of_three_forgets(store: &str) -> Tale {
+    Tale::of(Scenario::RestartEmpty)
+        .at_store(store)
+        .server("third server", 0.0, Change::CutOff)
+        .granted("A", KEY, 0.5, 1.0, 1)
+        .reads("A", 2.0, 1)
+        .server("third server", 90.0, Change::Reconnected)
+        .server("first server", 101.0, Change::Killed)
+        .server("first server", 110.0, Change::RestartedEmpty)
+        .looks_on("first server", 110.5, false)
+}
+
+#[test]
+fn one_server_of_three_that_forgets_lets_a_second_one_in() {
+    let verdict = both_inside(one_of_three_forgets("redlock"))
+        .writes("A", 161.0, 1, 1)
+        .judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        verdict
+            .why
+            .unwrap()
+            .starts_with("The lock was on two of three: ")
+    );
+    let commands: Vec<&str> = verdict.next.iter().map(|next| &*next.command).collect();
+    assert_eq!(
+        commands[1],
+        "fencepost trial restart-empty --lock=safe --ttl 1000 --store 'redlock?restart_delay=1000ms'"
+    );
+}
+
+#[test]
+fn a_server_that_forgot_and_does_not_vote_lets_nobody_in() {
+    let delayed = |delay: &str| {
+        let store = format!("redlock?restart_delay={delay}");
+        one_after_the_other(one_of_three_forgets(&store)).judged()
+    };
+    let verdict = delayed("1s");
+    held(&verdict);
+    assert!(verdict.witness[0].contains("did not vote"), "{verdict:?}");
+    assert_eq!(missing(&delayed("999ms")), "delay");
+    let by_chance = one_after_the_other(one_of_three_forgets("redlock"));
+    assert_eq!(missing(&by_chance.judged()), "contention");
+}

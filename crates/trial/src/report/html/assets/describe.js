@@ -5,6 +5,7 @@ import { count, duration, exactMoment, plural, signed } from './format.js';
 const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
 const SERVERS = {
   cut_off: name => `The ${name} is cut off: it gets no more writes`,
+  reconnected: name => `The ${name} can be reached again`,
   killed: name => `The ${name} is killed`,
   promoted: name => `The ${name} takes over at the same address`,
   elected: name => `The ${name} is elected by the majority`,

@@ -154,7 +154,7 @@ class Fold {
       // What it had promised died with the server.
       if (e.change !== 'elected') for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
-    const word = { cut_off: 'cut off:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
+    const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
     const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };
     this.faults.push(band);
     return band;

@@ -6,6 +6,7 @@ use crate::history::Change;
 pub(crate) fn told(server: &str, change: Change, is_without_lock: bool) -> String {
     let what = match change {
         Change::CutOff => "is cut off: it gets no more writes",
+        Change::Reconnected => "can be reached again",
         Change::Killed => "is killed (SIGKILL)",
         Change::Promoted => "takes over at the same address",
         Change::RestartedEmpty => "runs again, empty",
