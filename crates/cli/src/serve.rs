@@ -29,6 +29,7 @@ use crate::screen::Colour;
 
 mod database;
 mod flags;
+mod lab;
 mod words;
 
 use database::Database;
@@ -148,6 +149,7 @@ impl Serve {
         let counts = storage.counts().await;
         let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
         let service = self.put_together(storage, backend, metrics)?;
+        let service = service.with_lab(Arc::new(lab::Races));
         let stop = CancellationToken::new();
         signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))

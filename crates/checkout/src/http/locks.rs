@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::App;
 use super::input::Asked;
 use super::problem::Problem;
+use crate::locking::Locks;
 use crate::storage::lock_name;
 
 /// The locks of products, and nothing else that is in the store.
@@ -31,7 +32,7 @@ pub(super) struct Which {
 
 /// A lock that is held or wanted now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
-pub(super) struct LockView {
+pub(crate) struct LockView {
     /// Its name.
     #[schema(example = "lock:product:lamp-7")]
     name: String,
@@ -69,7 +70,22 @@ pub(super) async fn list(
             "pattern: at most 200 bytes, no control characters",
         ));
     }
-    let locks = app.0.checkout.locks();
+    let locks = views(app.0.checkout.locks(), pattern).await?;
+    Ok(Json(LockList { locks }))
+}
+
+/// The locks of products that are held or wanted now.
+///
+/// # Errors
+/// The store does not serve.
+///
+/// # Cancel safety
+/// Changes nothing.
+pub(crate) async fn of_products(locks: &Locks) -> Result<Vec<LockView>, Problem> {
+    views(locks, PRODUCTS).await
+}
+
+async fn views(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, Problem> {
     let listing = locks.locker().backend().list(Some(pattern));
     let listed = match tokio::time::timeout(PATIENCE, listing).await {
         Ok(Ok(listed)) => listed,
@@ -100,9 +116,7 @@ pub(super) async fn list(
             view.held_ms = Some(ms(since.elapsed()));
         }
     }
-    Ok(Json(LockList {
-        locks: all.into_values().collect(),
-    }))
+    Ok(all.into_values().collect())
 }
 
 fn store_down() -> Problem {
