@@ -41,7 +41,6 @@ struct LocksFrame {
 #[derive(Serialize)]
 struct BoardFrame<'a> {
     at_ms: i64,
-    active: u64,
     waiting: u64,
     breaker: &'static str,
     minute: Sum,
@@ -175,7 +174,6 @@ impl Sampler<'_> {
         let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
         BoardFrame {
             at_ms,
-            active: sums.active,
             waiting: sums.waiting,
             breaker: locks.breaker(),
             minute: self.chronicle.all.sum(at_ms / 1_000),

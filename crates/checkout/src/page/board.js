@@ -18,18 +18,27 @@ const clock = ms => new Date(ms).toTimeString().slice(0, 8);
 const cents = amount => (amount / 100).toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ',');
 
 function lockRow() {
-  const [name, small, holder, fence, left, held, waiting] = ['code', 'small', 'td', 'td', 'span', 'td', 'td'].map(tag => h(tag));
+  const [prefix, name, small, holder, front, back, left, held, waiting] = ['span', 'span', 'small', 'td', 'span', 'span', 'span', 'td', 'td'].map(tag => h(tag));
+  const fence = h('td', {}, front, back);
+  prefix.className = front.className = 'hide';
   const bar = h('i', { 'aria-hidden': 'true' });
   holder.className = 'hide';
   held.className = 'num hide';
   fence.className = waiting.className = 'num';
-  const element = h('tr', {}, h('td', {}, name, small), holder, fence, h('td', {}, h('div', { class: 'lease' }, bar, left)), held, waiting);
+  const element = h('tr', {}, h('td', {}, h('code', {}, prefix, name), small), holder, fence, h('td', {}, h('div', { class: 'lease' }, bar, left)), held, waiting);
   const fill = lock => {
     const who = lock.holder ?? 'nobody yet';
-    write(name, lock.name);
+    const [, first, rest] = lock.name.match(/^(lock:product:)?(.*)$/s);
+    write(prefix, first ?? '');
+    write(name, rest);
     write(small, who);
     write(holder, who);
-    write(fence, lock.fence ?? '–');
+    // Fences are long and differ at their end; their second number is 0 for every lock of ours.
+    const number = lock.fence?.replace(/\.0$/, '') ?? '–';
+    write(front, number.slice(0, -6));
+    write(back, number.slice(-6));
+    back.classList.toggle('cut', number.length > 6);
+    fence.title = lock.fence ?? '';
     write(left, lock.ttl_left_ms == null ? '–' : seconds(lock.ttl_left_ms, 2));
     write(held, lock.held_ms == null ? '–' : seconds(lock.held_ms, 1));
     write(waiting, count(lock.waiting_here + lock.waiting_at_store));
@@ -44,6 +53,7 @@ function sparkline() {
   const line = s('path', { class: 'line' });
   const picture = s('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { class: 'floor', d: `M0 ${height - 1.5}H${width}` }), area, line);
   const draw = shares => {
+    line.toggleAttribute('hidden', shares.every(share => share < 0));
     const y = share => (height - 2 - (Math.max(0, share) / 100) * (height - 4)).toFixed(1);
     const points = shares.map((share, at) => `${((at / (shares.length - 1)) * width).toFixed(1)} ${y(share)}`);
     area.setAttribute('d', `M0 ${height - 2}L${points.join('L')}V${height - 2}Z`);
@@ -131,13 +141,13 @@ export class Board {
 
   showLocks({ locks, ttl_ms, more, is_down }) {
     write($('#locks-sub'), `A lease lasts ${count(ttl_ms)} ms and is renewed while an order is being written.`);
+    write($('#f-held'), count(locks.filter(lock => lock.holder != null).length + more));
     const none = is_down ? 'The lock store does not answer.' : 'No lock is held or wanted right now. Send an order, and it appears here.';
     this.locks.show(locks.map(lock => ({ ...lock, ttl_ms })), none, more ? `and ${plural(more, 'lock', 'locks')} more` : '');
   }
 
   showBoard(board) {
     const { minute, products } = board;
-    write($('#f-held'), count(board.active));
     write($('#f-waiting'), count(board.waiting));
     write($('#f-wait'), minute.asked > minute.refused ? count(minute.mean_wait_ms) : '–');
     write($('#f-refused'), minute.asked ? ((100 * minute.refused) / minute.asked).toFixed(1) : '–');
@@ -149,7 +159,7 @@ export class Board {
     this.log.show(unique(board.entries, this.log.body.keyOf), 'None since somebody watches.');
     this.orders.show(board.orders, 'None since somebody watches.');
     const missed = board.missed ? ` ${count(board.missed)} events came too fast to be shown.` : '';
-    write($('#orders-sub'), `The last eight. ${plural(board.open_orders, 'order is', 'orders are')} neither confirmed nor over.${missed}`);
+    write($('#orders-sub'), `The last eight. Reserved, and neither confirmed nor over: ${count(board.open_orders)}.${missed}`);
   }
 }
 

@@ -110,11 +110,16 @@ export class Trials {
     try {
       const answer = await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) });
       $('#token-box').hidden = answer.status !== 401;
-      if (answer.status === 401) $('#token').focus();
+      if (answer.status === 401) this.wantToken();
       if (!answer.ok) this.complain((await answer.json()).detail);
     } catch {
       this.complain('The service does not answer.');
     }
+  }
+
+  wantToken() {
+    $('#token').type = 'password';
+    $('#token').focus();
   }
 
   useToken() {
