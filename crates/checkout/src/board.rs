@@ -141,8 +141,9 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.board
-            .change(&self.products, |seen| seen.waiting = seen.waiting.saturating_sub(1));
+        self.board.change(&self.products, |seen| {
+            seen.waiting = seen.waiting.saturating_sub(1)
+        });
         self.board.0.waiting_orders.fetch_sub(1, Ordering::Relaxed);
     }
 }

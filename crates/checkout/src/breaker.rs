@@ -33,10 +33,16 @@ pub struct Breaker {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed { failures: u32 },
-    Open { until: Instant },
+    Closed {
+        failures: u32,
+    },
+    Open {
+        until: Instant,
+    },
     /// A probe is on its way, since then.
-    HalfOpen { since: Instant },
+    HalfOpen {
+        since: Instant,
+    },
 }
 
 /// Leave to ask the store. Say how it went; dropped, it went no way at all.

@@ -13,9 +13,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
+use crate::facade::Facade;
 use crate::live::Live;
 
 mod access;
+mod facade;
 mod health;
 mod input;
 mod layers;
@@ -69,6 +71,7 @@ struct Parts {
     checkout: Checkout,
     settings: HttpSettings,
     metrics: Option<PrometheusHandle>,
+    facade: Option<Arc<Facade>>,
     in_flight: InFlight,
     places: Semaphore,
     watchers: Arc<Semaphore>,
@@ -77,9 +80,11 @@ struct Parts {
 }
 
 impl App {
-    /// The service around a checkout. `closing` ends streams, and makes it not ready.
+    /// The service around a checkout, and around the shop of load tests where there is one. `closing` ends streams, and makes it not
+    /// ready.
     pub fn new(
         checkout: Checkout,
+        facade: Option<Arc<Facade>>,
         settings: HttpSettings,
         metrics: Option<PrometheusHandle>,
         closing: CancellationToken,
@@ -92,6 +97,7 @@ impl App {
             checkout,
             settings,
             metrics,
+            facade,
             closing,
         }))
     }
@@ -120,6 +126,9 @@ impl App {
             .route("/v1/locks/metrics", get(locks::figures))
             .route("/v1/invariant", get(products::invariant))
             .route("/v1/events", get(watch::events))
+            .route("/reset", post(facade::reset))
+            .route("/purchase", post(facade::purchase))
+            .route("/stock/{id}", get(facade::stock))
             .route("/healthz", get(health::alive))
             .route("/readyz", get(health::ready))
             .route("/metrics", get(health::metrics))

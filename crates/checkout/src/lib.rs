@@ -12,6 +12,7 @@ pub mod board;
 pub mod breaker;
 pub mod checkout;
 pub mod events;
+pub mod facade;
 pub mod http;
 pub mod id;
 pub mod live;

@@ -140,7 +140,10 @@ impl Locks {
         match self.wait(&names, until).await {
             Ok(Some(guards)) => {
                 leave.answered();
-                let fences = guards.guards().iter().map(|guard| guard.fence().to_string());
+                let fences = guards
+                    .guards()
+                    .iter()
+                    .map(|guard| guard.fence().to_string());
                 let fences: Vec<String> = fences.collect();
                 let waited = waiting.waited();
                 self.events.tell(|| granted(&products, &fences, waited));
@@ -173,7 +176,11 @@ impl Locks {
         }
     }
 
-    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<MultiGuard>> {
+    async fn wait(
+        &self,
+        names: &[String],
+        until: Instant,
+    ) -> fencepost::Result<Option<MultiGuard>> {
         let left = || until.saturating_duration_since(Instant::now());
         let pauses = self.patience.pauses();
         if self.patience.manner == Manner::Line {

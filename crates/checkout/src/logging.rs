@@ -20,7 +20,10 @@ pub fn install(format: Option<Log>) {
         Some(_) => Level::INFO,
         None => Level::WARN,
     };
-    let log = fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false);
+    let log = fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(false);
     // Somebody else may have installed one before: theirs it is.
     let _ = match format {
         Some(Log::Json) => log.json().flatten_event(true).try_init(),

@@ -24,6 +24,9 @@ pub struct Quantity(i64);
 pub struct NotAQuantity;
 
 impl Quantity {
+    /// A single unit.
+    pub const ONE: Self = Self(1);
+
     /// As a number.
     pub fn get(self) -> i64 {
         self.0

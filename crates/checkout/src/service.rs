@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::breaker::BreakerSettings;
 use crate::checkout::{Checkout, OrderPath};
 use crate::events::Events;
+use crate::facade::Facade;
 use crate::http::{App, HttpSettings, page};
 use crate::live::{self, Lab};
 use crate::locking::{Locks, Patience};
@@ -79,13 +80,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// Puts it together. `metrics` is what [`telemetry::install`] gave, before the lock store was opened.
+    /// Puts it together, with the shop of load tests where one is wanted. `metrics` is what [`telemetry::install`] gave, before the lock store was opened.
     ///
     /// # Errors
     /// A setting of the locks is out of range.
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Arc<dyn Backend>,
+        facade: Option<Facade>,
         settings: Settings,
         metrics: Option<PrometheusHandle>,
     ) -> fencepost::Result<Self> {
@@ -105,6 +107,7 @@ impl Service {
         let closing = CancellationToken::new();
         let app = App::new(
             checkout.clone(),
+            facade.map(Arc::new),
             settings.http.clone(),
             metrics.clone(),
             closing.clone(),

@@ -20,8 +20,8 @@
 
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 pub use metrics_exporter_prometheus::PrometheusHandle as Handle;
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 
 /// From half a millisecond to ten seconds.
 const SECONDS: [f64; 14] = [

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fencepost_checkout::checkout::OrderPath;
+use fencepost_checkout::facade::Facade;
 use fencepost_checkout::http::HttpSettings;
 use fencepost_checkout::locking::{Manner, Patience};
 use fencepost_checkout::logging::{self, Log};
@@ -17,6 +18,7 @@ use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
 use fencepost_checkout::telemetry;
+use fencepost_trial::ground::Place;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -148,7 +150,8 @@ impl Serve {
         let backend = self.store.open().await.map_err(|reason| reason.fault())?;
         let counts = storage.counts().await;
         let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
-        let service = self.put_together(storage, backend, metrics)?;
+        let facade = self.scratch().await?;
+        let service = self.put_together(storage, backend, facade, metrics)?;
         let service = service.with_lab(Arc::new(lab::Races));
         let stop = CancellationToken::new();
         signals(&stop).map_err(|error| {
@@ -169,13 +172,22 @@ impl Serve {
     async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {
         let wanted = SocketAddr::new(self.host, self.port);
         let refused = |error: io::Error| {
-            let advice = match error.kind() {
-                io::ErrorKind::AddrInUse => format!("--port {}", self.port.wrapping_add(1).max(1024)),
-                io::ErrorKind::PermissionDenied => "--port 8080: below 1024 needs rights".into(),
-                _ => "--host 127.0.0.1, or another address of this machine".into(),
+            let (words, advice) = match error.kind() {
+                io::ErrorKind::AddrInUse => (
+                    "address in use".to_owned(),
+                    format!("--port {}", self.port.wrapping_add(1).max(1024)),
+                ),
+                io::ErrorKind::PermissionDenied => (
+                    system_words(&error),
+                    "--port 8080: below 1024 needs rights".into(),
+                ),
+                _ => (
+                    system_words(&error),
+                    "--host 127.0.0.1, or another address of this machine".into(),
+                ),
             };
             Fault::new(exit::SYSTEM, "cannot listen")
-                .at(format_args!("{wanted}: {}", system_words(&error)))
+                .at(format_args!("{wanted}: {words}"))
                 .effect("none: nothing was opened")
                 .try_this(advice)
         };
@@ -184,15 +196,48 @@ impl Serve {
         Ok((listener, address))
     }
 
+    /// The shop of load tests: where the locks are, if products can be there, and else in a file of its own.
+    async fn scratch(&self) -> Result<Facade, Fault> {
+        let place = match &self.store {
+            LockStore::Address(url) if url.starts_with("redis://") => Place::Redis {
+                url: url.clone(),
+                name: self.store.place(),
+            },
+            _ => Place::Sqlite,
+        };
+        let opened = tokio::task::spawn_blocking(move || Facade::open(&place)).await;
+        let words = match opened {
+            Ok(Ok(facade)) => return Ok(facade),
+            Ok(Err(failure)) => failure.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(
+            Fault::new(exit::STORE, "cannot make the shop of load tests")
+                .at(format_args!("{}: {words}", self.store.place()))
+                .effect("none: nothing is served"),
+        )
+    }
+
     fn put_together(
         &self,
         storage: Arc<dyn Storage>,
         backend: Arc<dyn fencepost::Backend>,
+        facade: Facade,
         metrics: telemetry::Handle,
     ) -> Result<Service, Fault> {
-        Service::new(storage, backend, self.settings(), Some(metrics)).map_err(|error| {
+        let service = Service::new(
+            storage,
+            backend,
+            Some(facade),
+            self.settings(),
+            Some(metrics),
+        );
+        service.map_err(|error| {
             Fault::new(exit::USAGE, error.message())
-                .at(format_args!("--ttl {}", humantime::format_duration(self.ttl)))
+                .at(format_args!(
+                    "--ttl {}",
+                    humantime::format_duration(self.ttl)
+                ))
                 .try_this("--ttl 3s")
         })
     }
@@ -210,7 +255,9 @@ fn signals(stop: &CancellationToken) -> io::Result<()> {
                 _ = terminate.recv() => SignalKind::terminate(),
             };
             if is_second {
-                tell("stopped at once: locks end with their TTL, orders under way by their transaction\n");
+                tell(
+                    "stopped at once: locks end with their TTL, orders under way by their transaction\n",
+                );
                 std::process::exit(128 + number.as_raw_value());
             }
             stop.cancel();

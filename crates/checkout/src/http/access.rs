@@ -14,8 +14,10 @@ const HARMLESS: &str = "/v1/checkout/review";
 
 /// Lets a request pass that changes nothing, or may.
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
-        && request.uri().path() != HARMLESS;
+    let changes = !matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    ) && request.uri().path() != HARMLESS;
     if changes {
         let settings = &app.0.settings;
         let allowed = from_here(request.headers(), settings.is_loopback)
@@ -71,8 +73,8 @@ fn with_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
     let shown = shown.and_then(|value| value.split_once(' '));
     let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     // Of digests, so that the time it takes tells nothing about the token.
-    let is_right = shown
-        .is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(token));
+    let is_right =
+        shown.is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(token));
     match is_right {
         true => Ok(()),
         false => Err(Problem::new(
@@ -90,7 +92,9 @@ mod tests {
 
     fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
         let pairs = pairs.iter().cloned();
-        pairs.map(|(name, value)| (name, value.parse().unwrap())).collect()
+        pairs
+            .map(|(name, value)| (name, value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -107,7 +111,10 @@ mod tests {
         assert!(here("[::1]:8080", "http://[::1]:8080"));
         assert!(!here("127.0.0.1:8080", "https://evil.example"));
         assert!(!here("127.0.0.1:8080", "null"));
-        assert!(!here("evil.example", "http://evil.example"), "a name that was made to lead here");
+        assert!(
+            !here("evil.example", "http://evil.example"),
+            "a name that was made to lead here"
+        );
     }
 
     #[test]
@@ -117,7 +124,13 @@ mod tests {
             with_token(&all, Some("s3cret")).is_ok()
         };
         assert!(with("Bearer s3cret") && with("bearer s3cret"));
-        for wrong in ["Bearer s3cre", "Bearer s3cret1", "Basic s3cret", "s3cret", "Bearer"] {
+        for wrong in [
+            "Bearer s3cre",
+            "Bearer s3cret1",
+            "Basic s3cret",
+            "s3cret",
+            "Bearer",
+        ] {
             assert!(!with(wrong), "{wrong}");
         }
         assert!(with_token(&HeaderMap::new(), Some("s3cret")).is_err());

@@ -48,16 +48,14 @@ impl Drop for One {
 }
 
 /// Gives the request a name, unless it brings one, and logs how it went.
-pub(super) async fn name_and_log(
-    State(app): State<App>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn name_and_log(State(app): State<App>, request: Request, next: Next) -> Response {
     let _one = app.0.in_flight.enter();
     let began = Instant::now();
     let brought = request.headers().get(REQUEST_ID);
     let id = brought.and_then(|value| value.to_str().ok());
-    let id = id.filter(|id| is_id(id)).map_or_else(random_id, str::to_owned);
+    let id = id
+        .filter(|id| is_id(id))
+        .map_or_else(random_id, str::to_owned);
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>();
     // Not the path itself: it is unbounded, and may hold what is not for logs.
@@ -124,11 +122,7 @@ fn is_about_us(path: &str) -> bool {
 }
 
 /// Answers in time, whatever the handler does. What it has begun goes on to its end.
-pub(super) async fn deadline(
-    State(app): State<App>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn deadline(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let until = Instant::now() + app.0.settings.deadline;
     request.extensions_mut().insert(Deadline(until));
     let answer = tokio::time::timeout_at((until + GRACE).into(), next.run(request)).await;

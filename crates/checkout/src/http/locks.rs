@@ -26,7 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
     /// A pattern with `*`, `?` and `[a-z]` over the names.
-    #[param(max_length = 200, default = "lock:product:*", pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
+    #[param(
+        max_length = 200,
+        default = "lock:product:*",
+        pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
+    )]
     pattern: Option<String>,
 }
 
@@ -129,7 +133,9 @@ fn at_store(listed: Listed) -> LockView {
     LockView {
         name: listed.name,
         holder: holder.map(|holder| holder.label.to_string()),
-        fence: holder.and_then(|holder| holder.epoch).map(|epoch| epoch.to_string()),
+        fence: holder
+            .and_then(|holder| holder.epoch)
+            .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
         held_ms: None,
         waiting_at_store: listed.record.waiting.len(),

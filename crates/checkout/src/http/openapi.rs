@@ -8,7 +8,7 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder}
 use utoipa::{Modify, OpenApi};
 
 use super::problem::Problem;
-use super::{App, health, locks, orders, products, watch};
+use super::{App, facade, health, locks, orders, products, watch};
 use crate::events::Event;
 
 const TOKEN: &str = "admin_token";
@@ -20,6 +20,7 @@ const TOKEN: &str = "admin_token";
         products::add, products::list, products::show, products::invariant,
         orders::review, orders::order, orders::show, orders::confirm, orders::cancel,
         locks::list, locks::figures, watch::events,
+        facade::reset, facade::purchase, facade::stock,
         health::alive, health::ready, health::metrics, show
     ),
     components(schemas(Problem, Event)),
@@ -40,7 +41,10 @@ struct Everywhere;
 const ALWAYS: [(&str, &str); 4] = [
     ("400", "The path, the query or a header makes no sense"),
     ("500", "A fault of ours"),
-    ("503", "Not now: overloaded, a store is down, or the service is being stopped"),
+    (
+        "503",
+        "Not now: overloaded, a store is down, or the service is being stopped",
+    ),
     ("504", "Not answered in time"),
 ];
 const POSTED: [(&str, &str); 2] = [

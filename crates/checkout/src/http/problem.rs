@@ -139,18 +139,22 @@ impl From<Refusal> for Problem {
                 Self::conflict("other-shop", "Other shop", "another shop sells this")
                     .about(None, products)
             }
-            Refusal::OutOfStock(_) => unavailable("too little is left").about(Some(reason), products),
+            Refusal::OutOfStock(_) => {
+                unavailable("too little is left").about(Some(reason), products)
+            }
             Refusal::Contended(_, time) => unavailable("others are buying it right now")
                 .about(Some(reason), products)
                 .retry_after(time),
-            Refusal::StoreDown(time) => {
-                Self::unavailable("lock-store-down", "no lock can be had now: nothing was reserved")
-                    .retry_after(time)
-            }
-            Refusal::Closing => {
-                Self::unavailable("closing", "the service is being stopped: nothing was reserved")
-                    .retry_after(Duration::from_secs(1))
-            }
+            Refusal::StoreDown(time) => Self::unavailable(
+                "lock-store-down",
+                "no lock can be had now: nothing was reserved",
+            )
+            .retry_after(time),
+            Refusal::Closing => Self::unavailable(
+                "closing",
+                "the service is being stopped: nothing was reserved",
+            )
+            .retry_after(Duration::from_secs(1)),
             Refusal::Database(_) => Self::unavailable(
                 "database-down",
                 "the database failed: ask again with the same Idempotency-Key",
@@ -193,10 +197,7 @@ impl IntoResponse for Problem {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         if status == StatusCode::UNAUTHORIZED {
-            headers.insert(
-                header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer"),
-            );
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

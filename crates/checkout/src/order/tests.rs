@@ -30,7 +30,8 @@ fn no_quantity_but_a_small_whole_number_is_ordered() {
         json!(null),
         json!(1_001),
     ] {
-        let shops = json!([{"shop_id": "s", "item_products": [{"product_id": "p", "quantity": quantity}]}]);
+        let shops =
+            json!([{"shop_id": "s", "item_products": [{"product_id": "p", "quantity": quantity}]}]);
         assert!(request(shops).is_err(), "{quantity}");
     }
 }

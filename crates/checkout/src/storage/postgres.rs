@@ -114,7 +114,9 @@ impl Storage for PostgresStorage {
     fn place(&self, placement: Placement) -> Outcome<'_, Placed> {
         Box::pin(async move {
             let key = placement.key.clone();
-            let placed = self.pool.run(move |link| Box::pin(place_or_collide(link, placement)));
+            let placed = self
+                .pool
+                .run(move |link| Box::pin(place_or_collide(link, placement)));
             match (placed.await?, key) {
                 // Somebody else was faster under the same key, and has committed.
                 (Placed::Conflict, Some(key)) => Ok(match self.replay(&key).await? {
@@ -173,7 +175,8 @@ impl Storage for PostgresStorage {
     fn ping(&self) -> Outcome<'_, ()> {
         self.run(|link| {
             Box::pin(async move {
-                link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[]).await?;
+                link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
+                    .await?;
                 Ok(Done::Undo(()))
             })
         })
@@ -232,7 +235,11 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
     link.execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
         .await?;
     let cart = basket.request().cart_id.as_str();
-    let ids: Vec<&str> = basket.lines().iter().map(|line| line.product_id.as_str()).collect();
+    let ids: Vec<&str> = basket
+        .lines()
+        .iter()
+        .map(|line| line.product_id.as_str())
+        .collect();
     let each: Vec<Vec<&(dyn ToSql + Sync)>> = ids
         .iter()
         .zip(basket.lines())
@@ -244,7 +251,10 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
         .collect();
     link.execute_each(sql::ADD_RESERVATION, &each).await?;
     if let Some(key) = key
-        && link.execute(sql::ADD_KEY, &[&key.key, &key.fingerprint, &id]).await? == 0
+        && link
+            .execute(sql::ADD_KEY, &[&key.key, &key.fingerprint, &id])
+            .await?
+            == 0
     {
         return Ok(Done::Undo(Placed::Conflict));
     }
@@ -287,7 +297,10 @@ async fn admit_all(
     let Guarding::Fenced(passes) = guarding else {
         return Ok(None);
     };
-    let gates = basket.lines().iter().map(|line| lock_name(&line.product_id));
+    let gates = basket
+        .lines()
+        .iter()
+        .map(|line| lock_name(&line.product_id));
     let gates: Vec<(String, i64, String)> = gates
         .zip(passes)
         .map(|(gate, pass)| (gate, pass.fence.as_i64(), pass.owner.to_string()))

@@ -95,7 +95,10 @@ impl SqliteStorage {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Outcome<'_, T> {
-        Box::pin(self.reader.run(|transaction| work(transaction).map(Done::Undo)))
+        Box::pin(
+            self.reader
+                .run(|transaction| work(transaction).map(Done::Undo)),
+        )
     }
 }
 
@@ -109,9 +112,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn prepare(connection: &Connection) -> Result<(), StorageError> {
-    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| {
-        row.get::<_, String>(0)
-    });
+    let mode = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     mode.map_err(Fault::from)?;
     // Several that start at once take turns.
     let tables = format!("BEGIN IMMEDIATE; {} COMMIT;", sql::TABLES);
@@ -122,7 +124,9 @@ fn prepare(connection: &Connection) -> Result<(), StorageError> {
 /// Milliseconds since 1970, by the clock of this machine, which everybody who shares the file shares.
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 impl Storage for SqliteStorage {
@@ -132,13 +136,15 @@ impl Storage for SqliteStorage {
 
     fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
         self.write(move |transaction| {
-            let added = transaction.prepare_cached(sql::ADD_PRODUCT)?.execute(params![
-                id.as_str(),
-                new.shop_id.as_str(),
-                new.name.as_str(),
-                new.price_cents.get(),
-                new.stock.get()
-            ])?;
+            let added = transaction
+                .prepare_cached(sql::ADD_PRODUCT)?
+                .execute(params![
+                    id.as_str(),
+                    new.shop_id.as_str(),
+                    new.name.as_str(),
+                    new.price_cents.get(),
+                    new.stock.get()
+                ])?;
             Ok(match added {
                 0 => Done::Undo(None),
                 _ => Done::Keep(product(transaction, &id)?),
@@ -225,10 +231,7 @@ impl Storage for SqliteStorage {
     }
 }
 
-fn place(
-    transaction: &Transaction<'_>,
-    placement: Placement,
-) -> Result<Done<Placed>, Fault> {
+fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Placed>, Fault> {
     let Placement {
         order_id,
         key,
@@ -329,11 +332,7 @@ fn admit(transaction: &Transaction<'_>, gate: &str, pass: Pass) -> Result<bool, 
     }
 }
 
-fn settle(
-    transaction: &Transaction<'_>,
-    id: &Id,
-    ending: Ending,
-) -> Result<Done<Settled>, Fault> {
+fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
     if let Ending::Expire(pass) = ending
         && !admit(transaction, SWEEP, pass)?
     {

@@ -19,7 +19,8 @@ pub(crate) fn never_in_part(stage: &Stage) {
         assert_eq!(unknown, Placed::Unknown(vec![id("z")]));
         let (a, b) = (shop.product("a").await, shop.product("b").await);
         assert_eq!((a.stock, a.reserved, b.stock), (5, 0, 1));
-        shop.must_place(&[("a", 2), ("b", 1)], Duration::from_secs(600)).await;
+        shop.must_place(&[("a", 2), ("b", 1)], Duration::from_secs(600))
+            .await;
         let (a, b) = (shop.product("a").await, shop.product("b").await);
         assert_eq!((a.stock, a.reserved, b.stock), (3, 2, 0));
         shop.adds_up().await;
@@ -50,9 +51,17 @@ pub(crate) fn late_fence(stage: &Stage) {
         let read = shop.place(&[("a", 9)], fenced(late)).await;
         assert_eq!(read, Placed::OutOfStock(vec![id("a")]));
         let refused = shop.place(&[("a", 1)], fenced(early)).await;
-        assert_eq!(refused, Placed::LateFence(id("a")), "its reading shut the earlier one out");
+        assert_eq!(
+            refused,
+            Placed::LateFence(id("a")),
+            "its reading shut the earlier one out"
+        );
         let twin = shop.place(&[("a", 1)], fenced(pass(8))).await;
-        assert_eq!(twin, Placed::LateFence(id("a")), "the same fence, another owner");
+        assert_eq!(
+            twin,
+            Placed::LateFence(id("a")),
+            "the same fence, another owner"
+        );
         assert_eq!(shop.product("a").await.stock, 5);
         let made = shop.place(&[("a", 1)], fenced(late)).await;
         assert!(matches!(made, Placed::Created(_)), "{made:?}");
@@ -73,7 +82,10 @@ pub(crate) fn version(stage: &Stage) {
         let read = shop.product("a").await.version;
         shop.must_place(&[("a", 1)], Duration::from_secs(600)).await;
         let versions = |version| Guarding::Versions(vec![version]);
-        assert_eq!(shop.place(&[("a", 1)], versions(read)).await, Placed::Conflict);
+        assert_eq!(
+            shop.place(&[("a", 1)], versions(read)).await,
+            Placed::Conflict
+        );
         assert_eq!(shop.product("a").await.stock, 4);
         let made = shop.place(&[("a", 1)], versions(read + 1)).await;
         assert!(matches!(made, Placed::Created(_)), "{made:?}");
@@ -90,7 +102,8 @@ pub(crate) fn one_key(stage: &Stage) {
             let own = key("k", "body");
             tokio::spawn(async move {
                 let long = Duration::from_secs(600);
-                shop.place_as(&[("a", 1)], Guarding::Rows, Some(own), long).await
+                shop.place_as(&[("a", 1)], Guarding::Rows, Some(own), long)
+                    .await
             })
         };
         let all: Vec<_> = (0..20).map(|_| order()).collect();
@@ -106,17 +119,26 @@ pub(crate) fn one_key(stage: &Stage) {
             }
         }
         assert_eq!(created, 1);
-        assert!(ids.iter().all(|order| *order == ids[0]), "the same answer to all");
+        assert!(
+            ids.iter().all(|order| *order == ids[0]),
+            "the same answer to all"
+        );
         assert_eq!(shop.product("a").await.stock, 49);
         let long = Duration::from_secs(600);
         let other = Some(key("k", "another body"));
-        let reused = shop.place_as(&[("a", 2)], Guarding::Rows, other, long).await;
+        let reused = shop
+            .place_as(&[("a", 2)], Guarding::Rows, other, long)
+            .await;
         assert_eq!(reused, Placed::KeyReused);
         // An order that was refused leaves its key free.
         let own = || Some(key("later", "body"));
-        let short = shop.place_as(&[("a", 99)], Guarding::Rows, own(), long).await;
+        let short = shop
+            .place_as(&[("a", 99)], Guarding::Rows, own(), long)
+            .await;
         assert_eq!(short, Placed::OutOfStock(vec![id("a")]));
-        let made = shop.place_as(&[("a", 1)], Guarding::Rows, own(), long).await;
+        let made = shop
+            .place_as(&[("a", 1)], Guarding::Rows, own(), long)
+            .await;
         assert!(matches!(made, Placed::Created(_)), "{made:?}");
         shop.adds_up().await;
     });
@@ -153,13 +175,28 @@ pub(crate) fn in_time(stage: &Stage) {
         shop.put_in("a", 5).await;
         let kept = shop.must_place(&[("a", 1)], Duration::from_secs(600)).await;
         let overdue = shop.must_place(&[("a", 2)], Duration::ZERO).await;
-        assert_eq!(shop.0.overdue(10).await.unwrap(), [overdue.order_id.clone()]);
+        assert_eq!(
+            shop.0.overdue(10).await.unwrap(),
+            [overdue.order_id.clone()]
+        );
         let (early, late) = (pass(3), pass(4));
-        let too_soon = shop.0.settle(kept.order_id.clone(), Ending::Expire(late)).await.unwrap();
+        let too_soon = shop
+            .0
+            .settle(kept.order_id.clone(), Ending::Expire(late))
+            .await
+            .unwrap();
         assert!(matches!(too_soon, Settled::Before(_)), "{too_soon:?}");
-        let other = shop.0.settle(overdue.order_id.clone(), Ending::Expire(early)).await.unwrap();
+        let other = shop
+            .0
+            .settle(overdue.order_id.clone(), Ending::Expire(early))
+            .await
+            .unwrap();
         assert_eq!(other, Settled::LateFence, "another sweeps now");
-        let swept = shop.0.settle(overdue.order_id.clone(), Ending::Expire(late)).await.unwrap();
+        let swept = shop
+            .0
+            .settle(overdue.order_id.clone(), Ending::Expire(late))
+            .await
+            .unwrap();
         assert!(matches!(swept, Settled::Done(_)), "{swept:?}");
         assert_eq!(shop.product("a").await.stock, 4);
         assert_eq!(shop.0.counts().await.unwrap(), (1, 1));

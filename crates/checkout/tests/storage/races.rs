@@ -76,7 +76,10 @@ pub(crate) fn confirm_and_sweep(stage: &Stage) {
         shop.adds_up().await;
         (sold, back)
     });
-    assert!(sold > 0 && back > 0, "no race: {sold} confirmed, {back} swept");
+    assert!(
+        sold > 0 && back > 0,
+        "no race: {sold} confirmed, {back} swept"
+    );
     println!("{rounds} races: {sold} confirmed, {back} swept");
 }
 

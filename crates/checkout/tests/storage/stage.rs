@@ -23,9 +23,13 @@ pub(crate) struct Stage {
 }
 
 enum Keeper {
-    Folder { _folder: TempDir },
+    Folder {
+        _folder: TempDir,
+    },
     #[cfg(feature = "postgres")]
-    Server { _server: Option<fencepost_rig::Postgres> },
+    Server {
+        _server: Option<fencepost_rig::Postgres>,
+    },
 }
 
 impl Stage {
@@ -58,8 +62,9 @@ impl Stage {
         let url = shared.unwrap_or_else(|| server.as_ref().unwrap().url());
         let schema = format!("checkout_{:016x}", SystemRandom.next_u64());
         let storage = runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+                .await
+                .unwrap();
             let connection = tokio::spawn(connection);
             let create = format!("CREATE SCHEMA {schema}");
             client.batch_execute(&create).await.unwrap();
@@ -125,7 +130,13 @@ impl Shop {
     pub(crate) async fn put_in(&self, product: &str, stock: i64) {
         let new = json!({"shop_id": "shop", "name": product, "price_cents": 100, "stock": stock});
         let new = serde_json::from_value(new).unwrap();
-        assert!(self.0.add_product(new, id(product)).await.unwrap().is_some());
+        assert!(
+            self.0
+                .add_product(new, id(product))
+                .await
+                .unwrap()
+                .is_some()
+        );
     }
 
     pub(crate) async fn product(&self, product: &str) -> Product {
@@ -133,7 +144,8 @@ impl Shop {
     }
 
     pub(crate) async fn place(&self, lines: &[(&str, i64)], guarding: Guarding) -> Placed {
-        self.place_as(lines, guarding, None, Duration::from_secs(600)).await
+        self.place_as(lines, guarding, None, Duration::from_secs(600))
+            .await
     }
 
     pub(crate) async fn place_as(
@@ -154,7 +166,10 @@ impl Shop {
     }
 
     pub(crate) async fn must_place(&self, lines: &[(&str, i64)], reserve_for: Duration) -> Order {
-        match self.place_as(lines, Guarding::Rows, None, reserve_for).await {
+        match self
+            .place_as(lines, Guarding::Rows, None, reserve_for)
+            .await
+        {
             Placed::Created(order) => order,
             other => panic!("{other:?}"),
         }

@@ -75,7 +75,11 @@ pub(super) fn log(text: &str) -> Result<Log, BadValue> {
 }
 
 pub(super) fn host(text: &str) -> Result<IpAddr, BadValue> {
-    let name = if text == "localhost" { "127.0.0.1" } else { text };
+    let name = if text == "localhost" {
+        "127.0.0.1"
+    } else {
+        text
+    };
     name.trim_matches(['[', ']']).parse().map_err(|_| BadValue {
         what: format!("'{text}' is not an address of this machine"),
         advice: "--host 127.0.0.1, ::1, 0.0.0.0 or another address".into(),
@@ -96,10 +100,12 @@ pub(super) fn token(text: &str) -> Result<String, BadValue> {
 
 pub(super) fn count(text: &str) -> Result<usize, BadValue> {
     let number = text.parse().ok();
-    number.filter(|number| (1..=100_000).contains(number)).ok_or_else(|| BadValue {
-        what: format!("'{text}' is not a number from 1 to 100,000"),
-        advice: "fencepost serve --help".into(),
-    })
+    number
+        .filter(|number| (1..=100_000).contains(number))
+        .ok_or_else(|| BadValue {
+            what: format!("'{text}' is not a number from 1 to 100,000"),
+            advice: "fencepost serve --help".into(),
+        })
 }
 
 #[cfg(test)]
@@ -115,10 +121,24 @@ mod tests {
         let schedule = |text| pauses(text).unwrap().schedule;
         assert_eq!(schedule("50ms"), Schedule::fixed(ms(50)));
         assert_eq!(schedule("fixed:50ms"), Schedule::fixed(ms(50)));
-        assert_eq!(schedule("exponential:10ms:1s"), Schedule::exponential(ms(10), ms(1_000)));
-        assert_eq!(schedule("jitter:10ms:1s"), Schedule::full_jitter(ms(10), ms(1_000)));
+        assert_eq!(
+            schedule("exponential:10ms:1s"),
+            Schedule::exponential(ms(10), ms(1_000))
+        );
+        assert_eq!(
+            schedule("jitter:10ms:1s"),
+            Schedule::full_jitter(ms(10), ms(1_000))
+        );
         assert_eq!(schedule("10ms,20ms"), Schedule::list([10, 20].map(ms)));
-        for wrong in ["", "50", "jitter", "jitter:1s", "10ms,", "exponential:a:b", "2m"] {
+        for wrong in [
+            "",
+            "50",
+            "jitter",
+            "jitter:1s",
+            "10ms,",
+            "exponential:a:b",
+            "2m",
+        ] {
             assert!(pauses(wrong).is_err(), "{wrong}");
         }
     }

@@ -14,7 +14,11 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
         LockStore::Sqlite(_) => "sqlite (one machine)".to_owned(),
         store => store.place(),
     };
-    let pauses = format!("retry {} × {}", serve.retries, serve.retry.written.replace("ms", " ms"));
+    let pauses = format!(
+        "retry {} × {}",
+        serve.retries,
+        serve.retry.written.replace("ms", " ms")
+    );
     let manner = match serve.wait {
         Manner::Line => ", in line",
         Manner::Poll => "",
@@ -31,6 +35,7 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     format!(
         "\
 \x20 api       /v1, described by /openapi.json · /healthz · /readyz · /metrics
+\x20 facade    POST /reset, POST /purchase, GET /stock/{{id}}      for load-tests/
 \x20 locks     {locks}   TTL {} ms, kept alive   {pauses}{manner}{path}
 \x20 data      {}: {}, {}; abandoned ones return after {}
 \x20 access    {access}
@@ -50,7 +55,10 @@ fn counted(count: i64, what: &str) -> String {
 
 fn time(time: std::time::Duration) -> String {
     let text = humantime::format_duration(time).to_string();
-    match text.strip_suffix('m').filter(|minutes| minutes.parse::<u64>().is_ok()) {
+    match text
+        .strip_suffix('m')
+        .filter(|minutes| minutes.parse::<u64>().is_ok())
+    {
         Some(minutes) => format!("{minutes} min"),
         None => text,
     }

@@ -50,7 +50,9 @@ impl Address {
             true => base.to_owned(),
             false => format!("{base}?{}", others.join("&")),
         };
-        let mut config: Config = text.parse().map_err(|_| wrong("not an address of Postgres"))?;
+        let mut config: Config = text
+            .parse()
+            .map_err(|_| wrong("not an address of Postgres"))?;
         let is_encrypted = match mode {
             "" | "disable" => false,
             "require" | "verify-ca" | "verify-full" => true,
@@ -178,7 +180,9 @@ impl Link {
         each: &[Vec<&(dyn ToSql + Sync)>],
     ) -> Result<Vec<u64>, Error> {
         let statement = self.prepared(sql).await?;
-        let all = each.iter().map(|values| self.client.execute(&statement, values));
+        let all = each
+            .iter()
+            .map(|values| self.client.execute(&statement, values));
         try_join_all(all).await
     }
 

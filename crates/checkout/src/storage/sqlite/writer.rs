@@ -120,7 +120,9 @@ fn one(transaction: &Transaction<'_>, job: Job) -> Answer {
 fn begin(transaction: &Transaction<'_>) -> Result<(), StorageError> {
     // A full disk ends the whole transaction; a savepoint would then quietly begin one of its own.
     if transaction.is_autocommit() {
-        return Err(StorageError::Unavailable("the transaction was ended".into()));
+        return Err(StorageError::Unavailable(
+            "the transaction was ended".into(),
+        ));
     }
     let begun = transaction.execute_batch("SAVEPOINT job");
     begun.map_err(|error| Fault::from(error).into())
