@@ -11,6 +11,7 @@ mod faults;
 mod http;
 mod killed;
 mod orders;
+mod page;
 mod races;
 mod shutdown;
 mod stage;
