@@ -101,7 +101,12 @@ async fn views(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, Problem> {
     };
     let mut all: BTreeMap<String, LockView> = listed
         .into_iter()
-        .map(|listed| (listed.name.clone(), at_store(listed)))
+        .map(|listed| {
+            (
+                listed.name.clone(),
+                at_store(listed, locks.locker().label()),
+            )
+        })
         .collect();
     for (product, seen) in locks.board().seen() {
         let name = lock_name(&product);
@@ -128,8 +133,10 @@ fn store_down() -> Problem {
         .retry_after(Duration::from_secs(1))
 }
 
-fn at_store(listed: Listed) -> LockView {
+/// `ours` is what the store calls this process: its orders in line are counted by itself.
+fn at_store(listed: Listed, ours: &str) -> LockView {
     let holder = listed.record.holder.as_ref();
+    let waiting = listed.record.waiting.iter();
     LockView {
         name: listed.name,
         holder: holder.map(|holder| holder.label.to_string()),
@@ -138,7 +145,7 @@ fn at_store(listed: Listed) -> LockView {
             .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
         held_ms: None,
-        waiting_at_store: listed.record.waiting.len(),
+        waiting_at_store: waiting.filter(|waiter| *waiter.label != *ours).count(),
         waiting_here: 0,
     }
 }

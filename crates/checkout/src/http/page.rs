@@ -45,7 +45,10 @@ struct Asset {
 impl Asset {
     fn new(kind: &'static str, text: String) -> Self {
         let digest = Sha256::digest(&text);
-        let digits: String = digest[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: String = digest[..12]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         // Digits in quotes: what a header may hold.
         let tag = HeaderValue::from_str(&format!("\"{digits}\""));
         Self {
@@ -66,9 +69,18 @@ static STYLE: LazyLock<Asset> =
 /// The routes of the page.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
-        .route("/", get(async |request: Request| answer(&DOCUMENT, &request)))
-        .route("/page/page.js", get(async |request: Request| answer(&SCRIPT, &request)))
-        .route("/page/page.css", get(async |request: Request| answer(&STYLE, &request)))
+        .route(
+            "/",
+            get(async |request: Request| answer(&DOCUMENT, &request)),
+        )
+        .route(
+            "/page/page.js",
+            get(async |request: Request| answer(&SCRIPT, &request)),
+        )
+        .route(
+            "/page/page.css",
+            get(async |request: Request| answer(&STYLE, &request)),
+        )
         .route("/page/live", get(live))
         .route("/page/trial", post(start))
         .route("/page/trial/stop", post(stop))
@@ -78,7 +90,9 @@ pub(crate) fn routes() -> Router<App> {
 /// A browser keeps it, and asks each time whether it is still the same.
 fn answer(asset: &'static Asset, request: &Request) -> Response {
     let known = request.headers().get(header::IF_NONE_MATCH);
-    let known = known.and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    let known = known
+        .and_then(|tags| tags.to_str().ok())
+        .unwrap_or_default();
     let tag = asset.tag.to_str().unwrap_or_default();
     let is_known = known
         .split(',')
@@ -134,7 +148,10 @@ async fn live(State(app): State<App>) -> Result<Response, Problem> {
 fn hello() -> Message {
     let tag = SCRIPT.tag.to_str().unwrap_or_default();
     let data = format!("{{\"page\":{tag}}}");
-    Message::default().event("hello").data(data).retry(COME_BACK)
+    Message::default()
+        .event("hello")
+        .data(data)
+        .retry(COME_BACK)
 }
 
 struct Watcher {

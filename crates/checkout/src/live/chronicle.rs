@@ -316,7 +316,10 @@ mod tests {
         assert_eq!(chronicle.entries.len(), MAX_ENTRIES);
         assert_eq!(chronicle.orders.len(), MAX_ORDERS);
         chronicle.learn(&granted("late", 0), 120_000);
-        assert!(chronicle.products.contains_key(&id("late")), "the old ones made room");
+        assert!(
+            chronicle.products.contains_key(&id("late")),
+            "the old ones made room"
+        );
     }
 
     #[test]

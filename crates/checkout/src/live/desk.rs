@@ -271,7 +271,8 @@ impl Desk {
 
     fn show(&self, now: &Now) {
         let offers = self.0.lab.get().map(|lab| lab.offers());
-        let json = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
+        let json =
+            |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
         let trial = json(serde_json::to_string(&now.trial));
         let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
         let page = now.page.as_deref().unwrap_or("null");
@@ -319,7 +320,10 @@ mod tests {
     fn frame(live: &Live) -> serde_json::Value {
         let frames = live.watch();
         let news = frames.borrow().unseen(&mut Seen::default());
-        let (_, text) = news.iter().find(|(topic, _)| *topic == Topic::Trial).unwrap();
+        let (_, text) = news
+            .iter()
+            .find(|(topic, _)| *topic == Topic::Trial)
+            .unwrap();
         serde_json::from_str(text).unwrap()
     }
 
@@ -347,7 +351,10 @@ mod tests {
         let id = desk.start("quick").unwrap();
         assert!(desk.ended(id, LONG).await);
         let shown = frame(&live);
-        assert_eq!((&shown["trial"]["phase"], &shown["page"]["all"]), (&"ended".into(), &1.into()));
+        assert_eq!(
+            (&shown["trial"]["phase"], &shown["page"]["all"]),
+            (&"ended".into(), &1.into())
+        );
     }
 
     #[tokio::test]
@@ -355,7 +362,10 @@ mod tests {
         let (live, desk) = desk();
         desk.start("slow").unwrap();
         desk.close().await;
-        assert_eq!(frame(&live)["trial"]["words"], "No verdict: the service was stopped.");
+        assert_eq!(
+            frame(&live)["trial"]["words"],
+            "No verdict: the service was stopped."
+        );
         assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
     }
 

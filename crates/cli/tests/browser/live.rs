@@ -155,7 +155,9 @@ pub(crate) fn a_trial_by_keyboard_grows_and_red_means_broken() {
         browser.wait_for(&says("#again", &format!("--lock={lock}")));
     }
     // Turn after turn: it grew under somebody's eyes.
-    let steps = browser.evaluate("new Set(kept.filter(([phase]) => phase === 'running').map(([, range]) => range)).size");
+    let steps = browser.evaluate(
+        "new Set(kept.filter(([phase]) => phase === 'running').map(([, range]) => range)).size",
+    );
     assert!(steps.as_u64() >= Some(2), "{steps}");
     tab_to(&mut browser, "stop");
     assert_eq!(browser.troubles(), NOTHING);
@@ -165,7 +167,8 @@ pub(crate) fn a_product_named_like_markup_stays_text() {
     const NAME: &str = "<img src=x onerror=\"document.title='pwned'\"><b>&amp;";
     let stage = Stage::new();
     let service = stage.serve("");
-    let product = json!({"product_id": "p", "shop_id": "s1", "name": NAME, "price_cents": 1, "stock": 1});
+    let product =
+        json!({"product_id": "p", "shop_id": "s1", "name": NAME, "price_cents": 1, "stock": 1});
     assert_eq!(service.client.post("/v1/products", &product).status, 201);
     // Any text can be a lock's name, too.
     let lock = "lock:product:<img/src=x/onerror=alert(1)>";
@@ -176,7 +179,10 @@ pub(crate) fn a_product_named_like_markup_stays_text() {
     assert_eq!(shown, NAME);
     browser.wait_for(&says("#locks tbody", lock));
     assert_eq!(browser.evaluate("document.images.length"), 0);
-    assert_eq!(browser.evaluate("document.title"), "Checkout, live · Fencepost");
+    assert_eq!(
+        browser.evaluate("document.title"),
+        "Checkout, live · Fencepost"
+    );
     assert_eq!(browser.troubles(), NOTHING);
 }
 
@@ -204,7 +210,9 @@ pub(crate) fn the_live_page_fits_a_narrow_screen_in_the_dark() {
         let needed = browser.evaluate("document.documentElement.scrollWidth");
         assert!(needed.as_u64() <= Some(width.into()), "{needed} of {width}");
     }
-    let paper = |browser: &mut Chromium| browser.evaluate("getComputedStyle(document.body).backgroundColor");
+    let paper = |browser: &mut Chromium| {
+        browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    };
     assert_eq!(paper(&mut browser), "rgb(15, 17, 20)");
     browser.evaluate("theme.click()");
     assert_eq!(paper(&mut browser), "rgb(251, 251, 249)");
@@ -241,7 +249,10 @@ pub(crate) fn a_token_is_asked_for_where_one_is_needed() {
     let service = stage.serve("--admin-token s3cret-s3cret");
     let mut browser = visit(&service);
     browser.wait_for("offers.children.length === 4");
-    assert_eq!(browser.evaluate("getComputedStyle(token).display === 'none' || !token.offsetParent"), true);
+    assert_eq!(
+        browser.evaluate("getComputedStyle(token).display === 'none' || !token.offsetParent"),
+        true
+    );
     browser.evaluate("offers.lastChild.click()");
     browser.wait_for("document.activeElement.id === 'token'");
     browser.wait_for(&says("#out", "changes need the admin token"));
@@ -249,6 +260,7 @@ pub(crate) fn a_token_is_asked_for_where_one_is_needed() {
     browser.press("Enter");
     browser.wait_for(&says("#out", "HELD"));
     assert_eq!(browser.evaluate("token.offsetParent === null"), true);
-    let kept = browser.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])");
+    let kept = browser
+        .evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])");
     assert!(!kept.as_str().unwrap().contains("s3cret"), "{kept}");
 }

@@ -22,7 +22,10 @@ fn the_page_comes_with_a_strict_policy_and_is_kept_by_browsers() {
         ("/page/page.css", "text/css; charset=utf-8"),
     ] {
         let answer = service.client.get(path);
-        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)));
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some(kind))
+        );
         assert_eq!(answer.header("content-security-policy"), Some(POLICY));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
@@ -32,7 +35,14 @@ fn the_page_comes_with_a_strict_policy_and_is_kept_by_browsers() {
         assert_eq!((again.status, &*again.body), (304, ""), "{path}");
     }
     let page = service.client.get("/").body;
-    for inline in [" style=", "<style", " onclick", "javascript:", "http://", "https://"] {
+    for inline in [
+        " style=",
+        "<style",
+        " onclick",
+        "javascript:",
+        "http://",
+        "https://",
+    ] {
         assert!(!page.contains(inline), "{inline}");
     }
 }
@@ -41,7 +51,10 @@ fn the_page_comes_with_a_strict_policy_and_is_kept_by_browsers() {
 fn read_stream(service: &Service, mut more: impl FnMut(&str, &Value) -> bool) {
     let mut stream = TcpStream::connect(service.client.0).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
-    let head = format!("GET /page/live HTTP/1.1\r\nHost: {}\r\n\r\n", service.client.0);
+    let head = format!(
+        "GET /page/live HTTP/1.1\r\nHost: {}\r\n\r\n",
+        service.client.0
+    );
     stream.write_all(head.as_bytes()).unwrap();
     let mut name = String::new();
     for line in BufReader::new(stream).lines() {
@@ -87,7 +100,10 @@ fn however_much_happens_a_page_gets_a_few_messages_a_second() {
     let orders = last["minute"]["orders"].as_u64().unwrap();
     assert!(orders > 0, "{last}");
     // Locks four times a second, the rest once; and a little room for a busy machine's clock.
-    assert!(messages <= 8 * SECONDS, "{messages} messages in {SECONDS} s");
+    assert!(
+        messages <= 8 * SECONDS,
+        "{messages} messages in {SECONDS} s"
+    );
 }
 
 fn start(service: &Service, lock: &str) -> u16 {
@@ -111,11 +127,15 @@ fn subjects(service: &Service) -> usize {
 fn one_trial_at_a_time_and_nothing_is_left_of_it() {
     let stage = Stage::new();
     let service = stage.serve("");
+    let before = stage.scratch();
     assert_eq!(start(&service, "redlock; rm -rf"), 400);
     assert_eq!(start(&service, "safe"), 202);
     assert_eq!(start(&service, "none"), 409);
     until("its processes run", || subjects(&service) == 8);
-    assert_eq!(service.client.post("/page/trial/stop", &json!({})).status, 204);
+    assert_eq!(
+        service.client.post("/page/trial/stop", &json!({})).status,
+        204
+    );
     let mut shown = Value::Null;
     read_stream(&service, |name, data| {
         if name == "trial" {
@@ -125,22 +145,21 @@ fn one_trial_at_a_time_and_nothing_is_left_of_it() {
     });
     assert_eq!(shown["trial"]["words"], "No verdict: it was stopped.");
     until("its processes are gone", || subjects(&service) == 0);
-    assert_eq!(stage.scratch(), NOTHING);
+    assert_eq!(stage.scratch(), before);
     assert_eq!(start(&service, "none"), 202, "the next one may come");
 }
-
-const NOTHING: Vec<String> = Vec::new();
 
 #[test]
 fn a_trial_ends_with_the_service() {
     let stage = Stage::new();
     let mut service = stage.serve("");
+    let before = stage.scratch();
     assert_eq!(start(&service, "safe"), 202);
     until("its processes run", || subjects(&service) == 8);
-    assert_ne!(stage.scratch(), NOTHING);
+    assert_ne!(stage.scratch(), before);
     service.signal(Signal::SIGTERM);
     assert!(service.end().success(), "{}", stage.read("stderr"));
-    assert_eq!(stage.scratch(), NOTHING);
+    assert_eq!(stage.scratch(), Vec::<String>::new());
 }
 
 #[test]
@@ -149,7 +168,19 @@ fn a_trial_needs_the_token_where_changes_do() {
     let service = stage.serve("--admin-token s3cret-s3cret");
     assert_eq!(start(&service, "none"), 401);
     let body = json!({"lock": "none"});
-    let with = |headers: &[&str]| service.client.try_post("/page/trial", &body, headers).unwrap().status;
-    assert_eq!(with(&["Authorization: Bearer s3cret-s3cret", "Origin: http://evil.example"]), 403);
+    let with = |headers: &[&str]| {
+        service
+            .client
+            .try_post("/page/trial", &body, headers)
+            .unwrap()
+            .status
+    };
+    assert_eq!(
+        with(&[
+            "Authorization: Bearer s3cret-s3cret",
+            "Origin: http://evil.example"
+        ]),
+        403
+    );
     assert_eq!(with(&["Authorization: Bearer s3cret-s3cret"]), 202);
 }
