@@ -253,8 +253,10 @@ impl Checkout {
             match self.0.storage.replay(key).await? {
                 Replay::New => {}
                 Replay::Made(order) => {
-                    let is_replay = true;
-                    return Ok(Ordered { order, is_replay });
+                    return Ok(Ordered {
+                        order: *order,
+                        is_replay: true,
+                    });
                 }
                 Replay::Reused => return Err(Refusal::KeyReused),
             }

@@ -18,6 +18,7 @@ pub mod id;
 pub mod live;
 pub mod locking;
 pub mod logging;
+mod number;
 pub mod order;
 mod page;
 pub mod product;

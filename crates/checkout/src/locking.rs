@@ -1,5 +1,6 @@
 //! The locks of an order: all of its products or none, through a circuit breaker, within a patience.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SystemRandom};
@@ -9,7 +10,7 @@ use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
 
 use crate::board::{Board, Holding};
-use crate::breaker::{Breaker, BreakerSettings};
+use crate::breaker::{Breaker, BreakerSettings, Leave};
 use crate::events::{Event, Events, Fenced};
 use crate::id::Id;
 use crate::order::Basket;
@@ -63,9 +64,14 @@ pub enum NotTaken {
     StoreDown(Duration),
 }
 
+/// Whoever gave up within this time after the store's last answer gave up on other customers, not on the store.
+const ALIVE: Duration = Duration::from_secs(1);
+
 /// The locks of all orders.
 pub struct Locks {
     locker: Locker,
+    /// When the store last answered an order.
+    answered: Mutex<Option<Instant>>,
     breaker: Breaker,
     open_for: Duration,
     patience: Patience,
@@ -92,6 +98,7 @@ impl Locks {
     ) -> Self {
         Self {
             locker,
+            answered: Mutex::new(None),
             breaker: Breaker::new(breaker),
             open_for: breaker.open_for,
             patience,
@@ -139,7 +146,7 @@ impl Locks {
         let names: Vec<String> = products.iter().map(lock_name).collect();
         match self.wait(&names, until).await {
             Ok(Some(guards)) => {
-                leave.answered();
+                self.hear(leave);
                 let fences = guards
                     .guards()
                     .iter()
@@ -155,17 +162,19 @@ impl Locks {
                 })
             }
             Ok(None) => {
-                leave.answered();
+                self.hear(leave);
                 waiting.refused();
                 self.events.tell(|| Event::LockRefused { products });
                 Err(NotTaken::Busy)
             }
             Err(error) => {
                 waiting.refused();
-                tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
-                if error.kind() == ErrorKind::Lost {
+                let impatient = error.kind() == ErrorKind::Timeout && self.was_heard_lately();
+                if impatient || error.kind() == ErrorKind::Lost {
+                    self.events.tell(|| Event::LockRefused { products });
                     return Err(NotTaken::Busy);
                 }
+                tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
                 if leave.failed(Instant::now()) {
                     tracing::warn!("the lock store is left alone for a while");
                     counter!("checkout_breaker_opened_total").increment(1);
@@ -174,6 +183,17 @@ impl Locks {
                 Err(NotTaken::StoreDown(self.open_for))
             }
         }
+    }
+
+    fn hear(&self, leave: Leave<'_>) {
+        leave.answered();
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        *answered = Some(Instant::now());
+    }
+
+    fn was_heard_lately(&self) -> bool {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.is_some_and(|at| at.elapsed() < ALIVE)
     }
 
     async fn wait(

@@ -1,9 +1,11 @@
 //! Orders: what somebody asks for, and what becomes of it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::id::Id;
+use crate::number::whole;
 use crate::product::Product;
 use crate::text::Text;
 
@@ -14,7 +16,7 @@ pub const MAX_QUANTITY: i64 = 1_000;
 
 /// How many units, 1 to 1,000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(try_from = "i64", into = "i64")]
+#[serde(try_from = "Number", into = "i64")]
 #[schema(value_type = i64, minimum = 1, maximum = 1000, example = 2)]
 pub struct Quantity(i64);
 
@@ -41,6 +43,14 @@ impl TryFrom<i64> for Quantity {
             true => Ok(Self(number)),
             false => Err(NotAQuantity),
         }
+    }
+}
+
+impl TryFrom<Number> for Quantity {
+    type Error = NotAQuantity;
+
+    fn try_from(number: Number) -> Result<Self, NotAQuantity> {
+        whole(&number).ok_or(NotAQuantity)?.try_into()
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is for sale, and where each unit of it is.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::id::Id;
+use crate::number::whole;
 use crate::text::Text;
 
 /// The largest stock, and the highest price in cents: sums of them stay exact everywhere.
@@ -11,7 +13,7 @@ pub const MAX_NUMBER: i64 = 1_000_000_000;
 
 /// A number of units or cents, 0 to 10⁹.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(try_from = "i64", into = "i64")]
+#[serde(try_from = "Number", into = "i64")]
 #[schema(value_type = i64, minimum = 0, maximum = 1_000_000_000, example = 12)]
 pub struct Amount(i64);
 
@@ -21,6 +23,9 @@ pub struct Amount(i64);
 pub struct NotAnAmount;
 
 impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
     /// As a number.
     pub fn get(self) -> i64 {
         self.0
@@ -35,6 +40,14 @@ impl TryFrom<i64> for Amount {
             true => Ok(Self(number)),
             false => Err(NotAnAmount),
         }
+    }
+}
+
+impl TryFrom<Number> for Amount {
+    type Error = NotAnAmount;
+
+    fn try_from(number: Number) -> Result<Self, NotAnAmount> {
+        whole(&number).ok_or(NotAnAmount)?.try_into()
     }
 }
 

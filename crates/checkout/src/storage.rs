@@ -171,7 +171,7 @@ pub enum Replay {
     /// Nothing.
     New,
     /// This order was made under it.
-    Made(Order),
+    Made(Box<Order>),
     /// Something else was ordered under it.
     Reused,
 }
@@ -280,8 +280,8 @@ fn replay_of(row: OrderRow, fingerprint: &str, key: &Key) -> Result<Replay, Stor
         return Ok(Replay::Reused);
     }
     let order = row.order()?;
-    Ok(Replay::Made(Order {
+    Ok(Replay::Made(Box::new(Order {
         order_status: crate::order::OrderStatus::Pending,
         ..order
-    }))
+    })))
 }

@@ -19,7 +19,7 @@ use crate::order::Quantity;
 use crate::product::Amount;
 
 /// The longest wait for a lock: within a request's deadline.
-const MAX_WAIT_MS: u64 = 4_000;
+const MAX_WAIT_MS: i64 = 4_000;
 
 /// A stock to set.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,9 +68,9 @@ pub(super) struct Wanted {
     #[serde(default)]
     lock_strategy: LockStrategy,
     /// How long to queue for the lock; 0 is one attempt.
-    #[serde(default)]
-    #[schema(maximum = 4000)]
-    wait_ms: u64,
+    #[serde(default = "no_time")]
+    #[schema(value_type = i64, minimum = 0, maximum = 4000, default = 0)]
+    wait_ms: Amount,
 }
 
 /// A way to lock.
@@ -112,6 +112,10 @@ pub(super) struct Entry {
 
 fn default_product() -> Id {
     Id::new(DEFAULT_PRODUCT).unwrap_or_else(|_| Id::random(0))
+}
+
+fn no_time() -> Amount {
+    Amount::ZERO
 }
 
 fn one() -> Quantity {
@@ -172,14 +176,15 @@ pub(super) async fn purchase(
     State(app): State<App>,
     Body(wanted): Body<Wanted>,
 ) -> Result<Json<Entry>, Problem> {
-    if wanted.wait_ms > MAX_WAIT_MS {
+    let wait_ms = wanted.wait_ms.get();
+    if wait_ms > MAX_WAIT_MS {
         return Err(Problem::invalid("wait_ms: 0 to 4000"));
     }
     let lock = STRATEGIES[wanted.lock_strategy as usize];
     let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
     let (product, wait) = (
         wanted.product_id.to_string(),
-        Duration::from_millis(wanted.wait_ms),
+        Duration::from_millis(wait_ms.unsigned_abs()),
     );
     let bought = facade(&app)?.purchase(lock, product, quantity, wait).await;
     let bought = bought.map_err(|failure| failed(&failure))?;

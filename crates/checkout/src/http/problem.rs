@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::checkout::Refusal;
@@ -16,9 +16,9 @@ use crate::storage::StorageError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
     /// What kind of problem, `urn:fencepost:…`.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:fencepost:product-unavailable")]
-    kind: String,
+    #[serde(rename = "type", serialize_with = "as_urn")]
+    #[schema(value_type = String, example = "urn:fencepost:product-unavailable")]
+    kind: &'static str,
     /// The same for people.
     #[schema(example = "Product unavailable")]
     title: &'static str,
@@ -37,16 +37,20 @@ pub struct Problem {
     retry_after: Option<Duration>,
 }
 
+fn as_urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("urn:fencepost:{kind}"))
+}
+
 impl Problem {
     /// A problem of this kind.
     pub fn new(
         status: StatusCode,
-        kind: &str,
+        kind: &'static str,
         title: &'static str,
         detail: impl Into<String>,
     ) -> Self {
         Self {
-            kind: format!("urn:fencepost:{kind}"),
+            kind,
             title,
             status: status.as_u16(),
             detail: detail.into(),
@@ -91,12 +95,12 @@ impl Problem {
     }
 
     /// It cannot be, as things are.
-    pub fn conflict(kind: &str, title: &'static str, detail: impl Into<String>) -> Self {
+    pub fn conflict(kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, kind, title, detail)
     }
 
     /// Not now.
-    pub fn unavailable(kind: &str, detail: impl Into<String>) -> Self {
+    pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, kind, "Service unavailable", detail)
     }

@@ -121,7 +121,7 @@ impl Storage for PostgresStorage {
                 // Somebody else was faster under the same key, and has committed.
                 (Placed::Conflict, Some(key)) => Ok(match self.replay(&key).await? {
                     Replay::New => Placed::Conflict,
-                    Replay::Made(order) => Placed::Replayed(order),
+                    Replay::Made(order) => Placed::Replayed(*order),
                     Replay::Reused => Placed::KeyReused,
                 }),
                 (placed, _) => Ok(placed),
@@ -206,7 +206,7 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
     if let Some(key) = &key {
         match replay(link, key).await? {
             Replay::New => {}
-            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(order))),
+            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
             Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
         }
     }

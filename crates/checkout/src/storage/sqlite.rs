@@ -246,7 +246,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     if let Some(key) = &key {
         match replay(transaction, key)? {
             Replay::New => {}
-            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(order))),
+            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
             Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
         }
     }

@@ -23,7 +23,11 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
     let breaker = || service.client.get("/v1/locks/metrics").json()["breaker"].clone();
     until("the breaker opens", || {
         let answer = service.order(&[("lamp", 1)]);
-        assert_eq!(answer.status, 503, "never without a lock: {answer:?}");
+        // In the first moment it looks as if others were just slow.
+        assert!(
+            [409, 503].contains(&answer.status),
+            "never without a lock: {answer:?}"
+        );
         answer.problem();
         assert!(answer.header("retry-after").is_some());
         breaker() == "open"
