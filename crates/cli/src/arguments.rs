@@ -344,11 +344,12 @@ fn holding_lock(text: &str) -> Result<Lock, BadValue> {
 }
 
 /// The scenarios without a command of their own.
-pub(crate) const TRIALS: [Scenario; 4] = [
+pub(crate) const TRIALS: [Scenario; 5] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
     Scenario::Failover,
     Scenario::RestartEmpty,
+    Scenario::LostWakeup,
 ];
 
 fn scenario(text: &str) -> Result<Scenario, BadValue> {
@@ -449,11 +450,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             lock("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 21, a line each"
+            "--lock=safe      or --lock help for all 22, a line each"
         );
         assert_eq!(
             lock("%&%").unwrap_err().advice,
-            "--lock help for all 21, a line each"
+            "--lock help for all 22, a line each"
         );
         assert!(
             lock("zokeeper")

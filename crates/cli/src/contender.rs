@@ -5,6 +5,7 @@ use std::process::Command;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
+use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::stopped::Stopped;
@@ -110,6 +111,15 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         (Stores::Postgres, false) => (
             format!("{name} is a lock of the database: it is tried on Postgres"),
             format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
+        ),
+        (Stores::Zookeeper, _) => (
+            format!("{name} stands in line at ZooKeeper: it is tried there"),
+            match Kind::Zookeeper.is_built_in() {
+                true => {
+                    format!("--lock={name} --store zk      or --lock help for all, a line each")
+                }
+                false => format!("{WITH_ALL_STORES}, then --lock={name} --store zk"),
+            },
         ),
         (Stores::Everywhere | Stores::Any, _) => (
             format!("{name} is not tried on {store} so far"),

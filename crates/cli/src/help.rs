@@ -120,8 +120,10 @@ Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
                   redis    a private server, started and stopped here
                   redis://HOST   the one you run
-                  postgres, postgres://USER@HOST/DATABASE   the same, with its own locks;
-                  needs a build with --features full
+                  built with --features full, a private server or yours by its address:
+                  postgres   postgres://USER@HOST/DATABASE   with its own locks
+                  redlock, etcd, zk   redlock://H1,H2,H3   etcd://H1,H2,H3   zk://H1,H2,H3
+                  keep the locks, and what is sold is in a file beside them
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
@@ -131,7 +133,7 @@ Exit codes
 }
 
 const EVERY_COMMAND: &str = "\
-\x20 --store sqlite|redis|redis://HOST|postgres|postgres://USER@HOST/DATABASE     [default: sqlite]
+\x20 --store sqlite|redis|postgres|redlock|etcd|zk, or an address: redis://HOST     [default: sqlite]
   --json   -q, --quiet   --color auto|always|never   --ascii
 ";
 
@@ -143,6 +145,7 @@ Many processes buy from one stock at once. BROKEN: sold too many, or stock and o
 Usage: fencepost oversell [OPTIONS]
 
   --lock NAME         strategy; --lock help lists all {strategies}, a line each [default: none]
+                      etcd, zookeeper, redlock: the library's lock there
                       or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
   --all               every strategy, side by side
   --stock N           units at the start, 0 to 1,000,000              [default: 1]
@@ -194,7 +197,10 @@ Examples
 /// A lock trial: its own words, and what all of them take.
 fn holds(words: &str, ttl: &str) -> String {
     let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
-    let (own, common): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Postgres);
+    let (in_line, able): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Zookeeper);
+    let (own, common): (Vec<_>, Vec<_>) = able
+        .into_iter()
+        .partition(|able: &&&Strategy| able.stores == Stores::Postgres);
     let names = |group: Vec<&&Strategy>| {
         let names: Vec<&str> = group.iter().map(|able| able.name).collect();
         names.join(" ")
@@ -205,6 +211,8 @@ fn holds(words: &str, ttl: &str) -> String {
 \x20 --lock NAME         the strategy                                    [default: safe]
                       {}
                       with --store postgres also {}
+                      with --store zk also {}
+                      etcd, zookeeper, redlock: the library's lock there, kept alive
                       or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
@@ -213,6 +221,7 @@ fn holds(words: &str, ttl: &str) -> String {
 {EVERY_COMMAND}",
         names(common),
         names(own),
+        names(in_line),
     )
 }
 
@@ -255,6 +264,7 @@ Examples
   fencepost crash                            recovery, measured against the TTL
   fencepost crash --lock=naive               killed between its two steps: for ever
   fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the late one
+  fencepost crash --lock=etcd                the library's lock on three private etcd servers
   fencepost crash --lock='python3 subjects/lease.py'   somebody else's lock
 ";
 
@@ -267,7 +277,9 @@ Usage: fencepost trial NAME [OPTIONS]
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
                       these two start Redis servers of their own (redis-server), and kill them;
-                      failover also etcd, with --store etcd (built with --features full)
+                      built with --features full: failover also --store etcd, restart-empty also
+                      --store redlock or 'redlock?restart_delay=10s' (who forgot has no vote)
+  lost-wakeup         A gives the lock back just when B is about to wait for it: is B woken?
 
 ";
 
@@ -279,6 +291,8 @@ Examples
   fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
   fencepost trial failover --store etcd      the leader dies, and the lock survives
   fencepost trial restart-empty --lock=watchdog --report page.html
+  fencepost trial restart-empty --store redlock      one of three forgets: two holders
+  fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps for ever
 ";
 
 const CHECK: &str = "\

@@ -5,6 +5,7 @@ pub mod decrement;
 pub mod early_unlock;
 pub mod get_then_delete;
 pub mod late_expiry;
+pub mod late_watch;
 pub mod mutex;
 pub mod naive;
 pub mod none;

@@ -8,7 +8,7 @@ use crate::sale::Sale;
 use crate::verdict::Outcome;
 
 /// Nothing crashes and nothing takes too long in a race: locks whose flaw needs that hold like any other.
-const OVERSELL: [(&str, Outcome); 21] = [
+const OVERSELL: [(&str, Outcome); 22] = [
     ("none", Outcome::Broken),
     ("decrement", Outcome::Broken),
     ("mutex", Outcome::Broken),
@@ -18,6 +18,7 @@ const OVERSELL: [(&str, Outcome); 21] = [
     ("blind-delete", Outcome::Held),
     ("get-then-delete", Outcome::Held),
     ("late-expiry", Outcome::Held),
+    ("late-watch", Outcome::Held),
     ("safe", Outcome::Held),
     ("watchdog", Outcome::Held),
     ("fenced", Outcome::Held),
@@ -45,7 +46,7 @@ pub fn oversell(sale: &Sale) -> Option<Outcome> {
 
 /// What lock trials say of each lock, in the order of [`Scenario::ALL`], as far as the store itself does not fail: opposite order, same order, kill, work beyond the lease,
 /// late release, nothing to sell.
-const HOLDS: [(&str, [Outcome; 6]); 12] = {
+const HOLDS: [(&str, [Outcome; 6]); 13] = {
     use Outcome::{Broken, Held, Stuck};
     [
         ("naive", [Broken, Held, Stuck, Broken, Broken, Held]),
@@ -55,6 +56,8 @@ const HOLDS: [(&str, [Outcome; 6]); 12] = {
             [Broken, Held, Held, Broken, Broken, Held],
         ),
         ("late-expiry", [Stuck, Held, Stuck, Held, Broken, Stuck]),
+        // Nobody sees the deadlock, and the end of a session ends a hold.
+        ("late-watch", [Stuck, Held, Held, Held, Held, Held]),
         ("safe", [Broken, Held, Held, Broken, Held, Held]),
         ("watchdog", [Stuck, Held, Held, Held, Held, Held]),
         ("fenced", [Held, Held, Held, Held, Held, Held]),
@@ -70,6 +73,12 @@ const HOLDS: [(&str, [Outcome; 6]); 12] = {
 /// What a lock trial of this strategy is expected to say; none for strategies that have no lock.
 pub fn holds(scenario: Scenario, strategy: &str) -> Option<Outcome> {
     let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
+    if scenario == Scenario::LostWakeup {
+        return Some(match strategy {
+            "late-watch" => Outcome::Stuck,
+            _ => Outcome::Held,
+        });
+    }
     let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
     row.get(column).copied().or(Some(lost_store(strategy)))
 }

@@ -46,11 +46,13 @@ pub enum Scenario {
     Failover,
     /// The server dies and comes back without its data.
     RestartEmpty,
+    /// It gives the lock back just when another is about to wait for it.
+    LostWakeup,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Deadlock,
         Self::Sorted,
         Self::Crash,
@@ -59,6 +61,7 @@ impl Scenario {
         Self::ShortStock,
         Self::Failover,
         Self::RestartEmpty,
+        Self::LostWakeup,
     ];
 
     /// What histories call it.
@@ -72,6 +75,7 @@ impl Scenario {
             Self::ShortStock => "short-stock",
             Self::Failover => "failover",
             Self::RestartEmpty => "restart-empty",
+            Self::LostWakeup => "lost-wakeup",
         }
     }
 
@@ -86,6 +90,7 @@ impl Scenario {
             Self::ShortStock => "trial short-stock",
             Self::Failover => "trial failover",
             Self::RestartEmpty => "trial restart-empty",
+            Self::LostWakeup => "trial lost-wakeup",
         }
     }
 
@@ -101,7 +106,7 @@ impl Scenario {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
             Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock => 500,
+            Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
             // Nobody waits for it to end: what is shown happens within it.
             Self::Failover | Self::RestartEmpty => 10_000,
         }
@@ -333,7 +338,7 @@ mod tests {
     #[test]
     fn every_lock_is_tried_in_every_scenario() {
         let cells = cells(&Place::Sqlite, 7);
-        assert_eq!(cells.len(), 6 * 7);
+        assert_eq!(cells.len(), 7 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
         stems.dedup();

@@ -168,6 +168,7 @@ impl Cell {
                 Scenario::TtlEdge => 300 + trial.work_ms,
                 Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
                 Scenario::Failover | Scenario::RestartEmpty => 800,
+                Scenario::LostWakeup => 200,
             },
         }
     }

@@ -10,6 +10,7 @@ use fencepost::BoxFuture;
 
 use crate::exhibit;
 use crate::facts::Facts;
+use crate::ground::locks::Kind;
 use crate::ground::{Ground, Place};
 use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
 use crate::stock::Stock;
@@ -35,7 +36,7 @@ mod unique_index;
 mod watchdog;
 
 /// Every strategy, in the order in which tables show them.
-pub static ALL: [&Strategy; 21] = [
+pub static ALL: [&Strategy; 22] = [
     &exhibit::none::STRATEGY,
     &exhibit::decrement::STRATEGY,
     &exhibit::mutex::STRATEGY,
@@ -45,6 +46,7 @@ pub static ALL: [&Strategy; 21] = [
     &exhibit::blind_delete::STRATEGY,
     &exhibit::get_then_delete::STRATEGY,
     &exhibit::late_expiry::STRATEGY,
+    &exhibit::late_watch::STRATEGY,
     &safe::STRATEGY,
     &watchdog::STRATEGY,
     &fenced::STRATEGY,
@@ -141,6 +143,8 @@ pub enum Stores {
     Any,
     /// Where the database itself has such locks.
     Postgres,
+    /// Where nodes stand in line.
+    Zookeeper,
 }
 
 impl Stores {
@@ -150,6 +154,7 @@ impl Stores {
             Self::Everywhere => true,
             Self::Any => !matches!(place, Place::Locks { .. }),
             Self::Postgres => matches!(place, Place::Postgres { .. }),
+            Self::Zookeeper => place.lock_servers() == Some(Kind::Zookeeper),
         }
     }
 }
@@ -219,6 +224,11 @@ pub trait Locking: Send {
         wait: Duration,
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
+
+    /// What it promises, where that depends on the store: by default what is `known` of the strategy.
+    fn claims(&self, known: Claims) -> Claims {
+        known
+    }
 
     /// How many commands its locks have cost the store so far, where somebody counts them.
     fn commands(&self) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::ground::Ground;
-use crate::protocol::{Reply, Request, Resource, Retry};
+use crate::protocol::{Claims, Reply, Request, Resource, Retry};
 use crate::retry;
 use crate::start;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
@@ -98,7 +98,7 @@ impl Subject<'_> {
                 self.start = start;
                 match self.init(ttl_ms, &endpoints, resource) {
                     Ok(()) => Reply::InitOk {
-                        claims: self.strategy.claims,
+                        claims: self.claims(),
                     },
                     Err(failure) => refuse(None, failure),
                 }
@@ -139,6 +139,12 @@ impl Subject<'_> {
             }
             Request::Shutdown => return None,
         })
+    }
+
+    fn claims(&self) -> Claims {
+        let known = self.strategy.claims;
+        let holder = self.holder.as_ref();
+        holder.map_or(known, |holder| holder.claims(known))
     }
 
     fn init(

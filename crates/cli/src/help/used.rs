@@ -12,7 +12,7 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      built with --features full: postgres://… · etcd://… · zk://… · redlock://H1,H2,H3
+                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
                       FENCEPOST_STORE says the same for every command, and keeps passwords out of ps
   -q, --quiet         does not say whom it waits for
 The command finds FENCEPOST_NAME and FENCEPOST_FENCE in its environment, and gets the signals that
@@ -40,7 +40,7 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   --yes               releases without asking
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      built with --features full: postgres://… · etcd://… · zk://… · redlock://H1,H2,H3
+                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
                       FENCEPOST_STORE says the same for every command, and keeps passwords out of ps
   --json   -q, --quiet   --color auto|always|never   --ascii
 Exit codes

@@ -70,6 +70,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["short-stock"]) => Scenario::ShortStock,
         ("trial", ["failover"]) => Scenario::Failover,
         ("trial", ["restart-empty"]) => Scenario::RestartEmpty,
+        ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,
         _ => return None,
     };
     expectation::holds(scenario, lock.unwrap_or("safe"))

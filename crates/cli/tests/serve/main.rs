@@ -6,6 +6,7 @@ mod access;
 mod bad_input;
 mod breaker;
 mod contract;
+mod database;
 mod facade;
 mod faults;
 mod http;

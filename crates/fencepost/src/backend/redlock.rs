@@ -61,6 +61,7 @@ mod address;
 mod asking;
 mod debts;
 mod failure;
+mod granted;
 mod leases;
 mod node;
 mod quorum;

@@ -75,7 +75,7 @@ pub(crate) fn rise_under_contention_and_faults() {
         for locker in lockers {
             locker.shutdown().await;
         }
-        let fences = log.fences.lock().unwrap();
+        let fences = log.fences.lock().unwrap().clone();
         println!(
             "{} grants under {faults} faults, {} requests failed, {} locks lost; fences {} to {}",
             fences.len(),

@@ -35,6 +35,10 @@ const ATTACKS: &[(&str, fn())] = &[
         minority::a_lost_release_is_sent_again,
     ),
     ("extensions", minority::extensions),
+    (
+        "asking_again_keeps_the_epoch",
+        minority::asking_again_keeps_the_epoch,
+    ),
     ("majority_lost", majority::lost),
     ("majority_silent", majority::silent),
     (

@@ -122,7 +122,7 @@ pub(crate) fn one_restarted_empty_under_a_bare_majority() {
         let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
         servers.0[2].crash();
         let first = soon("a lock", mine.acquire(NAME)).await.unwrap();
-        assert_eq!(first.valid_for().is_zero(), false);
+        assert!(!first.valid_for().is_zero());
         servers.0[2].restart().unwrap();
         servers.0[1].restart().unwrap();
         let second = soon("the second lock", other.acquire(NAME)).await.unwrap();

@@ -236,3 +236,31 @@ pub(crate) fn extensions() {
         assert_eq!(renewed().await.unwrap(), Renewal::Lost);
     });
 }
+
+/// A server that answers late has drawn a larger count for the same owner: whoever asks again has the lease it had. When a majority has
+/// lost the key meanwhile it is another lease, with another epoch.
+pub(crate) fn asking_again_keeps_the_epoch() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        let counter = format!("fp:{{{NAME}}}:quorum:{NAME}");
+        let far = (1_u64 << 45).to_string();
+        servers.plain(2).does(&["SET", &counter, &far]);
+        servers.0[2].signal(Signal::SIGSTOP).unwrap();
+        let first = store.try_acquire(&claim).await.unwrap().unwrap();
+        servers.0[2].signal(Signal::SIGCONT).unwrap();
+        eventually("all three", || servers.held_by(claim.owner).len() == 3).await;
+        for _ in 0..20 {
+            let again = store.try_acquire(&claim).await.unwrap().unwrap();
+            assert_eq!(again.epoch, first.epoch);
+        }
+        for at in 0..2 {
+            servers.plain(at).does(&["DEL", NAME]);
+        }
+        let other = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(other.epoch > first.epoch);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}

@@ -206,6 +206,7 @@ impl<'a> Findings<'a> {
         self.stuck_after_death()
             .or_else(|| self.stuck_in_cycle())
             .or_else(|| self.stuck_after_sale())
+            .or_else(|| self.stuck_asleep())
     }
 
     /// Whether nothing the lab saw in the store says that time will free the lock.
@@ -248,6 +249,27 @@ impl<'a> Findings<'a> {
             refused,
             lasted_ns: cycle.lasted_ns,
             cycle: Some(cycle),
+        })
+    }
+
+    /// Everybody else has given the lock back, and the one who waits is not told.
+    fn stuck_asleep(&self) -> Option<Stuck> {
+        let last = self.facts.waits.iter().rfind(|wait| wait.wait_ms > 0)?;
+        let refused = last.refused()?;
+        let of_others = |held: &&Hold| held.key == last.key && held.who != last.who;
+        let others = self.facts.holds.iter().filter(of_others);
+        let given_back: Option<Vec<Mark>> = others
+            .map(|held| held.released.map(|(mark, _)| mark))
+            .collect();
+        let since = given_back?.into_iter().max()?;
+        let lasted_ns = refused
+            .at_ns
+            .saturating_sub(since.at_ns.max(last.asked.at_ns));
+        self.is_for_ever(lasted_ns).then(|| Stuck {
+            since,
+            refused: vec![(last.who.clone(), refused)],
+            lasted_ns,
+            cycle: None,
         })
     }
 

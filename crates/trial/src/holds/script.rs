@@ -36,6 +36,8 @@ pub(super) enum Act {
     Acquire { key: &'static str, wait: Duration },
     /// The same at once, stopping between the lock's own steps where it has several.
     AcquireStepwise { key: &'static str },
+    /// Take the lock, stopping after its first step on the way to waiting.
+    AcquirePaused { key: &'static str, wait: Duration },
     /// Try once. Whoever gets the lock is done with its script; whoever does not goes on.
     Try { key: &'static str },
     /// A step on the number, under the hold of this lock.
@@ -95,6 +97,7 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::StaleRelease => stale_release(trial, claims),
         Scenario::ShortStock => short_stock(trial),
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
+        Scenario::LostWakeup => lost_wakeup(trial),
     }
 }
 
@@ -320,6 +323,46 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             release,
         ],
     ]
+}
+
+/// A gives the lock back while B is on its way to waiting for it.
+fn lost_wakeup(trial: &Trial) -> Vec<Vec<Act>> {
+    let (key, wait) = (FIRST, for_ever(trial) + PAUSE + MARGIN);
+    let (read, write, release) = (read(key), write(key), Act::Release { key });
+    let at_once = Act::Acquire {
+        key,
+        wait: Duration::ZERO,
+    };
+    let (until_b_waits, waiting) = match waits_in_two_steps(trial.strategy) {
+        true => (
+            Act::After(B, 2),
+            vec![
+                Act::AcquirePaused { key, wait },
+                Act::AfterAll(A),
+                Act::Continue,
+            ],
+        ),
+        false => (Act::Work(PAUSE), vec![Act::Acquire { key, wait }]),
+    };
+    let mut next = vec![Act::After(A, 2)];
+    next.extend(waiting);
+    next.extend([read, write, release]);
+    vec![
+        vec![
+            at_once,
+            read,
+            write,
+            Act::After(B, 1),
+            until_b_waits,
+            release,
+        ],
+        next,
+    ]
+}
+
+/// Whether the lock looks who is before it and then watches that one: then the pause belongs between the two.
+fn waits_in_two_steps(strategy: &Strategy) -> bool {
+    strategy.name == "late-watch"
 }
 
 /// Whether the lock reads whose it is before it deletes it: then the pause belongs between the two.

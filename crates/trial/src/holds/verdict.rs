@@ -20,6 +20,7 @@ mod fences;
 mod lost_store;
 mod stale;
 mod stock;
+mod wakeup;
 
 pub(crate) use deadlock::waits as waits_told;
 
@@ -44,6 +45,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         Scenario::StaleRelease => stale::judge(&court),
         Scenario::ShortStock => stock::judge(&court),
         Scenario::Failover | Scenario::RestartEmpty => lost_store::judge(&court),
+        Scenario::LostWakeup => wakeup::judge(&court),
     };
     if verdict.outcome != Outcome::Broken
         && let Some(broken) = fences::judge(&court)

@@ -235,7 +235,8 @@ fn schema(scenario: Scenario) -> &'static str {
         Scenario::StaleRelease
         | Scenario::ShortStock
         | Scenario::Failover
-        | Scenario::RestartEmpty => "fencepost/trial/1",
+        | Scenario::RestartEmpty
+        | Scenario::LostWakeup => "fencepost/trial/1",
     }
 }
 

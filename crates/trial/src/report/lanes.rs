@@ -86,6 +86,11 @@ pub fn title(trial: &Trial) -> String {
             "A's lock is on two servers of three; one of them dies, and comes back empty",
             "",
         ),
+        Scenario::LostWakeup => (
+            "trial lost-wakeup",
+            "A gives the lock back just when B is about to wait for it: is B woken?",
+            gloss,
+        ),
         Scenario::RestartEmpty => (
             "trial restart-empty",
             "the store's server dies while A holds the lock, and comes back empty",

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::say;
-use crate::protocol::{Action, Reply, Request};
+use crate::protocol::{Action, Claims, Reply, Request};
 use crate::strategy::{Failure, Halt, Locking};
 
 /// Where a subject stops when the lab wants it to.
@@ -51,6 +51,11 @@ impl Holder {
             locking,
             fences: HashMap::new(),
         }
+    }
+
+    /// What its lock promises; by default what is known of it.
+    pub(super) fn claims(&self, known: Claims) -> Claims {
+        self.locking.claims(known)
     }
 
     /// Answers a request that is about holds.

@@ -66,11 +66,17 @@ impl Quorum {
             in_doubt: vec![false; self.nodes.len()],
             is_first_refused: false,
         };
-        let asking = self.lock(&attempt, manner, &mut ballot, until).await;
+        let before = self.granted.take(claim.owner);
+        let mut asking = self.lock(&attempt, manner, &mut ballot, until).await;
+        if before.is_some() {
+            self.hear_who_knows(&mut asking, &mut ballot, until).await;
+        }
         let stand = stand(ballot.ours(), asking.open(), self.nodes.len());
-        let epoch = match stand {
-            Stand::Won => self.settle(claim, &mut ballot, until).await,
-            Stand::Lost | Stand::Open => None,
+        let epoch = match (stand, before) {
+            // A majority has had its keys all the time: nobody else can have got the lock meanwhile.
+            (Stand::Won, Some(epoch)) if ballot.known() >= self.majority() => Some(epoch),
+            (Stand::Won, _) => self.settle(claim, &mut ballot, until).await,
+            (Stand::Lost | Stand::Open, _) => None,
         };
         let open: Vec<usize> = asking.silent().collect();
         asking.leave();
@@ -84,11 +90,14 @@ impl Quorum {
         }
         let valid_until = asked_at + claim.ttl.saturating_sub(margin(claim.ttl));
         match epoch {
-            Some(epoch) if BootClock.now() < valid_until => Ok(Outcome::Granted(Grant {
-                epoch,
-                asked_at,
-                lease: claim.ttl,
-            })),
+            Some(epoch) if BootClock.now() < valid_until => {
+                self.granted.note(claim, epoch);
+                Ok(Outcome::Granted(Grant {
+                    epoch,
+                    asked_at,
+                    lease: claim.ttl,
+                }))
+            }
             epoch => self.without(claim, ballot, epoch.is_some()).await,
         }
     }
@@ -133,6 +142,16 @@ impl Quorum {
             }
         }
         asking
+    }
+
+    /// Listens until a majority is known to have had this owner's keys before, or nobody is left who could.
+    async fn hear_who_knows(&self, asking: &mut Asking<Vote>, ballot: &mut Ballot, until: Moment) {
+        while ballot.known() < self.majority() {
+            match asking.next(until, ballot.heard() >= self.majority()).await {
+                Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
+                None => break,
+            }
+        }
     }
 
     /// Whether it makes a difference what the others say: if a majority has the keys, and else whether it is somebody else's lock or a majority
@@ -218,10 +237,16 @@ impl Ballot {
 
     fn counts(&self) -> Vec<u64> {
         let count = |vote: &Option<Vote>| match vote {
-            Some(Vote::Ours(count)) => Some(*count),
+            Some(Vote::Ours { count, .. }) => Some(*count),
             _ => None,
         };
         self.votes.iter().filter_map(count).collect()
+    }
+
+    /// How many had the key for this owner before it asked.
+    fn known(&self) -> usize {
+        let is_known = |vote: &&Vote| matches!(vote, Vote::Ours { is_known: true, .. });
+        self.votes.iter().flatten().filter(is_known).count()
     }
 
     fn ours(&self) -> usize {
@@ -234,7 +259,7 @@ impl Ballot {
     }
 
     fn may_be_left(&self, at: usize) -> bool {
-        matches!(self.votes[at], Some(Vote::Ours(_))) || self.in_doubt[at]
+        matches!(self.votes[at], Some(Vote::Ours { .. })) || self.in_doubt[at]
     }
 
     fn busy(&self, needed: usize) -> Busy {
@@ -242,7 +267,7 @@ impl Ballot {
         let is_taken = |vote: &&Option<Vote>| matches!(vote, Some(Vote::Taken(_)));
         let taken = self.votes.iter().filter(is_taken).count();
         let free_after = |vote: &Option<Vote>| match vote {
-            Some(Vote::Ours(_)) => Some(Duration::ZERO),
+            Some(Vote::Ours { .. }) => Some(Duration::ZERO),
             Some(Vote::Taken(left)) => *left,
             None => None,
         };

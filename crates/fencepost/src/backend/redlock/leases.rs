@@ -78,10 +78,19 @@ impl Quorum {
             (Stand::Won, _) => Ok(Renewal::Extended),
             (Stand::Lost | Stand::Open, _) => Ok(Renewal::Lost),
         };
-        tallies.iter().map(answer).collect()
+        let answers: Vec<Result<Renewal>> = tallies.iter().map(answer).collect();
+        for (claim, answer) in claims.iter().zip(&answers) {
+            match answer {
+                Ok(Renewal::Extended) => self.granted.extended(claim),
+                Ok(Renewal::Lost) => drop(self.granted.take(claim.owner)),
+                Err(_) => {}
+            }
+        }
+        answers
     }
 
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
+        self.granted.take(claim.owner);
         let released = self.give_back(claim, 0..self.nodes.len()).await;
         let open = self.nodes.len() - released.answered;
         match stand(released.freed, open, self.nodes.len()) {

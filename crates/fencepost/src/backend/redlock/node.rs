@@ -75,8 +75,8 @@ pub(super) struct Attempt {
 /// What a server says to one who wants the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vote {
-    /// It has it, with this count.
-    Ours(u64),
+    /// It has it, with this count, and had it before it asked if that `is_known`.
+    Ours { count: u64, is_known: bool },
     /// Somebody else has it, for so long; `None`: for ever.
     Taken(Option<Duration>),
 }
@@ -161,7 +161,7 @@ impl Node {
         call.arg(u64::try_from(whole_seconds).unwrap_or(u64::MAX));
         let answer = self.call(&link, Known::Lock, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
-        if lift && matches!(answer, Value::Int(_)) {
+        if lift && matches!(answer, Value::Int(drawn) if drawn > 0) {
             self.hub.names.lifted(&claim.name, &link, now);
         }
         vote(&answer)
@@ -288,7 +288,10 @@ fn answer_text(answer: &Value) -> Option<String> {
 
 fn vote(answer: &Value) -> Result<Vote> {
     if let Value::Int(count) = answer {
-        return Ok(Vote::Ours(count.cast_unsigned()));
+        return Ok(Vote::Ours {
+            count: count.unsigned_abs(),
+            is_known: *count < 0,
+        });
     }
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
     match number(0) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::asking::Asking;
 use super::debts;
 use super::failure::{self, Failures};
+use super::granted::Granted;
 use super::node::Node;
 use super::votes::majority;
 use super::waiting::Bells;
@@ -28,6 +29,7 @@ pub(super) struct Quorum {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
+    pub(super) granted: Granted,
     /// The last stamp that was given out.
     stamp: AtomicU64,
 }
@@ -54,6 +56,7 @@ impl Quorum {
             nodes,
             settings,
             bells,
+            granted: Granted::default(),
             stamp: AtomicU64::new(0),
         }
     }

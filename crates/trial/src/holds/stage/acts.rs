@@ -67,6 +67,7 @@ impl Stage<'_> {
             Act::Work(time) => self.actors[index].doing = Doing::Until(Instant::now() + time),
             Act::Acquire { key, wait } => self.acquire(index, act, key, wait, None),
             Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
+            Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
             Act::Try { key } => self.acquire(index, act, key, Duration::ZERO, None),
             Act::Step { key, action } => self.step(index, act, key, action),
             Act::Release { key } => self.release(index, act, key, None),
@@ -247,7 +248,13 @@ impl Stage<'_> {
             self.diary.forget_leases(index);
         }
         match self.actors[index].interrupted.take() {
-            Some(asked) => self.actors[index].doing = Doing::Asked(asked, at + self.patience),
+            Some(asked) => {
+                let wait = match asked.act {
+                    Act::AcquirePaused { wait, .. } => wait,
+                    _ => Duration::ZERO,
+                };
+                self.actors[index].doing = Doing::Asked(asked, at + wait + self.patience);
+            }
             None => self.actors[index].go_on(),
         }
     }

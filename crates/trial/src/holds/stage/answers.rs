@@ -29,7 +29,9 @@ impl Stage<'_> {
                 },
             ) => self.fail(index, op, at, definite, message),
             (
-                Act::AcquireStepwise { .. } | Act::ReleaseStepwise { .. },
+                Act::AcquireStepwise { .. }
+                | Act::AcquirePaused { .. }
+                | Act::ReleaseStepwise { .. },
                 Reply::Reached { step, of, what, .. },
             ) => {
                 self.note(at, index, What::Reached { op, step, of, what })?;
@@ -37,7 +39,10 @@ impl Stage<'_> {
                 Ok(())
             }
             (
-                Act::Acquire { key, .. } | Act::AcquireStepwise { key } | Act::Try { key },
+                Act::Acquire { key, .. }
+                | Act::AcquirePaused { key, .. }
+                | Act::AcquireStepwise { key }
+                | Act::Try { key },
                 Reply::Acquired {
                     hold,
                     fence,
@@ -56,7 +61,10 @@ impl Stage<'_> {
                 self.note(at, index, what)
             }
             (
-                Act::Acquire { key, .. } | Act::AcquireStepwise { key } | Act::Try { key },
+                Act::Acquire { key, .. }
+                | Act::AcquirePaused { key, .. }
+                | Act::AcquireStepwise { key }
+                | Act::Try { key },
                 Reply::Refused { .. },
             ) => {
                 match asked.act {

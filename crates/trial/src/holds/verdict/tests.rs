@@ -3,6 +3,7 @@
 mod late_release;
 mod lost_store;
 mod sessions;
+mod wakeup;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;

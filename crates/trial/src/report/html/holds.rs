@@ -22,6 +22,7 @@ fn about(trial: &Trial) -> &'static str {
             "one of three servers comes back empty"
         }
         Scenario::RestartEmpty => "the server comes back empty",
+        Scenario::LostWakeup => "given back just before somebody waits",
     }
 }
 

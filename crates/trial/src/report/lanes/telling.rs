@@ -202,8 +202,16 @@ impl Teller<'_> {
         })
     }
 
+    /// Whether this request is told step by step: the first step was reached within a moment.
+    fn is_stepwise(&self, op: u64, at: u64) -> bool {
+        self.events.iter().any(|event| {
+            let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
+            reached && event.at_ns - at <= SETTLED_NS
+        })
+    }
+
     fn wait(&mut self, lane: usize, at: u64, op: u64, key: &str) {
-        if !self.was_long(op) {
+        if !self.was_long(op) || self.is_stepwise(op, at) {
             return;
         }
         if let Some(line) = self.last(lane, at, Kind::Refusal) {
@@ -367,11 +375,7 @@ impl Teller<'_> {
     fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {
         let lost = self.prompt_word(op, at) == Some(ReleaseWord::AlreadyLost);
         let two = self.has_two_locks();
-        let stepwise = |event: &Event| {
-            let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
-            reached && event.at_ns - at <= SETTLED_NS
-        };
-        if lost && !two || self.events.iter().any(stepwise) {
+        if lost && !two || self.is_stepwise(op, at) {
             // Told with the answer, or step by step.
             return;
         }

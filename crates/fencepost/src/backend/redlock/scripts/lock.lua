@@ -1,7 +1,7 @@
 -- Takes the lock's key on this server, and draws a count for it.
 -- KEYS: lock counter. ARGV: owner · ttl · «ttl since label» · 1 when the count is to be lifted to the server's time
 --   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up
--- Returns the count: the key is the owner's · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only
+-- Returns the count: the key is the owner's · the count, negative: it was before · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only
 local call = redis.call
 local lock, counter, owner, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if ARGV[6] ~= '0' then
@@ -14,7 +14,7 @@ if value then
   local count, since = string.match(value, '^%x+ (%d+) %d+ (%d+) ')
   if ARGV[5] == '' or tonumber(since) > tonumber(ARGV[5]) then
     if call('PTTL', lock) < tonumber(ttl) then call('PEXPIRE', lock, ttl) end
-    return tonumber(count)
+    return -tonumber(count)
   end
 end
 local count = tonumber(call('GET', counter) or 0) + 1
