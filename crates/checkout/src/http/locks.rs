@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use fencepost::Listed;
+use fencepost::{Listed, Moment};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -46,7 +46,7 @@ pub(crate) struct LockView {
     fence: Option<String>,
     /// Until its lease ends, if it is not renewed.
     ttl_left_ms: Option<u64>,
-    /// Since when this process holds it.
+    /// How long it has been held, as far as it is known here.
     held_ms: Option<u64>,
     /// Other processes that wait at the store.
     waiting_at_store: usize,
@@ -99,12 +99,13 @@ async fn views(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, Problem> {
         }
         Err(_) => return Err(store_down()),
     };
+    let (ours, now) = (locks.locker().label(), locks.locker().backend().clock().now());
     let mut all: BTreeMap<String, LockView> = listed
         .into_iter()
         .map(|listed| {
             (
                 listed.name.clone(),
-                at_store(listed, locks.locker().label()),
+                at_store(listed, ours, now),
             )
         })
         .collect();
@@ -134,8 +135,9 @@ fn store_down() -> Problem {
 }
 
 /// `ours` is what the store calls this process: its orders in line are counted by itself.
-fn at_store(listed: Listed, ours: &str) -> LockView {
+fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     let holder = listed.record.holder.as_ref();
+    let since = holder.and_then(|holder| holder.since);
     let waiting = listed.record.waiting.iter();
     LockView {
         name: listed.name,
@@ -144,7 +146,7 @@ fn at_store(listed: Listed, ours: &str) -> LockView {
             .and_then(|holder| holder.epoch)
             .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
-        held_ms: None,
+        held_ms: since.map(|since| ms(now.since(since))),
         waiting_at_store: waiting.filter(|waiter| *waiter.label != *ours).count(),
         waiting_here: 0,
     }

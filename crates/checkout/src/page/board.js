@@ -33,7 +33,7 @@ function lockRow() {
     write(name, rest);
     write(small, who);
     write(holder, who);
-    // Fences are long and differ at their end; their second number is 0 for every lock of ours.
+    // Fences are long and differ at their end. «.0» says only that nobody handed the lock on.
     const number = lock.fence?.replace(/\.0$/, '') ?? '–';
     write(front, number.slice(0, -6));
     write(back, number.slice(-6));
@@ -52,12 +52,19 @@ function sparkline() {
   const area = s('path', { class: 'area' });
   const line = s('path', { class: 'line' });
   const picture = s('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { class: 'floor', d: `M0 ${height - 1.5}H${width}` }), area, line);
+  // A second without an order is a gap. The last one is not over yet, and left out.
   const draw = shares => {
-    line.toggleAttribute('hidden', shares.every(share => share < 0));
-    const y = share => (height - 2 - (Math.max(0, share) / 100) * (height - 4)).toFixed(1);
-    const points = shares.map((share, at) => `${((at / (shares.length - 1)) * width).toFixed(1)} ${y(share)}`);
-    area.setAttribute('d', `M0 ${height - 2}L${points.join('L')}V${height - 2}Z`);
-    line.setAttribute('d', `M${points.join('L')}`);
+    const step = width / (shares.length - 1);
+    const runs = [];
+    shares.slice(0, -1).forEach((share, at, all) => {
+      if (share < 0) return;
+      if (!at || all[at - 1] < 0) runs.push({ from: (at * step).toFixed(1), to: 0, points: '' });
+      const run = runs.at(-1);
+      run.to = ((at + 1) * step).toFixed(1);
+      run.points += `L${(at * step).toFixed(1)} ${(height - 2 - (share / 100) * (height - 4)).toFixed(1)}`;
+    });
+    area.setAttribute('d', runs.map(({ from, to, points }) => `M${from} ${height - 2}${points}H${to}V${height - 2}Z`).join(''));
+    line.setAttribute('d', runs.map(({ to, points }) => `M${points.slice(1)}H${to}`).join(''));
   };
   return { picture, draw };
 }
@@ -156,8 +163,8 @@ export class Board {
     const noProducts = board.is_down ? 'The database does not answer.' : 'No products yet. POST /v1/products puts one up for sale.';
     const left = board.all_products - products.length;
     this.products.show(products, noProducts, left > 0 ? `and ${plural(left, 'product', 'products')} more; those that were asked for in the last minute come first` : '');
-    this.log.show(unique(board.entries, this.log.body.keyOf), 'None since somebody watches.');
-    this.orders.show(board.orders, 'None since somebody watches.');
+    this.log.show(unique(board.entries, this.log.body.keyOf), 'None since this page is watched.');
+    this.orders.show(board.orders, 'None since this page is watched.');
     const missed = board.missed ? ` ${count(board.missed)} events came too fast to be shown.` : '';
     write($('#orders-sub'), `The last eight. Reserved, and neither confirmed nor over: ${count(board.open_orders)}.${missed}`);
   }
