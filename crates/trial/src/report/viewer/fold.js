@@ -383,8 +383,10 @@ export function orderLanes(model, byFirst) {
   model.lanes.forEach((lane, index) => { lane.index = index; });
 }
 
-export function fold(run) {
+// What is open ends with the last event, or now, if the run goes on.
+export function fold(run, now = 0) {
   const picture = new Fold(run);
   for (const event of run.events) picture.take(event);
+  picture.last = Math.max(picture.last, now);
   return picture.finish();
 }
