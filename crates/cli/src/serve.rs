@@ -31,6 +31,7 @@ use crate::screen::Colour;
 
 mod database;
 mod flags;
+mod lab;
 mod words;
 
 use database::Database;
@@ -151,6 +152,7 @@ impl Serve {
         let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
         let facade = self.scratch().await?;
         let service = self.put_together(storage, backend, facade, metrics)?;
+        let service = service.with_lab(Arc::new(lab::Races));
         let stop = CancellationToken::new();
         signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
