@@ -17,6 +17,7 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::screen::{Colour, Screen};
+use crate::serve::Serve;
 use crate::store::lock_servers::LockServers;
 use crate::store::{Site, Store};
 use crate::stranger::Stranger;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Exec(Exec),
     Locks(Locks),
     Doctor(Doctor),
+    #[command(alias = "http-server")]
+    Serve(Box<Serve>),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {

@@ -8,6 +8,8 @@ pub(crate) const NOT_A_HISTORY: u8 = 65;
 pub(crate) const STORE: u8 = 69;
 /// The lab itself failed: a process could not be started, or did not get ready.
 pub(crate) const INTERNAL: u8 = 70;
+/// The system refuses, say, a port.
+pub(crate) const SYSTEM: u8 = 71;
 /// A file for the results cannot be opened.
 pub(crate) const CANNOT_CREATE: u8 = 73;
 /// Somebody else holds the lock.

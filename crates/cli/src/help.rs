@@ -7,9 +7,11 @@ use crate::arguments::TRIALS;
 use crate::exit;
 
 mod doctor;
+mod serve;
 mod used;
 
 use doctor::{DOCTOR, DOCTOR_EXAMPLES};
+use serve::{SERVE, SERVE_EXAMPLES};
 use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -41,10 +43,11 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
 ];
 
 /// The commands for locks in use.
-pub(crate) const USE: [(&str, &str); 3] = [
+pub(crate) const USE: [(&str, &str); 4] = [
     ("exec", "run a command while holding a lock"),
     ("locks", "list, show, release"),
     ("doctor", "what endangers locks in a store"),
+    ("serve", "a checkout over HTTP, and a lab for load tests"),
 ];
 
 /// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
@@ -71,6 +74,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("exec") => (EXEC.to_owned(), EXEC_EXAMPLES),
         Some("locks") => (LOCKS.to_owned(), LOCKS_EXAMPLES),
         Some("doctor") => (DOCTOR.to_owned(), DOCTOR_EXAMPLES),
+        Some("serve" | "http-server") => (SERVE.to_owned(), SERVE_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),
         // The parser says what is wrong with it.

@@ -19,6 +19,7 @@ mod results;
 mod retry;
 mod run_all;
 mod screen;
+mod serve;
 mod server;
 mod store;
 mod stranger;
@@ -60,11 +61,16 @@ fn main() -> ExitCode {
 
 fn run(command: Command, wishes: Wishes) -> ExitCode {
     if let Command::Subject { lock } = command {
-        return serve(&lock, wishes);
+        return answer(&lock, wishes);
     }
     let command = match command {
         // It has signals of its own to listen to, and forks before anything else happens.
         Command::Exec(arguments) => return exec::run(arguments, wishes),
+        // So has this one.
+        Command::Serve(arguments) => {
+            let served = serve::run(*arguments);
+            return served.unwrap_or_else(|fault| fault::report(&fault, wishes));
+        }
         command => command,
     };
     let interrupt = match Interrupt::listen() {
@@ -84,13 +90,13 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Locks(arguments) => locks::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Exec(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
+        Command::Exec(_) | Command::Serve(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))
 }
 
 /// The child role: buys, or holds locks, as it is told on standard input.
-fn serve(lock: &str, wishes: Wishes) -> ExitCode {
+fn answer(lock: &str, wishes: Wishes) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
         let fault = Fault::new(exit::USAGE, format!("there is no strategy '{lock}'"));
         return fault::report(&fault, wishes);

@@ -1,0 +1,183 @@
+//! Who waits for and holds which product's lock *inside this process*, and how it went so far.
+//!
+//! The store knows the one request of this process per lock; those in line behind it only this process knows.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::id::Id;
+
+/// What is known of one product's lock here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Orders of this process that wait.
+    pub waiting: u32,
+    /// The fence of the order of this process that holds it, and since when.
+    pub held: Option<(String, Instant)>,
+}
+
+/// Sums since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sums {
+    /// Orders that asked for locks and know the answer.
+    pub attempts: u64,
+    /// Of these, how many got none.
+    pub failures: u64,
+    /// How long those who got them waited, together.
+    pub waited: Duration,
+    /// Locks held now.
+    pub active: u64,
+    /// Orders that wait now.
+    pub waiting: u64,
+}
+
+/// The board. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Board(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    seen: Mutex<HashMap<Id, Seen>>,
+    attempts: AtomicU64,
+    failures: AtomicU64,
+    waited_us: AtomicU64,
+    waiting_orders: AtomicU64,
+}
+
+/// An order that waits; gone from the board when dropped.
+#[derive(Debug)]
+pub struct Waiting {
+    board: Board,
+    products: Vec<Id>,
+    since: Instant,
+}
+
+/// An order that holds; gone from the board when dropped.
+#[derive(Debug)]
+pub struct Holding {
+    board: Board,
+    products: Vec<Id>,
+    /// Since when.
+    pub since: Instant,
+}
+
+impl Board {
+    /// An order begins to wait.
+    pub fn wait(&self, products: Vec<Id>) -> Waiting {
+        self.change(&products, |seen| seen.waiting += 1);
+        self.0.waiting_orders.fetch_add(1, Ordering::Relaxed);
+        Waiting {
+            board: self.clone(),
+            products,
+            since: Instant::now(),
+        }
+    }
+
+    /// What is known of every lock that is held or waited for here.
+    pub fn seen(&self) -> HashMap<Id, Seen> {
+        let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone()
+    }
+
+    /// The sums.
+    pub fn sums(&self) -> Sums {
+        let inner = &*self.0;
+        let seen = inner.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Sums {
+            attempts: inner.attempts.load(Ordering::Relaxed),
+            failures: inner.failures.load(Ordering::Relaxed),
+            waited: Duration::from_micros(inner.waited_us.load(Ordering::Relaxed)),
+            active: seen.values().filter(|seen| seen.held.is_some()).count() as u64,
+            waiting: inner.waiting_orders.load(Ordering::Relaxed),
+        }
+    }
+
+    fn change(&self, products: &[Id], change: impl Fn(&mut Seen)) {
+        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for product in products {
+            let entry = seen.entry(product.clone()).or_default();
+            change(entry);
+            if *entry == Seen::default() {
+                seen.remove(product);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// How long so far.
+    pub fn waited(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// It got what it waited for: a fence per product.
+    pub fn granted(self, fences: &[String]) -> Holding {
+        let (board, now) = (self.board.clone(), Instant::now());
+        board.0.attempts.fetch_add(1, Ordering::Relaxed);
+        let waited = u64::try_from(self.waited().as_micros()).unwrap_or(u64::MAX);
+        board.0.waited_us.fetch_add(waited, Ordering::Relaxed);
+        let products = self.products.clone();
+        for (product, fence) in products.iter().zip(fences) {
+            board.change(std::slice::from_ref(product), |seen| {
+                seen.held = Some((fence.clone(), now));
+            });
+        }
+        drop(self);
+        Holding {
+            board,
+            products,
+            since: now,
+        }
+    }
+
+    /// It got nothing.
+    pub fn refused(self) {
+        self.board.0.attempts.fetch_add(1, Ordering::Relaxed);
+        self.board.0.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.board.change(&self.products, |seen| {
+            seen.waiting = seen.waiting.saturating_sub(1)
+        });
+        self.board.0.waiting_orders.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        let since = self.since;
+        // The next one in line may hold it already.
+        self.board.change(&self.products, |seen| {
+            seen.held.take_if(|(_, held_since)| *held_since == since);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_stays_on_the_board_who_is_gone() {
+        let board = Board::default();
+        let products = vec![Id::new("a").unwrap(), Id::new("b").unwrap()];
+        let first = board.wait(products.clone());
+        let second = board.wait(products);
+        assert_eq!(board.sums().waiting, 2);
+        let held = first.granted(&["7.0".into(), "8.0".into()]);
+        let seen = board.seen();
+        let seen = &seen[&Id::new("b").unwrap()];
+        assert_eq!((seen.waiting, &*seen.held.as_ref().unwrap().0), (1, "8.0"));
+        assert_eq!(board.sums().active, 2);
+        second.refused();
+        drop(held);
+        assert!(board.seen().is_empty());
+        let sums = board.sums();
+        assert_eq!((sums.attempts, sums.failures, sums.active), (2, 1, 0));
+    }
+}

@@ -1,0 +1,251 @@
+//! The lab's shop for load tests: one scratch product store, and buyers who lock in the way they are told.
+//!
+//! Buyers of the lab block while they work, so each has a thread of its own; they are made as they are needed, and wait for the next
+//! customer. Nothing here touches the products and orders of the checkout.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fencepost_rig::TempDir;
+use fencepost_trial::ground::{Ground, Place};
+use fencepost_trial::protocol::{Outcome, Purchase};
+use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+
+/// The most buyers of one strategy.
+const BUYERS: usize = 32;
+/// What the lab's own purchases take between reading and writing the stock.
+const WORK: Duration = Duration::from_micros(1_000);
+/// How long their locks last.
+const TTL: Duration = Duration::from_secs(5);
+/// The ways to lock that can be asked for.
+pub const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
+/// The product of those who name none.
+pub const DEFAULT_PRODUCT: &str = "default";
+
+/// What became of a purchase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bought {
+    /// Which buyer it was.
+    pub buyer: usize,
+    /// How it went.
+    pub purchase: Purchase,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The shop.
+pub struct Facade {
+    ground: Ground,
+    known: Mutex<HashSet<String>>,
+    desks: HashMap<&'static str, Desk>,
+    // After everything that uses it.
+    _folder: TempDir,
+}
+
+/// The buyers of one strategy.
+struct Desk {
+    strategy: &'static Strategy,
+    places: Semaphore,
+    idle: Mutex<Vec<Seat>>,
+    made: Mutex<usize>,
+}
+
+type Request = (Order, oneshot::Sender<Result<Purchase, Failure>>);
+
+/// A buyer who waits for a customer.
+struct Seat {
+    number: usize,
+    orders: mpsc::Sender<Request>,
+}
+
+impl Facade {
+    /// A shop at this place, with nothing in stock. Blocks while it is made ready.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn open(place: &Place) -> Result<Self, Failure> {
+        let folder = fencepost_rig::folder().map_err(Failure::definite)?;
+        let ground = place.ground(folder.path());
+        ground.prepare()?;
+        let desks = STRATEGIES.iter().filter_map(|name| {
+            let strategy = strategy::find(name)?;
+            let desk = Desk {
+                strategy,
+                places: Semaphore::new(BUYERS),
+                idle: Mutex::default(),
+                made: Mutex::default(),
+            };
+            Some((strategy.name, desk))
+        });
+        let facade = Self {
+            ground,
+            known: Mutex::default(),
+            desks: desks.collect(),
+            _folder: folder,
+        };
+        facade.write(DEFAULT_PRODUCT, 0)?;
+        Ok(facade)
+    }
+
+    fn write(&self, product: &str, units: i64) -> Result<(), Failure> {
+        self.ground.stock()?.write(product, units)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(product.to_owned());
+        Ok(())
+    }
+
+    fn knows(&self, product: &str) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.contains(product)
+    }
+
+    /// Sets the stock of a product.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// When dropped, it is set all the same.
+    pub async fn reset(self: &Arc<Self>, product: String, units: i64) -> Result<(), Failure> {
+        let this = Arc::clone(self);
+        blocking(move || this.write(&product, units)).await
+    }
+
+    /// The stock of a product; `None` when it was never set.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Changes nothing.
+    pub async fn stock(self: &Arc<Self>, product: String) -> Result<Option<i64>, Failure> {
+        if !self.knows(&product) {
+            return Ok(None);
+        }
+        let this = Arc::clone(self);
+        blocking(move || this.ground.stock()?.read(&product).map(Some)).await
+    }
+
+    /// Buys in the way that `lock` names. `None`: there is no such product, or no such way.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// When dropped, it may be bought all the same.
+    pub async fn purchase(
+        &self,
+        lock: &str,
+        product: String,
+        quantity: u32,
+        wait: Duration,
+    ) -> Result<Option<Bought>, Failure> {
+        let Some(desk) = self.desks.get(lock).filter(|_| self.knows(&product)) else {
+            return Ok(None);
+        };
+        let order = Order {
+            product,
+            quantity,
+            wait,
+            in_line: false,
+            delay: WORK,
+        };
+        let began = Instant::now();
+        let _place = desk.places.acquire().await.map_err(Failure::definite)?;
+        let seat = desk.seat(&self.ground)?;
+        let (answer, answered) = oneshot::channel();
+        seat.orders
+            .send((order, answer))
+            .map_err(Failure::definite)?;
+        let purchase = answered.await.map_err(Failure::indefinite)?;
+        let buyer = seat.number;
+        let mut idle = desk.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(seat);
+        Ok(Some(Bought {
+            buyer,
+            purchase: purchase?,
+            took: began.elapsed(),
+        }))
+    }
+}
+
+impl Desk {
+    /// Somebody who waits, or somebody new.
+    fn seat(&self, ground: &Ground) -> Result<Seat, Failure> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seat) = idle.pop() {
+            return Ok(seat);
+        }
+        drop(idle);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        *made += 1;
+        let (orders, inbox) = mpsc::channel();
+        let setup = Setup {
+            ground: ground.clone(),
+            ttl: TTL,
+        };
+        let (strategy, runtime) = (self.strategy, Handle::current());
+        std::thread::Builder::new()
+            .name("checkout-buyer".into())
+            .spawn(move || buy(strategy, setup, &runtime, &inbox))
+            .map_err(Failure::definite)?;
+        let number = *made;
+        Ok(Seat { number, orders })
+    }
+}
+
+/// Serves customers until nobody can come any more.
+fn buy(
+    strategy: &'static Strategy,
+    setup: Setup,
+    runtime: &Handle,
+    inbox: &mpsc::Receiver<Request>,
+) {
+    let mut buyer: Option<Box<dyn Buyer>> = None;
+    while let Ok((order, answer)) = inbox.recv() {
+        let bought = runtime.block_on(async {
+            let ready = match buyer.take() {
+                Some(ready) => buyer.insert(ready),
+                None => buyer.insert((strategy.open)(setup.clone()).await?),
+            };
+            ready.purchase(&order).await
+        });
+        // The customer may have left.
+        let _ = answer.send(bought);
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(Failure::indefinite)?
+}
+
+impl Bought {
+    /// Sold.
+    pub fn is_success(&self) -> bool {
+        self.purchase.outcome == Outcome::Sold
+    }
+
+    /// Why not, in the words that load tests know.
+    pub fn error(&self) -> Option<&'static str> {
+        match self.purchase.outcome {
+            Outcome::Sold => None,
+            Outcome::NoStock => Some("Insufficient stock"),
+            Outcome::Busy => Some("Failed to acquire lock"),
+            Outcome::Unknown => Some("Unknown outcome"),
+        }
+    }
+}
+
+impl Drop for Facade {
+    fn drop(&mut self) {
+        // A server that is gone cannot be tidied up; a file goes with its folder.
+        let _ = self.ground.clear();
+    }
+}

@@ -1,0 +1,139 @@
+//! Who may change something: everybody on this machine, or whoever knows the token; never another site's page.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use super::App;
+use super::problem::Problem;
+
+/// Posted, and changes nothing.
+const HARMLESS: &str = "/v1/checkout/review";
+
+/// Lets a request pass that changes nothing, or may.
+pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    let changes = !matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    ) && request.uri().path() != HARMLESS;
+    if changes {
+        let settings = &app.0.settings;
+        let allowed = from_here(request.headers(), settings.is_loopback)
+            .and_then(|()| with_token(request.headers(), settings.admin_token.as_deref()));
+        if let Err(problem) = allowed {
+            return problem.into_response();
+        }
+    }
+    next.run(request).await
+}
+
+/// A page of another site, open in somebody's browser, reaches this machine too.
+fn from_here(headers: &HeaderMap, is_loopback: bool) -> Result<(), Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(header::HOST).unwrap_or_default();
+    let forbidden = || {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "other-site",
+            "Forbidden",
+            "changes come from this site, or from programs",
+        )
+    };
+    if is_loopback && !names_this_machine(host) {
+        return Err(forbidden());
+    }
+    match text(header::ORIGIN) {
+        Some(origin) if origin.split_once("://").map(|(_, site)| site) != Some(host) => {
+            Err(forbidden())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn names_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_matches(['[', ']']);
+    name == "localhost"
+        || name
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+fn with_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
+    let Some(token) = token else {
+        return Ok(());
+    };
+    let shown = headers.get(header::AUTHORIZATION);
+    let shown = shown.and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.split_once(' '));
+    let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    // Of digests, so that the time it takes tells nothing about the token.
+    let is_right =
+        shown.is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(token));
+    match is_right {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "token-needed",
+            "Unauthorized",
+            "changes need the admin token: Authorization: Bearer TOKEN",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
+        let pairs = pairs.iter().cloned();
+        pairs
+            .map(|(name, value)| (name, value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn another_sites_page_never_changes_anything() {
+        let here = |host, origin: &str| {
+            let mut all = headers(&[(header::HOST, host)]);
+            if !origin.is_empty() {
+                all.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            from_here(&all, true).is_ok()
+        };
+        assert!(here("127.0.0.1:8080", ""));
+        assert!(here("localhost:8080", "http://localhost:8080"));
+        assert!(here("[::1]:8080", "http://[::1]:8080"));
+        assert!(!here("127.0.0.1:8080", "https://evil.example"));
+        assert!(!here("127.0.0.1:8080", "null"));
+        assert!(
+            !here("evil.example", "http://evil.example"),
+            "a name that was made to lead here"
+        );
+    }
+
+    #[test]
+    fn nothing_but_the_token_opens() {
+        let with = |value: &str| {
+            let all = headers(&[(header::AUTHORIZATION, value)]);
+            with_token(&all, Some("s3cret")).is_ok()
+        };
+        assert!(with("Bearer s3cret") && with("bearer s3cret"));
+        for wrong in [
+            "Bearer s3cre",
+            "Bearer s3cret1",
+            "Basic s3cret",
+            "s3cret",
+            "Bearer",
+        ] {
+            assert!(!with(wrong), "{wrong}");
+        }
+        assert!(with_token(&HeaderMap::new(), Some("s3cret")).is_err());
+        assert!(with_token(&HeaderMap::new(), None).is_ok());
+    }
+}

@@ -1,0 +1,206 @@
+//! `POST /reset`, `POST /purchase`, `GET /stock/{id}`: the scratch shop of load tests. A purchase that is refused is an answer, 200.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use fencepost_trial::protocol::Outcome;
+use fencepost_trial::strategy::Failure;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::App;
+use super::input::{Body, PathId};
+use super::problem::Problem;
+use crate::facade::{DEFAULT_PRODUCT, Facade, STRATEGIES};
+use crate::id::Id;
+use crate::order::Quantity;
+use crate::product::Amount;
+
+/// The longest wait for a lock: within a request's deadline.
+const MAX_WAIT_MS: i64 = 4_000;
+
+/// A stock to set.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct Reset {
+    /// The product.
+    #[serde(default = "default_product")]
+    #[schema(default = "default")]
+    product_id: Id,
+    /// Its units.
+    stock: Amount,
+}
+
+/// A stock that is set.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ResetDone {
+    /// `ok`
+    #[schema(example = "ok")]
+    status: &'static str,
+    /// The product.
+    product_id: Id,
+    /// Its units.
+    stock: i64,
+}
+
+/// A stock.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StockLeft {
+    /// The product.
+    product_id: Id,
+    /// Its units.
+    stock: i64,
+}
+
+/// A purchase.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct Wanted {
+    /// The product.
+    #[serde(default = "default_product")]
+    #[schema(default = "default")]
+    product_id: Id,
+    /// How many units.
+    #[serde(default = "one")]
+    #[schema(default = 1)]
+    quantity: Quantity,
+    /// How to lock.
+    #[serde(default)]
+    lock_strategy: LockStrategy,
+    /// How long to queue for the lock; 0 is one attempt.
+    #[serde(default = "no_time")]
+    #[schema(value_type = i64, minimum = 0, maximum = 4000, default = 0)]
+    wait_ms: Amount,
+}
+
+/// A way to lock.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum LockStrategy {
+    /// Not at all.
+    None,
+    /// Set if absent, then an expiry, then a blind delete.
+    Naive,
+    /// With a token and a TTL.
+    #[default]
+    Safe,
+    /// The same, kept alive.
+    Watchdog,
+    /// The same, and the stock refuses late ones.
+    Fenced,
+}
+
+/// How a purchase went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Entry {
+    /// Who bought.
+    #[schema(example = "proc_3")]
+    process_id: String,
+    /// Whether it had the lock.
+    lock_acquired: bool,
+    /// The stock it read; −1 when it read none.
+    stock_before: i64,
+    /// The stock afterwards; −1 when it read none.
+    stock_after: i64,
+    /// How long it took.
+    duration_ms: f64,
+    /// Whether it was sold.
+    success: bool,
+    /// Why not: `Failed to acquire lock` or `Insufficient stock`.
+    error: Option<&'static str>,
+}
+
+fn default_product() -> Id {
+    Id::new(DEFAULT_PRODUCT).unwrap_or_else(|_| Id::random(0))
+}
+
+fn no_time() -> Amount {
+    Amount::ZERO
+}
+
+fn one() -> Quantity {
+    Quantity::ONE
+}
+
+fn facade(app: &App) -> Result<&Arc<Facade>, Problem> {
+    let facade = app.0.facade.as_ref();
+    facade.ok_or_else(|| Problem::not_found("there is no shop for load tests here"))
+}
+
+fn failed(failure: &Failure) -> Problem {
+    tracing::warn!(%failure, "the shop for load tests failed");
+    Problem::unavailable("scratch-store-down", "the scratch store does not serve now")
+        .retry_after(Duration::from_secs(1))
+}
+
+/// Sets the stock of a scratch product
+#[utoipa::path(post, path = "/reset", tag = "load tests", request_body = Reset,
+    responses((status = 200, description = "It is set", body = ResetDone)))]
+pub(super) async fn reset(
+    State(app): State<App>,
+    Body(reset): Body<Reset>,
+) -> Result<Json<ResetDone>, Problem> {
+    let (product_id, stock) = (reset.product_id, reset.stock.get());
+    let set = facade(&app)?.reset(product_id.to_string(), stock).await;
+    set.map_err(|failure| failed(&failure))?;
+    let status = "ok";
+    Ok(Json(ResetDone {
+        status,
+        product_id,
+        stock,
+    }))
+}
+
+/// Shows the stock of a scratch product
+#[utoipa::path(get, path = "/stock/{id}", tag = "load tests", params(("id" = Id, Path, description = "The product")),
+    responses((status = 200, description = "Its stock", body = StockLeft),
+    (status = 404, description = "Its stock was never set", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn stock(
+    State(app): State<App>,
+    PathId(id): PathId,
+) -> Result<Json<StockLeft>, Problem> {
+    let stock = facade(&app)?.stock(id.to_string()).await;
+    let stock = stock.map_err(|failure| failed(&failure))?;
+    let stock = stock.ok_or_else(no_such_product)?;
+    Ok(Json(StockLeft {
+        product_id: id,
+        stock,
+    }))
+}
+
+/// Buys a scratch product under the lock that is asked for; refused is 200 as well
+#[utoipa::path(post, path = "/purchase", tag = "load tests", request_body = Wanted,
+    responses((status = 200, description = "How it went", body = Entry),
+    (status = 404, description = "The stock of this product was never set", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn purchase(
+    State(app): State<App>,
+    Body(wanted): Body<Wanted>,
+) -> Result<Json<Entry>, Problem> {
+    let wait_ms = wanted.wait_ms.get();
+    if wait_ms > MAX_WAIT_MS {
+        return Err(Problem::invalid("wait_ms: 0 to 4000"));
+    }
+    let lock = STRATEGIES[wanted.lock_strategy as usize];
+    let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
+    let (product, wait) = (
+        wanted.product_id.to_string(),
+        Duration::from_millis(wait_ms.unsigned_abs()),
+    );
+    let bought = facade(&app)?.purchase(lock, product, quantity, wait).await;
+    let bought = bought.map_err(|failure| failed(&failure))?;
+    let bought = bought.ok_or_else(no_such_product)?;
+    let purchase = &bought.purchase;
+    Ok(Json(Entry {
+        process_id: format!("proc_{}", bought.buyer),
+        lock_acquired: purchase.outcome != Outcome::Busy,
+        stock_before: purchase.before.unwrap_or(-1),
+        stock_after: purchase.after.or(purchase.before).unwrap_or(-1),
+        duration_ms: (bought.took.as_secs_f64() * 1e6).round() / 1e3,
+        success: bought.is_success(),
+        error: bought.error(),
+    }))
+}
+
+fn no_such_product() -> Problem {
+    Problem::not_found("its stock was never set: POST /reset")
+}

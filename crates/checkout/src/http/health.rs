@@ -1,0 +1,86 @@
+//! Whether the service is alive, ready to serve, and how it does.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use fencepost::LockName;
+use metrics::gauge;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::problem::Problem;
+use crate::storage::SWEEP;
+
+/// How long a store may take to show that it is there.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Well {
+    /// `ok`
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Says that the process serves
+#[utoipa::path(get, path = "/healthz", tag = "service",
+    responses((status = 200, description = "It does", body = Well)))]
+pub(super) async fn alive() -> Json<Well> {
+    Json(Well { status: "ok" })
+}
+
+/// Says whether orders can be made: both stores answer, and nobody is stopping the service
+#[utoipa::path(get, path = "/readyz", tag = "service",
+    responses((status = 200, description = "They can", body = Well)))]
+pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem> {
+    let down = |what| Err(Problem::unavailable("not-ready", what).retry_after(PATIENCE));
+    if app.0.closing.is_cancelled() {
+        return down("the service is being stopped");
+    }
+    let storage = app.0.checkout.storage().ping();
+    if !matches!(tokio::time::timeout(PATIENCE, storage).await, Ok(Ok(()))) {
+        return down("the database does not answer");
+    }
+    let Ok(name) = LockName::new(SWEEP) else {
+        return Err(Problem::internal());
+    };
+    let backend = app.0.checkout.locks().locker().backend();
+    let locks = tokio::time::timeout(PATIENCE, backend.inspect(&name)).await;
+    match locks {
+        Ok(Ok(_)) => Ok(Json(Well { status: "ok" })),
+        _ => down("the lock store does not answer"),
+    }
+}
+
+/// Metrics, as Prometheus reads them
+#[utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, description = "Text", body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
+    let Some(recorded) = &app.0.metrics else {
+        return Err(Problem::not_found("nothing is recorded here"));
+    };
+    let locks = app.0.checkout.locks();
+    let sums = locks.board().sums();
+    gauge!("checkout_locks_active").set(sums.active as f64);
+    gauge!("checkout_locks_waiting").set(sums.waiting as f64);
+    gauge!("checkout_breaker_open").set(if locks.breaker() == "closed" {
+        0.0
+    } else {
+        1.0
+    });
+    // A database that is down must not hide the other figures.
+    let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts()).await;
+    if let Ok(Ok((products, open))) = counts {
+        gauge!("checkout_products").set(products as f64);
+        gauge!("checkout_reservations_open").set(open as f64);
+    }
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    Ok((kind, recorded.render()))
+}

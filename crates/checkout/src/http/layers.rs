@@ -1,0 +1,146 @@
+//! What happens around every request: a name and a line in the log, a limit to how many are under way, a time by which it is answered.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use metrics::{counter, gauge, histogram};
+use tracing::Instrument;
+
+use super::problem::Problem;
+use super::{App, Deadline};
+
+const REQUEST_ID: &str = "x-request-id";
+/// What an answer may take beyond the deadline, because its transaction was already under way.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Requests under way.
+#[derive(Debug, Clone, Default)]
+pub struct InFlight(Arc<AtomicU64>);
+
+/// Gone with the request.
+struct One(InFlight);
+
+impl InFlight {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn enter(&self) -> One {
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        gauge!("checkout_http_in_flight").set((before + 1) as f64);
+        One(self.clone())
+    }
+}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        let before = self.0.0.fetch_sub(1, Ordering::Relaxed);
+        gauge!("checkout_http_in_flight").set(before.saturating_sub(1) as f64);
+    }
+}
+
+/// Gives the request a name, unless it brings one, and logs how it went.
+pub(super) async fn name_and_log(State(app): State<App>, request: Request, next: Next) -> Response {
+    let _one = app.0.in_flight.enter();
+    let began = Instant::now();
+    let brought = request.headers().get(REQUEST_ID);
+    let id = brought.and_then(|value| value.to_str().ok());
+    let id = id
+        .filter(|id| is_id(id))
+        .map_or_else(random_id, str::to_owned);
+    let method = request.method().clone();
+    let matched = request.extensions().get::<MatchedPath>();
+    // Not the path itself: it is unbounded, and may hold what is not for logs.
+    let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
+    let span = tracing::info_span!("request", id = %id, method = %method, route = %route);
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let status = response.status();
+    let took = began.elapsed();
+    span.in_scope(|| {
+        tracing::info!(
+            status = status.as_u16(),
+            ms = took.as_secs_f64() * 1e3,
+            "answered"
+        );
+    });
+    counter!(
+        "checkout_http_requests_total",
+        "route" => route.clone(), "method" => method_word(&method), "status" => status.as_str().to_owned()
+    )
+    .increment(1);
+    histogram!("checkout_http_seconds", "route" => route).record(took);
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    // What an answer is, it says; and it is true now, not later. A page may say otherwise.
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn is_id(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+fn random_id() -> String {
+    format!("{:016x}", getrandom::u64().unwrap_or(0))
+}
+
+/// A method is anything that a client makes up; a label is not.
+fn method_word(method: &axum::http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "HEAD" => "HEAD",
+        _ => "other",
+    }
+}
+
+/// Refuses at once when too many are under way: late answers to everybody help nobody.
+pub(super) async fn shed(State(app): State<App>, request: Request, next: Next) -> Response {
+    if is_about_us(request.uri().path()) {
+        return next.run(request).await;
+    }
+    let Ok(_place) = app.0.places.try_acquire() else {
+        counter!("checkout_http_shed_total").increment(1);
+        return Problem::unavailable("overloaded", "too many requests are under way")
+            .retry_after(Duration::from_secs(1))
+            .into_response();
+    };
+    next.run(request).await
+}
+
+/// Those who look after us are let in when nobody else is.
+fn is_about_us(path: &str) -> bool {
+    ["/healthz", "/readyz", "/metrics"].contains(&path)
+}
+
+/// Answers in time, whatever the handler does. What it has begun goes on to its end.
+pub(super) async fn deadline(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let until = Instant::now() + app.0.settings.deadline;
+    request.extensions_mut().insert(Deadline(until));
+    let answer = tokio::time::timeout_at((until + GRACE).into(), next.run(request)).await;
+    answer.unwrap_or_else(|_| Problem::too_late().into_response())
+}
+
+/// A fault of ours is an answer, not a closed connection.
+pub(super) async fn no_panic(request: Request, next: Next) -> Response {
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answer.unwrap_or_else(|_| {
+        tracing::error!("a handler panicked");
+        Problem::internal().into_response()
+    })
+}

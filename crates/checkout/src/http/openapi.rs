@@ -1,0 +1,98 @@
+//! The description of all this, for programs.
+
+use axum::Json;
+use axum::extract::State;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
+
+use super::problem::Problem;
+use super::{App, facade, health, locks, orders, products, watch};
+use crate::events::Event;
+
+const TOKEN: &str = "admin_token";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Fencepost checkout", description = "A checkout that never oversells. Errors are RFC 9457 problem documents."),
+    paths(
+        products::add, products::list, products::show, products::invariant,
+        orders::review, orders::order, orders::show, orders::confirm, orders::cancel,
+        locks::list, locks::figures, watch::events,
+        facade::reset, facade::purchase, facade::stock,
+        health::alive, health::ready, health::metrics, show
+    ),
+    components(schemas(Problem, Event)),
+    modifiers(&Everywhere)
+)]
+struct Api;
+
+/// This description
+#[utoipa::path(get, path = "/openapi.json", tag = "service",
+    responses((status = 200, description = "OpenAPI", body = serde_json::Value)))]
+pub(super) async fn show(State(_): State<App>) -> Json<Document> {
+    Json(Api::openapi())
+}
+
+/// What every operation can answer, whatever it does.
+struct Everywhere;
+
+const ALWAYS: [(&str, &str); 4] = [
+    ("400", "The path, the query or a header makes no sense"),
+    ("500", "A fault of ours"),
+    (
+        "503",
+        "Not now: overloaded, a store is down, or the service is being stopped",
+    ),
+    ("504", "Not answered in time"),
+];
+const POSTED: [(&str, &str); 2] = [
+    ("401", "Changes need the admin token"),
+    ("403", "Changes do not come from another site's page"),
+];
+const WITH_BODY: [(&str, &str); 3] = [
+    ("413", "The body is too long"),
+    ("415", "The body is not JSON"),
+    ("422", "The body makes no sense"),
+];
+
+impl Modify for Everywhere {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+        for item in document.paths.paths.values_mut() {
+            let operations = [&mut item.get, &mut item.post];
+            for operation in operations.into_iter().flatten() {
+                add(operation, &ALWAYS);
+                if operation.request_body.is_some() {
+                    add(operation, &WITH_BODY);
+                }
+            }
+            if let Some(post) = &mut item.post {
+                add(post, &POSTED);
+                // With a token or, on this machine, without.
+                post.security = Some(vec![
+                    SecurityRequirement::default(),
+                    SecurityRequirement::new(TOKEN, Vec::<String>::new()),
+                ]);
+            }
+        }
+    }
+}
+
+fn add(operation: &mut Operation, answers: &[(&str, &str)]) {
+    for (status, description) in answers {
+        let schema = Ref::from_schema_name("Problem");
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        let response = ResponseBuilder::new()
+            .description(*description)
+            .content("application/problem+json", content)
+            .build();
+        let responses = &mut operation.responses.responses;
+        responses
+            .entry((*status).to_owned())
+            .or_insert_with(|| response.into());
+    }
+}

@@ -1,0 +1,124 @@
+//! Products, and whether their units add up.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::App;
+use super::input::{Asked, Body, PathId};
+use super::problem::Problem;
+use crate::id::Id;
+use crate::product::{Balance, NewProduct, Product};
+
+const MAX_PAGE: i64 = 500;
+
+/// Which products.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Page {
+    /// Those whose id comes after this one.
+    after: Option<Id>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    limit: Option<i64>,
+}
+
+/// Some products.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProductList {
+    /// In the order of their ids.
+    products: Vec<Product>,
+    /// Ask for those after this one; `null` when there are no more.
+    next_after: Option<Id>,
+}
+
+/// Puts a product up for sale
+#[utoipa::path(post, path = "/v1/products", tag = "products", request_body = NewProduct,
+    responses((status = 201, description = "It is for sale", body = Product,
+        headers(("Location" = String, description = "Where it is"))),
+    (status = 409, description = "There is a product of this id", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn add(
+    State(app): State<App>,
+    Body(new): Body<NewProduct>,
+) -> Result<Response, Problem> {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let id = new.product_id.clone().unwrap_or_else(|| Id::random(now));
+    let storage = app.0.checkout.storage();
+    let Some(product) = storage.add_product(new, id).await? else {
+        return Err(Problem::conflict(
+            "product-exists",
+            "Product exists",
+            "there is a product of this id",
+        ));
+    };
+    let place = format!("/v1/products/{}", product.product_id);
+    Ok((
+        StatusCode::CREATED,
+        [(header::LOCATION, place)],
+        Json(product),
+    )
+        .into_response())
+}
+
+/// Lists products
+#[utoipa::path(get, path = "/v1/products", tag = "products", params(Page),
+    responses((status = 200, description = "Some products", body = ProductList)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<Page>,
+) -> Result<Json<ProductList>, Problem> {
+    let limit = page.limit.unwrap_or(100);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Problem::bad_request("limit: 1 to 500"));
+    }
+    let products = app.0.checkout.storage().products(page.after, limit).await?;
+    let is_full = i64::try_from(products.len()).unwrap_or(i64::MAX) == limit;
+    let last = products.last().filter(|_| is_full);
+    let next_after = last.map(|product| product.product_id.clone());
+    Ok(Json(ProductList {
+        products,
+        next_after,
+    }))
+}
+
+/// Shows a product
+#[utoipa::path(get, path = "/v1/products/{id}", tag = "products", params(("id" = Id, Path, description = "The product")),
+    responses((status = 200, description = "The product", body = Product),
+    (status = 404, description = "There is none of this id", body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn show(
+    State(app): State<App>,
+    PathId(id): PathId,
+) -> Result<Json<Product>, Problem> {
+    let product = app.0.checkout.storage().product(&id).await?;
+    let product = product.ok_or_else(|| Problem::not_found("no such product"))?;
+    Ok(Json(product))
+}
+
+/// Whether every unit is where it should be.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Invariant {
+    /// `stock + reserved + sold = put_in` for every product, by its own row and by its orders.
+    holds: bool,
+    /// How many products were looked at.
+    products: usize,
+    /// Those whose units do not add up.
+    violations: Vec<Balance>,
+}
+
+/// Checks that stock + reserved + sold = put in, for every product
+#[utoipa::path(get, path = "/v1/invariant", tag = "products",
+    responses((status = 200, description = "Every unit counted, at one moment; `holds` says whether they add up", body = Invariant)))]
+pub(super) async fn invariant(State(app): State<App>) -> Result<Json<Invariant>, Problem> {
+    let balances = app.0.checkout.storage().balances().await?;
+    let products = balances.len();
+    let violations = balances.into_iter().filter(|balance| !balance.holds());
+    let violations: Vec<Balance> = violations.collect();
+    Ok(Json(Invariant {
+        holds: violations.is_empty(),
+        products,
+        violations,
+    }))
+}

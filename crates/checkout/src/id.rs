@@ -1,0 +1,96 @@
+//! Names of products, shops, carts, users and orders: short, plain, and checked where they come in.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The longest id.
+pub const MAX_ID: usize = 64;
+
+/// An id from outside: 1 to 64 of `A-Z a-z 0-9 . _ -`, and it begins with a letter or a digit.
+///
+/// So it fits into a lock's name, a path and a log line without any quoting.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", example = "lamp-7")]
+pub struct Id(String);
+
+/// What is no id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -, the first a letter or a digit")]
+pub struct NotAnId;
+
+impl Id {
+    /// Checks `text`.
+    ///
+    /// # Errors
+    /// [`NotAnId`].
+    pub fn new(text: impl Into<String>) -> Result<Self, NotAnId> {
+        let text = text.into();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let begins_well = text
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric());
+        match begins_well && text.len() <= MAX_ID && text.bytes().all(is_plain) {
+            true => Ok(Self(text)),
+            false => Err(NotAnId),
+        }
+    }
+
+    /// A new one that nobody can guess; later ones sort after earlier ones.
+    pub fn random(now_ms: i64) -> Self {
+        let chance = getrandom::u64().unwrap_or(0);
+        let more = getrandom::u32().unwrap_or(0);
+        Self(format!("{now_ms:012x}{chance:016x}{more:08x}"))
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Id {
+    type Error = NotAnId;
+
+    fn try_from(text: String) -> Result<Self, NotAnId> {
+        Self::new(text)
+    }
+}
+
+impl From<Id> for String {
+    fn from(id: Id) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_needs_quoting_is_an_id() {
+        for wrong in ["", "-a", ".", "a b", "a/b", "a:b", "ä", "a\n", "a'b"] {
+            assert_eq!(Id::new(wrong), Err(NotAnId), "{wrong:?}");
+        }
+        assert_eq!(Id::new("x".repeat(65)), Err(NotAnId));
+        for right in ["a", "7", "lamp-7", "A.b_c-d", &"x".repeat(64)] {
+            assert_eq!(Id::new(right).unwrap().as_str(), right);
+        }
+    }
+
+    #[test]
+    fn random_ids_are_ids_and_sort_by_time() {
+        let (early, late) = (Id::random(1_000), Id::random(1_700_000_000_000));
+        assert!(early < late);
+        assert_eq!(Id::new(early.as_str()), Ok(early));
+    }
+}

@@ -1,0 +1,263 @@
+//! The locks of an order: all of its products or none, through a circuit breaker, within a patience.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fencepost::random::{Random, SystemRandom};
+use fencepost::resource::Pass;
+use fencepost::retry::Schedule;
+use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
+use metrics::counter;
+
+use crate::board::{Board, Holding};
+use crate::breaker::{Breaker, BreakerSettings, Leave};
+use crate::events::{Event, Events, Fenced};
+use crate::id::Id;
+use crate::order::Basket;
+use crate::storage::lock_name;
+
+/// How to wait for locks that are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// In line, for as long as all pauses of the schedule together: first come, first served, woken when it is free.
+    Line,
+    /// Ask again after each pause.
+    Poll,
+}
+
+/// How long to wait for locks that are taken.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    /// The pauses.
+    pub schedule: Schedule,
+    /// How many of them.
+    pub retries: u32,
+    /// What to do meanwhile.
+    pub manner: Manner,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            schedule: Schedule::fixed(Duration::from_millis(50)),
+            retries: 10,
+            manner: Manner::Line,
+        }
+    }
+}
+
+impl Patience {
+    /// The pauses of one order.
+    pub fn pauses(&self) -> Vec<Duration> {
+        let random: &dyn Random = &SystemRandom;
+        let count = usize::try_from(self.retries).unwrap_or(usize::MAX);
+        self.schedule.delays(random).take(count).collect()
+    }
+}
+
+/// Why an order has no locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTaken {
+    /// Somebody else has one of them.
+    Busy,
+    /// The store of the locks does not serve; come back after this time.
+    StoreDown(Duration),
+}
+
+/// Whoever gave up within this time after the store's last answer gave up on other customers, not on the store.
+const ALIVE: Duration = Duration::from_secs(1);
+
+/// The locks of all orders.
+pub struct Locks {
+    locker: Locker,
+    /// When the store last answered an order.
+    answered: Mutex<Option<Instant>>,
+    breaker: Breaker,
+    open_for: Duration,
+    patience: Patience,
+    board: Board,
+    events: Events,
+}
+
+/// The locks of one order. Give them back with [`release`](Self::release).
+#[must_use]
+pub struct Held {
+    guards: MultiGuard,
+    // Before the guards go, nobody else can hold.
+    holding: Holding,
+    products: Vec<Id>,
+}
+
+impl Locks {
+    /// Takes locks through this locker.
+    pub fn new(
+        locker: Locker,
+        breaker: BreakerSettings,
+        patience: Patience,
+        events: Events,
+    ) -> Self {
+        Self {
+            locker,
+            answered: Mutex::new(None),
+            breaker: Breaker::new(breaker),
+            open_for: breaker.open_for,
+            patience,
+            board: Board::default(),
+            events,
+        }
+    }
+
+    /// The locker underneath.
+    pub fn locker(&self) -> &Locker {
+        &self.locker
+    }
+
+    /// Who waits and holds here.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// `closed`, `open` or `half_open`.
+    pub fn breaker(&self) -> &'static str {
+        self.breaker.word(Instant::now())
+    }
+
+    /// How long to wait.
+    pub fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// Takes the locks of all products of a basket, waiting no longer than until then.
+    ///
+    /// # Errors
+    /// [`NotTaken`]; then none is held.
+    ///
+    /// # Cancel safety
+    /// When dropped, none is held: what was taken goes back in the background.
+    pub async fn take(&self, basket: &Basket, until: Instant) -> Result<Held, NotTaken> {
+        let products = basket.lines().iter().map(|line| line.product_id.clone());
+        let products: Vec<Id> = products.collect();
+        let leave = self.breaker.ask(Instant::now());
+        let leave = leave.map_err(NotTaken::StoreDown)?;
+        self.events.tell(|| Event::LockWanted {
+            products: products.clone(),
+        });
+        let waiting = self.board.wait(products.clone());
+        let names: Vec<String> = products.iter().map(lock_name).collect();
+        match self.wait(&names, until).await {
+            Ok(Some(guards)) => {
+                self.hear(leave);
+                let fences = guards
+                    .guards()
+                    .iter()
+                    .map(|guard| guard.fence().to_string());
+                let fences: Vec<String> = fences.collect();
+                let waited = waiting.waited();
+                self.events.tell(|| granted(&products, &fences, waited));
+                let holding = waiting.granted(&fences);
+                Ok(Held {
+                    guards,
+                    holding,
+                    products,
+                })
+            }
+            Ok(None) => {
+                self.hear(leave);
+                waiting.refused();
+                self.events.tell(|| Event::LockRefused { products });
+                Err(NotTaken::Busy)
+            }
+            Err(error) => {
+                waiting.refused();
+                let impatient = error.kind() == ErrorKind::Timeout && self.was_heard_lately();
+                if impatient || error.kind() == ErrorKind::Lost {
+                    self.events.tell(|| Event::LockRefused { products });
+                    return Err(NotTaken::Busy);
+                }
+                tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
+                if leave.failed(Instant::now()) {
+                    tracing::warn!("the lock store is left alone for a while");
+                    counter!("checkout_breaker_opened_total").increment(1);
+                    self.events.tell(|| Event::Breaker { state: "open" });
+                }
+                Err(NotTaken::StoreDown(self.open_for))
+            }
+        }
+    }
+
+    fn hear(&self, leave: Leave<'_>) {
+        leave.answered();
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        *answered = Some(Instant::now());
+    }
+
+    fn was_heard_lately(&self) -> bool {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.is_some_and(|at| at.elapsed() < ALIVE)
+    }
+
+    async fn wait(
+        &self,
+        names: &[String],
+        until: Instant,
+    ) -> fencepost::Result<Option<MultiGuard>> {
+        let left = || until.saturating_duration_since(Instant::now());
+        let pauses = self.patience.pauses();
+        if self.patience.manner == Manner::Line {
+            let patience = pauses.iter().sum::<Duration>().min(left());
+            let names = names.iter().map(String::as_str);
+            return self.locker.acquire_all_within(names, patience).await;
+        }
+        let all = || names.iter().map(String::as_str);
+        for pause in pauses {
+            let taken = self.locker.try_acquire_all(all()).await?;
+            if taken.is_some() || left() <= pause {
+                return Ok(taken);
+            }
+            counter!("checkout_lock_retries_total").increment(1);
+            tokio::time::sleep(pause).await;
+        }
+        self.locker.try_acquire_all(all()).await
+    }
+}
+
+fn granted(products: &[Id], fences: &[String], waited: Duration) -> Event {
+    let locks = products.iter().zip(fences).map(|(product, fence)| Fenced {
+        product: product.clone(),
+        fence: fence.clone(),
+    });
+    Event::LockGranted {
+        locks: locks.collect(),
+        waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+impl Held {
+    /// What the database asks for, in the order of the basket's lines.
+    pub fn passes(&self) -> Vec<Pass> {
+        self.guards.guards().iter().map(Guard::pass).collect()
+    }
+
+    /// Whether one of them is lost.
+    pub fn is_lost(&self) -> bool {
+        self.guards.is_lost()
+    }
+
+    /// Gives all back.
+    ///
+    /// # Cancel safety
+    /// When dropped, they go back in the background.
+    pub async fn release(self, events: &Events) {
+        let held = self.holding.since.elapsed();
+        let lost = self.is_lost();
+        let products = self.products;
+        // The board first: when the lock is free, the next one writes its own name there.
+        drop(self.holding);
+        self.guards.release().await;
+        events.tell(|| Event::LockReleased {
+            products,
+            held_ms: u64::try_from(held.as_millis()).unwrap_or(u64::MAX),
+            lost,
+        });
+    }
+}

@@ -1,0 +1,371 @@
+//! Orders: what somebody asks for, and what becomes of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+use utoipa::ToSchema;
+
+use crate::id::Id;
+use crate::number::whole;
+use crate::product::Product;
+use crate::text::Text;
+
+/// The most different products of one order.
+pub const MAX_LINES: usize = 100;
+/// The most units of one product in one order.
+pub const MAX_QUANTITY: i64 = 1_000;
+
+/// How many units, 1 to 1,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "Number", into = "i64")]
+#[schema(value_type = i64, minimum = 1, maximum = 1000, example = 2)]
+pub struct Quantity(i64);
+
+/// What is no quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a quantity is a whole number from 1 to 1,000")]
+pub struct NotAQuantity;
+
+impl Quantity {
+    /// A single unit.
+    pub const ONE: Self = Self(1);
+
+    /// As a number.
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for Quantity {
+    type Error = NotAQuantity;
+
+    fn try_from(number: i64) -> Result<Self, NotAQuantity> {
+        match (1..=MAX_QUANTITY).contains(&number) {
+            true => Ok(Self(number)),
+            false => Err(NotAQuantity),
+        }
+    }
+}
+
+impl TryFrom<Number> for Quantity {
+    type Error = NotAQuantity;
+
+    fn try_from(number: Number) -> Result<Self, NotAQuantity> {
+        whole(&number).ok_or(NotAQuantity)?.try_into()
+    }
+}
+
+impl From<Quantity> for i64 {
+    fn from(quantity: Quantity) -> Self {
+        quantity.0
+    }
+}
+
+/// Where to send it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Address {
+    /// Whom to send it to.
+    pub name: Text,
+    /// Street and number.
+    pub street: Text,
+    /// City.
+    pub city: Text,
+    /// Postal code.
+    pub postal_code: Text,
+    /// Country.
+    pub country: Text,
+}
+
+/// How it will be paid. There is no field for a card's number, so none can be stored by mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Payment {
+    /// Such as `card` or `invoice`.
+    pub method: Text,
+    /// What the payment service calls this payment.
+    pub reference: Text,
+}
+
+/// Units of one product.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// Which product.
+    pub product_id: Id,
+    /// How many.
+    pub quantity: Quantity,
+}
+
+/// The part of an order that one shop delivers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShopOrder {
+    /// The shop.
+    pub shop_id: Id,
+    /// What is ordered there.
+    #[schema(min_items = 1, max_items = 100)]
+    pub item_products: Vec<Item>,
+}
+
+/// What somebody wants to buy: the body of a review and of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderRequest {
+    /// The cart it comes from.
+    pub cart_id: Id,
+    /// Who buys.
+    pub user_id: Id,
+    /// The items, grouped by shop. At most 100 in all, each product once.
+    #[schema(min_items = 1, max_items = 100)]
+    pub shop_order_ids: Vec<ShopOrder>,
+    /// Where to send it.
+    #[serde(default)]
+    pub user_address: Address,
+    /// How it will be paid.
+    #[serde(default)]
+    pub user_payment: Payment,
+}
+
+/// One product of an order, with the shop that is to sell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Which product.
+    pub product_id: Id,
+    /// Whom the customer expects to sell it.
+    pub shop_id: Id,
+    /// How many units.
+    pub quantity: i64,
+}
+
+/// An order that makes sense: some lines, each product once, **sorted by product**. Everybody takes locks and rows in that order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basket {
+    request: OrderRequest,
+    lines: Vec<Line>,
+}
+
+/// Why an order makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotABasket {
+    /// Nothing is ordered, in all or at a shop.
+    #[error("an order has at least one item, and so has each shop in it")]
+    Empty,
+    /// Too much at once.
+    #[error("an order has at most {MAX_LINES} items")]
+    TooLong,
+    /// One product stands there twice.
+    #[error("product {0} stands there twice: add up its quantities")]
+    Twice(Id),
+}
+
+impl Basket {
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// [`NotABasket`] says what is wrong.
+    pub fn new(request: OrderRequest) -> Result<Self, NotABasket> {
+        let shops = &request.shop_order_ids;
+        if shops.is_empty() || shops.iter().any(|shop| shop.item_products.is_empty()) {
+            return Err(NotABasket::Empty);
+        }
+        let count: usize = shops.iter().map(|shop| shop.item_products.len()).sum();
+        if count > MAX_LINES {
+            return Err(NotABasket::TooLong);
+        }
+        let mut lines: Vec<Line> = Vec::with_capacity(count);
+        for shop in shops {
+            lines.extend(shop.item_products.iter().map(|item| Line {
+                product_id: item.product_id.clone(),
+                shop_id: shop.shop_id.clone(),
+                quantity: item.quantity.get(),
+            }));
+        }
+        lines.sort_by(|a, b| a.product_id.cmp(&b.product_id));
+        let twice = lines
+            .windows(2)
+            .find(|pair| pair[0].product_id == pair[1].product_id);
+        if let Some(pair) = twice {
+            return Err(NotABasket::Twice(pair[0].product_id.clone()));
+        }
+        Ok(Self { request, lines })
+    }
+
+    /// The lines, sorted by product.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// As it was asked for.
+    pub fn request(&self) -> &OrderRequest {
+        &self.request
+    }
+}
+
+/// An item with its price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PricedItem {
+    /// Which product.
+    pub product_id: Id,
+    /// What people call it.
+    pub name: String,
+    /// How many.
+    pub quantity: i64,
+    /// The price of a unit, in cents.
+    pub price_cents: i64,
+    /// The price of all of them.
+    pub total_cents: i64,
+}
+
+/// The priced items of one shop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PricedShop {
+    /// The shop.
+    pub shop_id: Id,
+    /// Its items.
+    pub item_products: Vec<PricedItem>,
+    /// The price of all of them.
+    pub total_cents: i64,
+}
+
+/// A priced order: what is shown at review and kept with the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Checkout {
+    /// The cart it comes from.
+    pub cart_id: Id,
+    /// Who buys.
+    pub user_id: Id,
+    /// The priced items, grouped by shop, in the order they were asked for.
+    pub shop_order_ids: Vec<PricedShop>,
+    /// How many units in all.
+    pub total_items: i64,
+    /// The price of everything, in cents.
+    pub total_cents: i64,
+    /// Where to send it.
+    pub user_address: Address,
+    /// How it will be paid.
+    pub user_payment: Payment,
+}
+
+/// Why an order cannot be priced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPriced {
+    /// These are not for sale.
+    Unknown(Vec<Id>),
+    /// These are another shop's.
+    OtherShop(Vec<Id>),
+}
+
+impl Checkout {
+    /// Prices a basket. `products` are those of the basket that there are, in the basket's order.
+    ///
+    /// # Errors
+    /// [`NotPriced`] when a product is missing or another shop's.
+    pub fn price(basket: &Basket, products: &[Product]) -> Result<Self, NotPriced> {
+        let found = |id: &Id| products.iter().find(|product| product.product_id == *id);
+        let ids = |wrong: &dyn Fn(&Line) -> bool| -> Vec<Id> {
+            let lines = basket.lines().iter().filter(|line| wrong(line));
+            lines.map(|line| line.product_id.clone()).collect()
+        };
+        let unknown = ids(&|line| found(&line.product_id).is_none());
+        if !unknown.is_empty() {
+            return Err(NotPriced::Unknown(unknown));
+        }
+        let elsewhere =
+            ids(&|line| found(&line.product_id).is_some_and(|p| p.shop_id != line.shop_id));
+        if !elsewhere.is_empty() {
+            return Err(NotPriced::OtherShop(elsewhere));
+        }
+        let request = basket.request();
+        let shops = request.shop_order_ids.iter().map(|shop| {
+            let items = shop.item_products.iter().filter_map(|item| {
+                let product = found(&item.product_id)?;
+                Some(PricedItem {
+                    product_id: item.product_id.clone(),
+                    name: product.name.clone(),
+                    quantity: item.quantity.get(),
+                    price_cents: product.price_cents,
+                    total_cents: product.price_cents * item.quantity.get(),
+                })
+            });
+            let item_products: Vec<PricedItem> = items.collect();
+            PricedShop {
+                shop_id: shop.shop_id.clone(),
+                total_cents: item_products.iter().map(|item| item.total_cents).sum(),
+                item_products,
+            }
+        });
+        let shop_order_ids: Vec<PricedShop> = shops.collect();
+        Ok(Self {
+            cart_id: request.cart_id.clone(),
+            user_id: request.user_id.clone(),
+            total_items: basket.lines().iter().map(|line| line.quantity).sum(),
+            total_cents: shop_order_ids.iter().map(|shop| shop.total_cents).sum(),
+            shop_order_ids,
+            user_address: request.user_address.clone(),
+            user_payment: request.user_payment.clone(),
+        })
+    }
+}
+
+/// What has become of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderStatus {
+    /// Its units are reserved, until it is confirmed, cancelled, or too late.
+    Pending,
+    /// Its units are sold.
+    Confirmed,
+    /// Its units went back, by somebody's wish.
+    Cancelled,
+    /// Its units went back, because nobody confirmed it in time.
+    Expired,
+}
+
+impl OrderStatus {
+    /// The word for it in the database and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Confirmed => "confirmed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The status of this word.
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [
+            Self::Pending,
+            Self::Confirmed,
+            Self::Cancelled,
+            Self::Expired,
+        ];
+        all.into_iter().find(|status| status.word() == word)
+    }
+}
+
+/// An order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Order {
+    /// Its id.
+    pub order_id: Id,
+    /// What has become of it.
+    pub order_status: OrderStatus,
+    /// What was ordered, at which prices.
+    pub order_checkout: Checkout,
+    /// When it was made, RFC 3339.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// Until when its units are reserved unless it is confirmed, RFC 3339.
+    #[schema(format = DateTime)]
+    pub reserved_until: String,
+}
+
+/// A moment as RFC 3339, from milliseconds since 1970.
+pub(crate) fn rfc3339(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| String::new(), |at| at.to_string())
+}
+
+#[cfg(test)]
+#[path = "order/tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+//! What is for sale, and where each unit of it is.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+use utoipa::ToSchema;
+
+use crate::id::Id;
+use crate::number::whole;
+use crate::text::Text;
+
+/// The largest stock, and the highest price in cents: sums of them stay exact everywhere.
+pub const MAX_NUMBER: i64 = 1_000_000_000;
+
+/// A number of units or cents, 0 to 10⁹.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "Number", into = "i64")]
+#[schema(value_type = i64, minimum = 0, maximum = 1_000_000_000, example = 12)]
+pub struct Amount(i64);
+
+/// What is no amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a number of units or cents is a whole number from 0 to 1,000,000,000")]
+pub struct NotAnAmount;
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// As a number.
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for Amount {
+    type Error = NotAnAmount;
+
+    fn try_from(number: i64) -> Result<Self, NotAnAmount> {
+        match (0..=MAX_NUMBER).contains(&number) {
+            true => Ok(Self(number)),
+            false => Err(NotAnAmount),
+        }
+    }
+}
+
+impl TryFrom<Number> for Amount {
+    type Error = NotAnAmount;
+
+    fn try_from(number: Number) -> Result<Self, NotAnAmount> {
+        whole(&number).ok_or(NotAnAmount)?.try_into()
+    }
+}
+
+impl From<Amount> for i64 {
+    fn from(amount: Amount) -> Self {
+        amount.0
+    }
+}
+
+/// A product to put up for sale.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewProduct {
+    /// What orders call it; made up when it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product_id: Option<Id>,
+    /// Who sells it.
+    pub shop_id: Id,
+    /// What people call it.
+    pub name: Text,
+    /// The price of a unit, in cents.
+    pub price_cents: Amount,
+    /// How many units there are to sell.
+    pub stock: Amount,
+}
+
+/// A product, and where its units are: `stock + reserved + sold = put_in`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Product {
+    /// What orders call it.
+    pub product_id: Id,
+    /// Who sells it.
+    pub shop_id: Id,
+    /// What people call it.
+    pub name: String,
+    /// The price of a unit, in cents.
+    pub price_cents: i64,
+    /// Units that can be ordered.
+    pub stock: i64,
+    /// Units in orders that are not confirmed yet.
+    pub reserved: i64,
+    /// Units in confirmed orders.
+    pub sold: i64,
+    /// Units that were ever put in.
+    pub put_in: i64,
+    /// Changes so far; what `--order-path optimistic` compares.
+    #[serde(skip)]
+    pub version: i64,
+}
+
+/// Where the units of a product are, counted twice: by the product's own row, and by the reservations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Balance {
+    /// The product.
+    pub product_id: Id,
+    /// Units that were ever put in.
+    pub put_in: i64,
+    /// Units that can be ordered.
+    pub stock: i64,
+    /// Units reserved, by the product's row.
+    pub reserved: i64,
+    /// Units sold, by the product's row.
+    pub sold: i64,
+    /// Units reserved, by the reservations themselves.
+    pub reserved_by_orders: i64,
+    /// Units sold, by the reservations of confirmed orders.
+    pub sold_by_orders: i64,
+}
+
+impl Balance {
+    /// Nothing was created or lost: `stock + reserved + sold = put_in`, whichever way one counts.
+    pub fn holds(&self) -> bool {
+        self.stock >= 0
+            && self.stock + self.reserved_by_orders + self.sold_by_orders == self.put_in
+            && self.reserved == self.reserved_by_orders
+            && self.sold == self.sold_by_orders
+    }
+}

@@ -1,0 +1,447 @@
+//! Products and orders in a Postgres database, shared by any number of instances.
+//!
+//! Conditional updates under `READ COMMITTED`: rows are locked in the order of the products, everywhere, so that nobody waits in a circle.
+//! Time is the server's.
+
+use fencepost::resource::{ADMIT, CREATE_GATE, Pass};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::{
+    Ending, Guarding, Key, OrderRow, Outcome, Placed, Placement, Replay, SWEEP, Settled, Storage,
+    StorageError, lock_name, sql, stored_id,
+};
+use crate::id::Id;
+use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
+use crate::product::{Balance, NewProduct, Product};
+
+mod link;
+mod pool;
+
+use link::{Address, Link};
+use pool::{Done, Fault, Pool, Work};
+
+/// Instances that start at once make the tables one after the other.
+const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
+const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const PRODUCTS_OF: &str = "\
+SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
+WHERE id = ANY($1) ORDER BY id";
+const PRODUCTS_OF_LOCKED: &str = "\
+SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
+WHERE id = ANY($1) ORDER BY id COLLATE \"C\" FOR UPDATE";
+
+/// A database on a server.
+#[derive(Clone)]
+pub struct PostgresStorage {
+    pool: Pool,
+}
+
+impl PostgresStorage {
+    /// Connects to `postgres://…`, and makes the tables where they are missing.
+    ///
+    /// # Errors
+    /// The server's, as text; never the address, which may carry a password.
+    ///
+    /// # Cancel safety
+    /// When dropped, the tables may have been made.
+    pub async fn open(address: &str) -> Result<Self, StorageError> {
+        let pool = Pool::new(Address::parse(address)?);
+        pool.run(|link| {
+            Box::pin(async move {
+                link.batch(TAKE_TURNS).await?;
+                link.batch(sql::TABLES).await?;
+                link.batch(CREATE_GATE).await?;
+                Ok(Done::Keep(()))
+            })
+        })
+        .await?;
+        Ok(Self { pool })
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send + 'static,
+    ) -> Outcome<'_, T> {
+        Box::pin(self.pool.run(work))
+    }
+}
+
+impl Storage for PostgresStorage {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
+        self.run(move |link| {
+            Box::pin(async move {
+                let (price, stock) = (new.price_cents.get(), new.stock.get());
+                let (shop, name) = (new.shop_id.as_str(), new.name.as_str());
+                let values: [&(dyn ToSql + Sync); 5] = [&id.as_str(), &shop, &name, &price, &stock];
+                Ok(match link.execute(sql::ADD_PRODUCT, &values).await? {
+                    0 => Done::Undo(None),
+                    _ => Done::Keep(product(link, &id).await?),
+                })
+            })
+        })
+    }
+
+    fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>> {
+        let id = id.clone();
+        self.run(move |link| Box::pin(async move { Ok(Done::Undo(product(link, &id).await?)) }))
+    }
+
+    fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>> {
+        self.run(move |link| {
+            Box::pin(async move {
+                let after = after.as_ref().map_or("", Id::as_str);
+                let rows = link.query(sql::PRODUCTS, &[&after, &limit]).await?;
+                Ok(Done::Undo(all(&rows, product_of)?))
+            })
+        })
+    }
+
+    fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>> {
+        let basket = basket.clone();
+        self.run(move |link| {
+            Box::pin(async move {
+                let products = products_of(link, &basket, PRODUCTS_OF).await?;
+                Ok(Done::Undo(products))
+            })
+        })
+    }
+
+    fn place(&self, placement: Placement) -> Outcome<'_, Placed> {
+        Box::pin(async move {
+            let key = placement.key.clone();
+            let placed = self
+                .pool
+                .run(move |link| Box::pin(place_or_collide(link, placement)));
+            match (placed.await?, key) {
+                // Somebody else was faster under the same key, and has committed.
+                (Placed::Conflict, Some(key)) => Ok(match self.replay(&key).await? {
+                    Replay::New => Placed::Conflict,
+                    Replay::Made(order) => Placed::Replayed(*order),
+                    Replay::Reused => Placed::KeyReused,
+                }),
+                (placed, _) => Ok(placed),
+            }
+        })
+    }
+
+    fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay> {
+        let key = key.clone();
+        self.run(move |link| Box::pin(async move { Ok(Done::Undo(replay(link, &key).await?)) }))
+    }
+
+    fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>> {
+        let id = id.clone();
+        self.run(move |link| Box::pin(async move { Ok(Done::Undo(order(link, &id).await?)) }))
+    }
+
+    fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled> {
+        self.run(move |link| Box::pin(async move { settle(link, &id, ending).await }))
+    }
+
+    fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>> {
+        self.run(move |link| {
+            Box::pin(async move {
+                let now = now_ms(link).await?;
+                let rows = link.query(sql::OVERDUE, &[&now, &limit]).await?;
+                Ok(Done::Undo(all(&rows, |row| stored_id(row.get(0)))?))
+            })
+        })
+    }
+
+    fn balances(&self) -> Outcome<'_, Vec<Balance>> {
+        self.run(|link| {
+            Box::pin(async move {
+                let rows = link.query(sql::BALANCES, &[]).await?;
+                Ok(Done::Undo(all(&rows, balance_of)?))
+            })
+        })
+    }
+
+    fn counts(&self) -> Outcome<'_, (i64, i64)> {
+        self.run(|link| {
+            Box::pin(async move {
+                let rows = link.query(sql::COUNTS, &[]).await?;
+                let counts = rows.first().map(|row| (row.get(0), row.get(1)));
+                Ok(Done::Undo(counts.unwrap_or_default()))
+            })
+        })
+    }
+
+    fn ping(&self) -> Outcome<'_, ()> {
+        self.run(|link| {
+            Box::pin(async move {
+                link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
+                    .await?;
+                Ok(Done::Undo(()))
+            })
+        })
+    }
+}
+
+/// A collision with another transaction is an outcome: nothing was changed.
+async fn place_or_collide(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fault> {
+    match place(link, placement).await {
+        Err(fault) if fault.is_collision() => Ok(Done::Undo(Placed::Conflict)),
+        placed => placed,
+    }
+}
+
+async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fault> {
+    let Placement {
+        order_id,
+        key,
+        basket,
+        reserve_for,
+        guarding,
+    } = placement;
+    // First of all: from here on nobody with an older fence reads or writes these products.
+    if let Some(late) = admit_all(link, &basket, &guarding).await? {
+        return Ok(Done::Undo(Placed::LateFence(late)));
+    }
+    if let Some(key) = &key {
+        match replay(link, key).await? {
+            Replay::New => {}
+            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
+            Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
+        }
+    }
+    let read = match guarding {
+        Guarding::Rows => PRODUCTS_OF_LOCKED,
+        Guarding::Fenced(_) | Guarding::Versions(_) => PRODUCTS_OF,
+    };
+    let products = products_of(link, &basket, read).await?;
+    let checkout = match Checkout::price(&basket, &products) {
+        Ok(checkout) => checkout,
+        Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
+        Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),
+    };
+    let short = super::too_little(&basket, &products);
+    if !short.is_empty() {
+        // Kept for the fences: this was a reading, too.
+        return Ok(Done::Keep(Placed::OutOfStock(short)));
+    }
+    if !reserve(link, &basket, &guarding).await? {
+        return Ok(Done::Undo(Placed::Conflict));
+    }
+    let created_ms = now_ms(link).await?;
+    let expires_ms = super::later(created_ms, reserve_for);
+    let document = super::document(&checkout)?;
+    let id = order_id.as_str();
+    link.execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
+        .await?;
+    let cart = basket.request().cart_id.as_str();
+    let ids: Vec<&str> = basket
+        .lines()
+        .iter()
+        .map(|line| line.product_id.as_str())
+        .collect();
+    let each: Vec<Vec<&(dyn ToSql + Sync)>> = ids
+        .iter()
+        .zip(basket.lines())
+        .map(|(product, line)| {
+            let values: Vec<&(dyn ToSql + Sync)> =
+                vec![&id, product, &cart, &line.quantity, &created_ms];
+            values
+        })
+        .collect();
+    link.execute_each(sql::ADD_RESERVATION, &each).await?;
+    if let Some(key) = key
+        && link
+            .execute(sql::ADD_KEY, &[&key.key, &key.fingerprint, &id])
+            .await?
+            == 0
+    {
+        return Ok(Done::Undo(Placed::Conflict));
+    }
+    Ok(Done::Keep(Placed::Created(Order {
+        order_id,
+        order_status: OrderStatus::Pending,
+        order_checkout: checkout,
+        created_at: crate::order::rfc3339(created_ms),
+        reserved_until: crate::order::rfc3339(expires_ms),
+    })))
+}
+
+/// Whether everything could be reserved.
+async fn reserve(link: &mut Link, basket: &Basket, guarding: &Guarding) -> Result<bool, Fault> {
+    let lines = basket.lines();
+    let ids: Vec<&str> = lines.iter().map(|line| line.product_id.as_str()).collect();
+    let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(lines.len());
+    for (id, line) in ids.iter().zip(lines) {
+        each.push(vec![&line.quantity, id]);
+    }
+    let statement = match guarding {
+        Guarding::Versions(versions) => {
+            for (values, version) in each.iter_mut().zip(versions) {
+                values.push(version);
+            }
+            sql::RESERVE_VERSION
+        }
+        Guarding::Fenced(_) | Guarding::Rows => sql::RESERVE,
+    };
+    let changed = link.execute_each(statement, &each).await?;
+    Ok(changed.iter().all(|rows| *rows == 1))
+}
+
+/// The product whose lock is somebody else's by now, if any.
+async fn admit_all(
+    link: &mut Link,
+    basket: &Basket,
+    guarding: &Guarding,
+) -> Result<Option<Id>, Fault> {
+    let Guarding::Fenced(passes) = guarding else {
+        return Ok(None);
+    };
+    let gates = basket
+        .lines()
+        .iter()
+        .map(|line| lock_name(&line.product_id));
+    let gates: Vec<(String, i64, String)> = gates
+        .zip(passes)
+        .map(|(gate, pass)| (gate, pass.fence.as_i64(), pass.owner.to_string()))
+        .collect();
+    let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(gates.len());
+    for (gate, fence, owner) in &gates {
+        each.push(vec![gate, fence, owner]);
+    }
+    let admitted = link.execute_each(ADMIT, &each).await?;
+    let late = admitted.iter().position(|rows| *rows == 0);
+    Ok(late.map(|index| basket.lines()[index].product_id.clone()))
+}
+
+async fn admit(link: &mut Link, gate: &str, pass: Pass) -> Result<bool, Fault> {
+    let (fence, owner) = (pass.fence.as_i64(), pass.owner.to_string());
+    Ok(link.execute(ADMIT, &[&gate, &fence, &owner]).await? == 1)
+}
+
+async fn settle(link: &mut Link, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
+    if let Ending::Expire(pass) = ending
+        && !admit(link, SWEEP, pass).await?
+    {
+        return Ok(Done::Undo(Settled::LateFence));
+    }
+    let status = ending.status().word();
+    let changed = match ending {
+        Ending::Confirm | Ending::Cancel => {
+            link.execute(sql::SETTLE, &[&status, &id.as_str()]).await?
+        }
+        Ending::Expire(_) => {
+            let now = now_ms(link).await?;
+            link.execute(sql::SETTLE_OVERDUE, &[&status, &id.as_str(), &now])
+                .await?
+        }
+    };
+    if changed == 1 {
+        move_units(link, id, ending).await?;
+    }
+    let Some(order) = order(link, id).await? else {
+        return Ok(Done::Undo(Settled::Unknown));
+    };
+    Ok(Done::Keep(match changed {
+        1 => Settled::Done(order),
+        _ => Settled::Before(order),
+    }))
+}
+
+async fn move_units(link: &mut Link, id: &Id, ending: Ending) -> Result<(), Fault> {
+    let (change, state) = super::movement(ending);
+    let rows = link.query(sql::LINES, &[&id.as_str()]).await?;
+    let mut lines: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    // As orders lock them, whatever the database's own order of text is.
+    lines.sort();
+    let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(lines.len());
+    for (product, quantity) in &lines {
+        each.push(vec![quantity, product]);
+    }
+    link.execute_each(change, &each).await?;
+    link.execute(sql::CLOSE_RESERVATIONS, &[&state, &id.as_str()])
+        .await?;
+    Ok(())
+}
+
+async fn now_ms(link: &mut Link) -> Result<i64, Fault> {
+    let rows = link.query(NOW, &[]).await?;
+    Ok(rows.first().map_or(0, |row| row.get(0)))
+}
+
+async fn product(link: &mut Link, id: &Id) -> Result<Option<Product>, Fault> {
+    let rows = link.query(sql::PRODUCT, &[&id.as_str()]).await?;
+    Ok(rows.first().map(product_of).transpose()?)
+}
+
+/// In the order of the basket, whatever the database's own order of text is.
+async fn products_of(
+    link: &mut Link,
+    basket: &Basket,
+    statement: &'static str,
+) -> Result<Vec<Product>, Fault> {
+    let ids = basket.lines().iter().map(|line| line.product_id.as_str());
+    let ids: Vec<&str> = ids.collect();
+    let rows = link.query(statement, &[&ids]).await?;
+    let mut products = all(&rows, product_of)?;
+    products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
+    Ok(products)
+}
+
+async fn order(link: &mut Link, id: &Id) -> Result<Option<Order>, Fault> {
+    let rows = link.query(sql::ORDER, &[&id.as_str()]).await?;
+    let row = rows.first().map(order_row);
+    Ok(row.map(OrderRow::order).transpose()?)
+}
+
+async fn replay(link: &mut Link, key: &Key) -> Result<Replay, Fault> {
+    let rows = link.query(sql::BY_KEY, &[&key.key]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(Replay::New);
+    };
+    let fingerprint: String = row.get(5);
+    Ok(super::replay_of(order_row(row), &fingerprint, key)?)
+}
+
+fn all<T>(
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, StorageError>,
+) -> Result<Vec<T>, StorageError> {
+    rows.iter().map(read).collect()
+}
+
+fn order_row(row: &Row) -> OrderRow {
+    OrderRow {
+        id: row.get(0),
+        status: row.get(1),
+        document: row.get(2),
+        created_ms: row.get(3),
+        expires_ms: row.get(4),
+    }
+}
+
+fn product_of(row: &Row) -> Result<Product, StorageError> {
+    Ok(Product {
+        product_id: stored_id(row.get(0))?,
+        shop_id: stored_id(row.get(1))?,
+        name: row.get(2),
+        price_cents: row.get(3),
+        stock: row.get(4),
+        reserved: row.get(5),
+        sold: row.get(6),
+        put_in: row.get(7),
+        version: row.get(8),
+    })
+}
+
+fn balance_of(row: &Row) -> Result<Balance, StorageError> {
+    Ok(Balance {
+        product_id: stored_id(row.get(0))?,
+        put_in: row.get(1),
+        stock: row.get(2),
+        reserved: row.get(3),
+        sold: row.get(4),
+        reserved_by_orders: row.get(5),
+        sold_by_orders: row.get(6),
+    })
+}

@@ -1,0 +1,141 @@
+//! A few connections, each lent to one transaction at a time.
+//!
+//! A connection comes back only after its transaction has ended well; after any failure it is closed, and the server rolls back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fencepost::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio_postgres::error::SqlState;
+
+use super::link::{Address, Link, words};
+use crate::storage::StorageError;
+
+/// The most connections.
+const MOST: usize = 16;
+/// How long to wait for one.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// What the server says about a transaction is about this one, whatever the database's default is.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// What can go wrong inside a transaction.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{}", words(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Fault {
+    /// Another transaction was in the way: nothing was changed, and trying again may work.
+    pub(super) fn is_collision(&self) -> bool {
+        let Self::Postgres(error) = self else {
+            return false;
+        };
+        error.code().is_some_and(|code| {
+            [
+                SqlState::T_R_SERIALIZATION_FAILURE,
+                SqlState::T_R_DEADLOCK_DETECTED,
+                SqlState::LOCK_NOT_AVAILABLE,
+            ]
+            .contains(code)
+        })
+    }
+}
+
+impl From<Fault> for StorageError {
+    fn from(fault: Fault) -> Self {
+        let error = match fault {
+            Fault::Postgres(error) => error,
+            Fault::Storage(error) => return error,
+        };
+        // By class: connection, rollback, resources, operator. No code: the line is broken.
+        let passing = ["08", "40", "53", "55", "57"];
+        let code = error.code().map(|code| code.code().to_owned());
+        match code {
+            Some(code) if !passing.iter().any(|class| code.starts_with(class)) => {
+                Self::Broken(words(&error))
+            }
+            _ => Self::Unavailable(words(&error)),
+        }
+    }
+}
+
+/// What a transaction comes to, and whether what it wrote is kept.
+pub(super) enum Done<T> {
+    Keep(T),
+    Undo(T),
+}
+
+/// The work of a transaction.
+pub(super) type Work<'a, T> = BoxFuture<'a, Result<Done<T>, Fault>>;
+
+#[derive(Clone)]
+pub(super) struct Pool(Arc<Inner>);
+
+struct Inner {
+    address: Address,
+    idle: Mutex<Vec<Link>>,
+    places: Semaphore,
+}
+
+impl Pool {
+    pub(super) fn new(address: Address) -> Self {
+        Self(Arc::new(Inner {
+            address,
+            idle: Mutex::new(Vec::new()),
+            places: Semaphore::new(MOST),
+        }))
+    }
+
+    /// Does `work` in a transaction. It goes on when the future is dropped.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let pool = self.clone();
+        let task = tokio::spawn(async move { pool.transaction(work).await });
+        let ended = |_| StorageError::Broken("a transaction ended in the middle".into());
+        Ok(task.await.map_err(ended)??)
+    }
+
+    async fn transaction<T>(
+        &self,
+        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send,
+    ) -> Result<T, Fault> {
+        let place = tokio::time::timeout(PATIENCE, self.0.places.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            let busy = StorageError::Unavailable("all connections are in use".into());
+            return Err(busy.into());
+        };
+        let mut link = self.begin().await?;
+        let (end, value) = match work(&mut link).await? {
+            Done::Keep(value) => ("COMMIT", value),
+            Done::Undo(value) => ("ROLLBACK", value),
+        };
+        link.batch(end).await?;
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(link);
+        Ok(value)
+    }
+
+    /// A connection in a transaction that has just begun.
+    async fn begin(&self) -> Result<Link, Fault> {
+        // The server may have gone and come back since: then all of these are of no use.
+        while let Some(link) = self.idle() {
+            if !link.is_closed() && link.batch(BEGIN).await.is_ok() {
+                return Ok(link);
+            }
+        }
+        let link = self.0.address.connect().await?;
+        link.batch(BEGIN).await?;
+        Ok(link)
+    }
+
+    fn idle(&self) -> Option<Link> {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.pop()
+    }
+}

@@ -1,0 +1,115 @@
+//! The tables and statements, in words that SQLite and Postgres both understand.
+//!
+//! SQLite numbers `$1`, `$2` … by where they first stand, so they first stand in that order.
+
+/// The second barrier: the database itself refuses a negative stock, and units that come from nowhere or vanish.
+pub(super) const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS checkout_products (
+    id TEXT PRIMARY KEY,
+    shop TEXT NOT NULL,
+    name TEXT NOT NULL,
+    price BIGINT NOT NULL CHECK (price >= 0),
+    stock BIGINT NOT NULL CHECK (stock >= 0),
+    reserved BIGINT NOT NULL DEFAULT 0 CHECK (reserved >= 0),
+    sold BIGINT NOT NULL DEFAULT 0 CHECK (sold >= 0),
+    put_in BIGINT NOT NULL,
+    version BIGINT NOT NULL DEFAULT 0,
+    CHECK (stock + reserved + sold = put_in)
+);
+CREATE TABLE IF NOT EXISTS checkout_orders (
+    id TEXT PRIMARY KEY,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'confirmed', 'cancelled', 'expired')),
+    document TEXT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    expires_ms BIGINT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS checkout_orders_open ON checkout_orders (expires_ms) WHERE status = 'pending';
+CREATE TABLE IF NOT EXISTS checkout_reservations (
+    order_id TEXT NOT NULL REFERENCES checkout_orders (id),
+    product_id TEXT NOT NULL REFERENCES checkout_products (id),
+    cart TEXT NOT NULL,
+    quantity BIGINT NOT NULL CHECK (quantity > 0),
+    state TEXT NOT NULL DEFAULT 'held' CHECK (state IN ('held', 'sold', 'returned')),
+    reserved_ms BIGINT NOT NULL,
+    PRIMARY KEY (order_id, product_id)
+);
+CREATE INDEX IF NOT EXISTS checkout_reservations_by_product
+    ON checkout_reservations (product_id, state, quantity);
+CREATE TABLE IF NOT EXISTS checkout_keys (
+    key TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    order_id TEXT NOT NULL
+);
+";
+
+pub(super) const ADD_PRODUCT: &str = "\
+INSERT INTO checkout_products (id, shop, name, price, stock, put_in) VALUES ($1, $2, $3, $4, $5, $5)
+ON CONFLICT (id) DO NOTHING";
+
+pub(super) const PRODUCT: &str = "\
+SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products WHERE id = $1";
+
+pub(super) const PRODUCTS: &str = "\
+SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
+WHERE id > $1 ORDER BY id LIMIT $2";
+
+/// One row: reserved. None: too little is left.
+pub(super) const RESERVE: &str = "\
+UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
+WHERE id = $2 AND stock >= $1";
+
+/// One row: reserved. None: it was changed since this version was read.
+pub(super) const RESERVE_VERSION: &str = "\
+UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
+WHERE id = $2 AND stock >= $1 AND version = $3";
+
+pub(super) const ADD_ORDER: &str = "\
+INSERT INTO checkout_orders (id, status, document, created_ms, expires_ms) VALUES ($1, 'pending', $2, $3, $4)";
+
+pub(super) const ADD_RESERVATION: &str = "\
+INSERT INTO checkout_reservations (order_id, product_id, cart, quantity, reserved_ms) VALUES ($1, $2, $3, $4, $5)";
+
+/// One row: the key is this order's. None: it is another's.
+pub(super) const ADD_KEY: &str = "\
+INSERT INTO checkout_keys (key, fingerprint, order_id) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING";
+
+pub(super) const BY_KEY: &str = "\
+SELECT o.id, o.status, o.document, o.created_ms, o.expires_ms, k.fingerprint
+FROM checkout_keys k JOIN checkout_orders o ON o.id = k.order_id WHERE k.key = $1";
+
+pub(super) const ORDER: &str =
+    "SELECT id, status, document, created_ms, expires_ms FROM checkout_orders WHERE id = $1";
+
+/// One row: it has ended so, and for nobody else.
+pub(super) const SETTLE: &str = "\
+UPDATE checkout_orders SET status = $1 WHERE id = $2 AND status = 'pending'";
+
+/// The same, only if its time is over.
+pub(super) const SETTLE_OVERDUE: &str = "\
+UPDATE checkout_orders SET status = $1 WHERE id = $2 AND status = 'pending' AND expires_ms <= $3";
+
+pub(super) const LINES: &str = "\
+SELECT product_id, quantity FROM checkout_reservations WHERE order_id = $1 AND state = 'held' ORDER BY product_id";
+
+pub(super) const SELL: &str = "\
+UPDATE checkout_products SET reserved = reserved - $1, sold = sold + $1, version = version + 1 WHERE id = $2";
+
+pub(super) const RETURN: &str = "\
+UPDATE checkout_products SET reserved = reserved - $1, stock = stock + $1, version = version + 1 WHERE id = $2";
+
+pub(super) const CLOSE_RESERVATIONS: &str =
+    "UPDATE checkout_reservations SET state = $1 WHERE order_id = $2 AND state = 'held'";
+
+pub(super) const OVERDUE: &str = "\
+SELECT id FROM checkout_orders WHERE status = 'pending' AND expires_ms <= $1 ORDER BY expires_ms LIMIT $2";
+
+pub(super) const BALANCES: &str = "\
+SELECT p.id, p.put_in, p.stock, p.reserved, p.sold,
+    CAST(COALESCE(SUM(CASE WHEN r.state = 'held' THEN r.quantity END), 0) AS BIGINT),
+    CAST(COALESCE(SUM(CASE WHEN r.state = 'sold' THEN r.quantity END), 0) AS BIGINT)
+FROM checkout_products p LEFT JOIN checkout_reservations r ON r.product_id = p.id
+GROUP BY p.id, p.put_in, p.stock, p.reserved, p.sold ORDER BY p.id";
+
+pub(super) const COUNTS: &str = "\
+SELECT (SELECT COUNT(*) FROM checkout_products),
+    (SELECT COUNT(*) FROM checkout_orders WHERE status = 'pending')";

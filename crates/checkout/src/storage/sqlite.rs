@@ -1,0 +1,449 @@
+//! Products and orders in an SQLite file: nothing to install.
+//!
+//! One thread writes and one reads, each with a connection of its own; several processes of one machine may share the file. A commit
+//! is on the disk before anybody is answered (`synchronous=FULL`).
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fencepost::resource::{FencedError, Pass, SqliteGate};
+use rusqlite::types::FromSql;
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
+
+use super::{
+    Ending, Guarding, Key, OrderRow, Outcome, Placed, Placement, Replay, SWEEP, Settled, Storage,
+    StorageError, lock_name, sql, stored_id,
+};
+use crate::id::Id;
+use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
+use crate::product::{Balance, NewProduct, Product};
+
+mod writer;
+
+use writer::{Done, Writer};
+
+/// How long a transaction waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What can go wrong inside a transaction.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl From<Fault> for StorageError {
+    fn from(fault: Fault) -> Self {
+        let error = match fault {
+            Fault::Sqlite(error) => error,
+            Fault::Storage(error) => return error,
+        };
+        match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen,
+            ) => Self::Unavailable(error.to_string()),
+            _ => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+/// A database in a file.
+#[derive(Clone)]
+pub struct SqliteStorage {
+    writer: Writer,
+    reader: Writer,
+}
+
+impl SqliteStorage {
+    /// Opens the file, making it and its tables where they are missing. Blocks for as long as that takes.
+    ///
+    /// # Errors
+    /// SQLite's, as text.
+    pub fn open(path: &Path) -> Result<Self, StorageError> {
+        let writing = connect(path).map_err(Fault::from)?;
+        prepare(&writing)?;
+        let reading = connect(path).map_err(Fault::from)?;
+        let pragma = reading.pragma_update(None, "query_only", true);
+        pragma.map_err(Fault::from)?;
+        let start = |connection, behaviour, name| {
+            Writer::start(connection, behaviour, name)
+                .map_err(|error| StorageError::Unavailable(error.to_string()))
+        };
+        Ok(Self {
+            writer: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
+            reader: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
+        })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
+    ) -> Outcome<'_, T> {
+        Box::pin(self.writer.run(work))
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Outcome<'_, T> {
+        Box::pin(
+            self.reader
+                .run(|transaction| work(transaction).map(Done::Undo)),
+        )
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), StorageError> {
+    let mode = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    mode.map_err(Fault::from)?;
+    // Several that start at once take turns.
+    let tables = format!("BEGIN IMMEDIATE; {} COMMIT;", sql::TABLES);
+    connection.execute_batch(&tables).map_err(Fault::from)?;
+    SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
+}
+
+/// Milliseconds since 1970, by the clock of this machine, which everybody who shares the file shares.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+impl Storage for SqliteStorage {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
+        self.write(move |transaction| {
+            let added = transaction
+                .prepare_cached(sql::ADD_PRODUCT)?
+                .execute(params![
+                    id.as_str(),
+                    new.shop_id.as_str(),
+                    new.name.as_str(),
+                    new.price_cents.get(),
+                    new.stock.get()
+                ])?;
+            Ok(match added {
+                0 => Done::Undo(None),
+                _ => Done::Keep(product(transaction, &id)?),
+            })
+        })
+    }
+
+    fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>> {
+        let id = id.clone();
+        self.read(move |transaction| product(transaction, &id))
+    }
+
+    fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>> {
+        self.read(move |transaction| {
+            let after = after.as_ref().map_or("", Id::as_str);
+            let mut statement = transaction.prepare_cached(sql::PRODUCTS)?;
+            let mut rows = statement.query(params![after, limit])?;
+            let mut products = Vec::new();
+            while let Some(row) = rows.next()? {
+                products.push(product_of(row)?);
+            }
+            Ok(products)
+        })
+    }
+
+    fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>> {
+        let basket = basket.clone();
+        self.read(move |transaction| products_of(transaction, &basket))
+    }
+
+    fn place(&self, placement: Placement) -> Outcome<'_, Placed> {
+        self.write(move |transaction| place(transaction, placement))
+    }
+
+    fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay> {
+        let key = key.clone();
+        self.read(move |transaction| replay(transaction, &key))
+    }
+
+    fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>> {
+        let id = id.clone();
+        self.read(move |transaction| order(transaction, &id))
+    }
+
+    fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled> {
+        self.write(move |transaction| settle(transaction, &id, ending))
+    }
+
+    fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>> {
+        self.read(move |transaction| {
+            let mut statement = transaction.prepare_cached(sql::OVERDUE)?;
+            let rows = statement.query_map(params![now_ms(), limit], |row| row.get(0))?;
+            rows.map(|id| Ok(stored_id(id?)?)).collect()
+        })
+    }
+
+    fn balances(&self) -> Outcome<'_, Vec<Balance>> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached(sql::BALANCES)?;
+            let mut rows = statement.query([])?;
+            let mut balances = Vec::new();
+            while let Some(row) = rows.next()? {
+                balances.push(balance_of(row)?);
+            }
+            Ok(balances)
+        })
+    }
+
+    fn counts(&self) -> Outcome<'_, (i64, i64)> {
+        self.read(|transaction| {
+            let mut statement = transaction.prepare_cached(sql::COUNTS)?;
+            Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        })
+    }
+
+    fn ping(&self) -> Outcome<'_, ()> {
+        self.read(|transaction| {
+            // A table: the file may have been replaced by an empty one.
+            let sql = "SELECT 1 FROM checkout_keys LIMIT 1";
+            let mut statement = transaction.prepare_cached(sql)?;
+            statement.query_row([], |_| Ok(())).optional()?;
+            Ok(())
+        })
+    }
+}
+
+fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Placed>, Fault> {
+    let Placement {
+        order_id,
+        key,
+        basket,
+        reserve_for,
+        guarding,
+    } = placement;
+    // First of all: from here on nobody with an older fence reads or writes these products.
+    if let Some(late) = admit_all(transaction, &basket, &guarding)? {
+        return Ok(Done::Undo(Placed::LateFence(late)));
+    }
+    if let Some(key) = &key {
+        match replay(transaction, key)? {
+            Replay::New => {}
+            Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
+            Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
+        }
+    }
+    let products = products_of(transaction, &basket)?;
+    let checkout = match Checkout::price(&basket, &products) {
+        Ok(checkout) => checkout,
+        Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
+        Err(NotPriced::OtherShop(ids)) => return Ok(Done::Undo(Placed::OtherShop(ids))),
+    };
+    let short = super::too_little(&basket, &products);
+    if !short.is_empty() {
+        // Kept for the fences: this was a reading, too.
+        return Ok(Done::Keep(Placed::OutOfStock(short)));
+    }
+    for (index, line) in basket.lines().iter().enumerate() {
+        let id = line.product_id.as_str();
+        let reserved = match &guarding {
+            Guarding::Versions(versions) => transaction
+                .prepare_cached(sql::RESERVE_VERSION)?
+                .execute(params![line.quantity, id, versions.get(index)])?,
+            Guarding::Fenced(_) | Guarding::Rows => transaction
+                .prepare_cached(sql::RESERVE)?
+                .execute(params![line.quantity, id])?,
+        };
+        if reserved == 0 {
+            return Ok(Done::Undo(Placed::Conflict));
+        }
+    }
+    let created_ms = now_ms();
+    let expires_ms = super::later(created_ms, reserve_for);
+    let document = super::document(&checkout)?;
+    transaction
+        .prepare_cached(sql::ADD_ORDER)?
+        .execute(params![order_id.as_str(), document, created_ms, expires_ms])?;
+    let mut reserve = transaction.prepare_cached(sql::ADD_RESERVATION)?;
+    for line in basket.lines() {
+        reserve.execute(params![
+            order_id.as_str(),
+            line.product_id.as_str(),
+            basket.request().cart_id.as_str(),
+            line.quantity,
+            created_ms
+        ])?;
+    }
+    if let Some(key) = key {
+        transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
+            key.key,
+            key.fingerprint,
+            order_id.as_str()
+        ])?;
+    }
+    Ok(Done::Keep(Placed::Created(Order {
+        order_id,
+        order_status: OrderStatus::Pending,
+        order_checkout: checkout,
+        created_at: crate::order::rfc3339(created_ms),
+        reserved_until: crate::order::rfc3339(expires_ms),
+    })))
+}
+
+/// The product whose lock is somebody else's by now, if any.
+fn admit_all(
+    transaction: &Transaction<'_>,
+    basket: &Basket,
+    guarding: &Guarding,
+) -> Result<Option<Id>, Fault> {
+    let Guarding::Fenced(passes) = guarding else {
+        return Ok(None);
+    };
+    for (line, pass) in basket.lines().iter().zip(passes) {
+        if !admit(transaction, &lock_name(&line.product_id), *pass)? {
+            return Ok(Some(line.product_id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+fn admit(transaction: &Transaction<'_>, gate: &str, pass: Pass) -> Result<bool, Fault> {
+    match SqliteGate::admit(transaction, gate, pass) {
+        Ok(()) => Ok(true),
+        Err(FencedError::Refused(_)) => Ok(false),
+        Err(error) => Err(StorageError::Unavailable(error.to_string()).into()),
+    }
+}
+
+fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
+    if let Ending::Expire(pass) = ending
+        && !admit(transaction, SWEEP, pass)?
+    {
+        return Ok(Done::Undo(Settled::LateFence));
+    }
+    let status = ending.status().word();
+    let changed = match ending {
+        Ending::Confirm | Ending::Cancel => transaction
+            .prepare_cached(sql::SETTLE)?
+            .execute(params![status, id.as_str()])?,
+        Ending::Expire(_) => transaction
+            .prepare_cached(sql::SETTLE_OVERDUE)?
+            .execute(params![status, id.as_str(), now_ms()])?,
+    };
+    if changed == 1 {
+        move_units(transaction, id, ending)?;
+    }
+    let Some(order) = order(transaction, id)? else {
+        return Ok(Done::Undo(Settled::Unknown));
+    };
+    Ok(Done::Keep(match changed {
+        1 => Settled::Done(order),
+        _ => Settled::Before(order),
+    }))
+}
+
+fn move_units(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<(), Fault> {
+    let (change, state) = super::movement(ending);
+    let mut statement = transaction.prepare_cached(sql::LINES)?;
+    let lines = statement.query_map([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let lines: Vec<(String, i64)> = lines.collect::<rusqlite::Result<_>>()?;
+    for (product, quantity) in lines {
+        transaction
+            .prepare_cached(change)?
+            .execute(params![quantity, product])?;
+    }
+    transaction
+        .prepare_cached(sql::CLOSE_RESERVATIONS)?
+        .execute(params![state, id.as_str()])?;
+    Ok(())
+}
+
+fn product(transaction: &Transaction<'_>, id: &Id) -> Result<Option<Product>, Fault> {
+    let mut statement = transaction.prepare_cached(sql::PRODUCT)?;
+    let mut rows = statement.query([id.as_str()])?;
+    rows.next()?.map(product_of).transpose()
+}
+
+fn products_of(transaction: &Transaction<'_>, basket: &Basket) -> Result<Vec<Product>, Fault> {
+    let mut products = Vec::with_capacity(basket.lines().len());
+    for line in basket.lines() {
+        products.extend(product(transaction, &line.product_id)?);
+    }
+    Ok(products)
+}
+
+fn order(transaction: &Transaction<'_>, id: &Id) -> Result<Option<Order>, Fault> {
+    let mut statement = transaction.prepare_cached(sql::ORDER)?;
+    let mut rows = statement.query([id.as_str()])?;
+    match rows.next()? {
+        Some(row) => Ok(Some(order_row(row)?.order()?)),
+        None => Ok(None),
+    }
+}
+
+fn replay(transaction: &Transaction<'_>, key: &Key) -> Result<Replay, Fault> {
+    let mut statement = transaction.prepare_cached(sql::BY_KEY)?;
+    let mut rows = statement.query([&key.key])?;
+    let Some(row) = rows.next()? else {
+        return Ok(Replay::New);
+    };
+    let fingerprint: String = row.get(5)?;
+    Ok(super::replay_of(order_row(row)?, &fingerprint, key)?)
+}
+
+fn order_row(row: &Row<'_>) -> rusqlite::Result<OrderRow> {
+    Ok(OrderRow {
+        id: row.get(0)?,
+        status: row.get(1)?,
+        document: row.get(2)?,
+        created_ms: row.get(3)?,
+        expires_ms: row.get(4)?,
+    })
+}
+
+fn product_of(row: &Row<'_>) -> Result<Product, Fault> {
+    Ok(Product {
+        product_id: stored_id(get(row, 0)?)?,
+        shop_id: stored_id(get(row, 1)?)?,
+        name: get(row, 2)?,
+        price_cents: get(row, 3)?,
+        stock: get(row, 4)?,
+        reserved: get(row, 5)?,
+        sold: get(row, 6)?,
+        put_in: get(row, 7)?,
+        version: get(row, 8)?,
+    })
+}
+
+fn balance_of(row: &Row<'_>) -> Result<Balance, Fault> {
+    Ok(Balance {
+        product_id: stored_id(get(row, 0)?)?,
+        put_in: get(row, 1)?,
+        stock: get(row, 2)?,
+        reserved: get(row, 3)?,
+        sold: get(row, 4)?,
+        reserved_by_orders: get(row, 5)?,
+        sold_by_orders: get(row, 6)?,
+    })
+}
+
+fn get<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T, Fault> {
+    Ok(row.get(index)?)
+}

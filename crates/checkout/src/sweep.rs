@@ -1,0 +1,115 @@
+//! Reservations that nobody confirmed in time go back into stock, by one instance at a time.
+//!
+//! The one who sweeps holds a lock for as long as it lives, and shows its fence in every transaction: when it was paused beyond its
+//! lease, another sweeps meanwhile, and the database refuses the late one. That it never sweeps a confirmed order does not
+//! depend on the lock: only a *pending* order can end, and only once.
+
+use std::time::{Duration, Instant};
+
+use fencepost::Guard;
+use metrics::{counter, gauge};
+use tokio_util::sync::CancellationToken;
+
+use crate::checkout::Checkout;
+use crate::storage::{Ending, SWEEP, Settled, StorageError};
+
+/// The most orders of one look.
+const AT_ONCE: i64 = 200;
+/// How long a store or database that failed is left alone.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often whoever sweeps counts every unit. It reads every reservation there is.
+const AUDIT_EVERY: Duration = Duration::from_secs(30);
+
+/// How often to look, for reservations of this length: often enough that nobody waits for long, and not oftener.
+pub fn every(reserve_for: Duration) -> Duration {
+    (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
+}
+
+/// Sweeps whenever this instance holds the lock, until told to stop.
+///
+/// # Cancel safety
+/// May be dropped at any point: an order that is being ended ends, and the lock goes back.
+pub async fn run(checkout: Checkout, every: Duration, stop: CancellationToken) {
+    let work = async {
+        loop {
+            match checkout.locks().locker().acquire(SWEEP).await {
+                Ok(guard) => keep_sweeping(&checkout, &guard, every).await,
+                Err(error) => {
+                    tracing::debug!(store = error.store(), kind = ?error.kind(), "nobody sweeps from here");
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            }
+        }
+    };
+    stop.run_until_cancelled(work).await;
+}
+
+/// Returns when the lock is lost.
+async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration) {
+    let work = async {
+        let mut audited: Option<Instant> = None;
+        loop {
+            match sweep(checkout, guard).await {
+                Ok(Swept::All(count)) => {
+                    counter!("checkout_sweeps_total").increment(1);
+                    if count > 0 {
+                        tracing::info!(count, "reservations went back into stock");
+                    }
+                }
+                Ok(Swept::Late) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot sweep");
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            }
+            if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
+                audited = Some(Instant::now());
+                audit(checkout).await;
+            }
+            tokio::time::sleep(every).await;
+        }
+    };
+    // Lost or late: the next acquisition decides who goes on.
+    let _ = guard.run(work).await;
+    // From now on somebody else counts; an old count of ours must not stand against it.
+    gauge!("checkout_invariant_violations").set(0.0);
+}
+
+/// Counts the products whose units do not add up. There is none, unless something is wrong that nothing else has noticed.
+async fn audit(checkout: &Checkout) {
+    match checkout.storage().balances().await {
+        Ok(balances) => {
+            let wrong = balances.iter().filter(|balance| !balance.holds());
+            let count = wrong
+                .inspect(|balance| tracing::error!(?balance, "units do not add up"))
+                .count();
+            gauge!("checkout_invariant_violations").set(count as f64);
+        }
+        Err(error) => tracing::warn!(%error, "cannot count units"),
+    }
+}
+
+/// What a look came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Swept {
+    /// So many orders ended.
+    All(u64),
+    /// Somebody else sweeps now.
+    Late,
+}
+
+async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError> {
+    let mut ended = 0;
+    for id in checkout.storage().overdue(AT_ONCE).await? {
+        match checkout.settle(id, Ending::Expire(guard.pass())).await? {
+            Settled::Done(_) => ended += 1,
+            // Confirmed or cancelled in the last moment.
+            Settled::Before(_) | Settled::Unknown => {}
+            Settled::LateFence => {
+                counter!("checkout_fences_refused_total").increment(1);
+                return Ok(Swept::Late);
+            }
+        }
+    }
+    Ok(Swept::All(ended))
+}

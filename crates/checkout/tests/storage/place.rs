@@ -1,0 +1,205 @@
+//! One thing after the other.
+
+use std::time::Duration;
+
+use fencepost_checkout::order::OrderStatus;
+use fencepost_checkout::storage::{Ending, Guarding, Placed, Settled};
+use serde_json::json;
+
+use crate::stage::{Stage, id, key, pass};
+
+pub(crate) fn never_in_part(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        shop.put_in("b", 1).await;
+        let short = shop.place(&[("a", 2), ("b", 2)], Guarding::Rows).await;
+        assert_eq!(short, Placed::OutOfStock(vec![id("b")]));
+        let unknown = shop.place(&[("a", 2), ("z", 1)], Guarding::Rows).await;
+        assert_eq!(unknown, Placed::Unknown(vec![id("z")]));
+        let (a, b) = (shop.product("a").await, shop.product("b").await);
+        assert_eq!((a.stock, a.reserved, b.stock), (5, 0, 1));
+        shop.must_place(&[("a", 2), ("b", 1)], Duration::from_secs(600))
+            .await;
+        let (a, b) = (shop.product("a").await, shop.product("b").await);
+        assert_eq!((a.stock, a.reserved, b.stock), (3, 2, 0));
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn never_replaced(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let again = json!({"shop_id": "other", "name": "x", "price_cents": 1, "stock": 9});
+        let again = serde_json::from_value(again).unwrap();
+        assert_eq!(shop.0.add_product(again, id("a")).await.unwrap(), None);
+        assert_eq!(shop.product("a").await.put_in, 5);
+        let listed = shop.0.products(None, 10).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        assert!(shop.0.products(Some(id("a")), 10).await.unwrap().is_empty());
+    });
+}
+
+pub(crate) fn late_fence(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let (early, late) = (pass(7), pass(8));
+        let fenced = |pass| Guarding::Fenced(vec![pass]);
+        // The later holder has only read: too little was there for it.
+        let read = shop.place(&[("a", 9)], fenced(late)).await;
+        assert_eq!(read, Placed::OutOfStock(vec![id("a")]));
+        let refused = shop.place(&[("a", 1)], fenced(early)).await;
+        assert_eq!(
+            refused,
+            Placed::LateFence(id("a")),
+            "its reading shut the earlier one out"
+        );
+        let twin = shop.place(&[("a", 1)], fenced(pass(8))).await;
+        assert_eq!(
+            twin,
+            Placed::LateFence(id("a")),
+            "the same fence, another owner"
+        );
+        assert_eq!(shop.product("a").await.stock, 5);
+        let made = shop.place(&[("a", 1)], fenced(late)).await;
+        assert!(matches!(made, Placed::Created(_)), "{made:?}");
+        // One late lock among several is enough.
+        shop.put_in("b", 5).await;
+        let guarding = Guarding::Fenced(vec![early, pass(9)]);
+        let refused = shop.place(&[("a", 1), ("b", 1)], guarding).await;
+        assert_eq!(refused, Placed::LateFence(id("a")));
+        assert_eq!(shop.product("b").await.stock, 5);
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn version(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let read = shop.product("a").await.version;
+        shop.must_place(&[("a", 1)], Duration::from_secs(600)).await;
+        let versions = |version| Guarding::Versions(vec![version]);
+        assert_eq!(
+            shop.place(&[("a", 1)], versions(read)).await,
+            Placed::Conflict
+        );
+        assert_eq!(shop.product("a").await.stock, 4);
+        let made = shop.place(&[("a", 1)], versions(read + 1)).await;
+        assert!(matches!(made, Placed::Created(_)), "{made:?}");
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn one_key(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 50).await;
+        let order = || {
+            let shop = shop.clone();
+            let own = key("k", "body");
+            tokio::spawn(async move {
+                let long = Duration::from_secs(600);
+                shop.place_as(&[("a", 1)], Guarding::Rows, Some(own), long)
+                    .await
+            })
+        };
+        let all: Vec<_> = (0..20).map(|_| order()).collect();
+        let (mut created, mut ids) = (0, Vec::new());
+        for one in all {
+            match one.await.unwrap() {
+                Placed::Created(order) => {
+                    created += 1;
+                    ids.push(order);
+                }
+                Placed::Replayed(order) => ids.push(order),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(created, 1);
+        assert!(
+            ids.iter().all(|order| *order == ids[0]),
+            "the same answer to all"
+        );
+        assert_eq!(shop.product("a").await.stock, 49);
+        let long = Duration::from_secs(600);
+        let other = Some(key("k", "another body"));
+        let reused = shop
+            .place_as(&[("a", 2)], Guarding::Rows, other, long)
+            .await;
+        assert_eq!(reused, Placed::KeyReused);
+        // An order that was refused leaves its key free.
+        let own = || Some(key("later", "body"));
+        let short = shop
+            .place_as(&[("a", 99)], Guarding::Rows, own(), long)
+            .await;
+        assert_eq!(short, Placed::OutOfStock(vec![id("a")]));
+        let made = shop
+            .place_as(&[("a", 1)], Guarding::Rows, own(), long)
+            .await;
+        assert!(matches!(made, Placed::Created(_)), "{made:?}");
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn back_once(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let order = shop.must_place(&[("a", 2)], Duration::ZERO).await;
+        let own = || order.order_id.clone();
+        for _ in 0..2 {
+            let settled = shop.0.settle(own(), Ending::Cancel).await.unwrap();
+            let (Settled::Done(order) | Settled::Before(order)) = settled else {
+                panic!("{settled:?}")
+            };
+            assert_eq!(order.order_status, OrderStatus::Cancelled);
+        }
+        let swept = shop.0.settle(own(), Ending::Expire(pass(1))).await.unwrap();
+        assert!(matches!(swept, Settled::Before(_)), "{swept:?}");
+        let sold = shop.0.settle(own(), Ending::Confirm).await.unwrap();
+        assert!(matches!(sold, Settled::Before(_)), "{sold:?}");
+        let a = shop.product("a").await;
+        assert_eq!((a.stock, a.reserved, a.sold), (5, 0, 0));
+        let unknown = shop.0.settle(id("nobody"), Ending::Cancel).await.unwrap();
+        assert_eq!(unknown, Settled::Unknown);
+        shop.adds_up().await;
+    });
+}
+
+pub(crate) fn in_time(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let kept = shop.must_place(&[("a", 1)], Duration::from_secs(600)).await;
+        let overdue = shop.must_place(&[("a", 2)], Duration::ZERO).await;
+        assert_eq!(
+            shop.0.overdue(10).await.unwrap(),
+            [overdue.order_id.clone()]
+        );
+        let (early, late) = (pass(3), pass(4));
+        let too_soon = shop
+            .0
+            .settle(kept.order_id.clone(), Ending::Expire(late))
+            .await
+            .unwrap();
+        assert!(matches!(too_soon, Settled::Before(_)), "{too_soon:?}");
+        let other = shop
+            .0
+            .settle(overdue.order_id.clone(), Ending::Expire(early))
+            .await
+            .unwrap();
+        assert_eq!(other, Settled::LateFence, "another sweeps now");
+        let swept = shop
+            .0
+            .settle(overdue.order_id.clone(), Ending::Expire(late))
+            .await
+            .unwrap();
+        assert!(matches!(swept, Settled::Done(_)), "{swept:?}");
+        assert_eq!(shop.product("a").await.stock, 4);
+        assert_eq!(shop.0.counts().await.unwrap(), (1, 1));
+        shop.adds_up().await;
+    });
+}

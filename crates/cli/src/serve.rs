@@ -1,0 +1,273 @@
+//! `fencepost serve`: the checkout over HTTP.
+//!
+//! Flags → settings → listener, database, lock store → served until a signal → exit code.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use fencepost_checkout::checkout::OrderPath;
+use fencepost_checkout::facade::Facade;
+use fencepost_checkout::http::HttpSettings;
+use fencepost_checkout::locking::{Manner, Patience};
+use fencepost_checkout::logging::{self, Log};
+use fencepost_checkout::server::ConnectionSettings;
+use fencepost_checkout::service::{Report, Service, Settings};
+use fencepost_checkout::storage::Storage;
+use fencepost_checkout::telemetry;
+use fencepost_trial::ground::Place;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::durations::duration;
+use crate::backend::LockStore;
+use crate::exit;
+use crate::fault::{Fault, system_words};
+use crate::screen::Colour;
+
+mod database;
+mod flags;
+mod lab;
+mod words;
+
+use database::Database;
+use flags::{Pauses, log, manner, order_path, pauses, token};
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Serve {
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    #[arg(long, default_value = "127.0.0.1", value_parser = flags::host)]
+    host: IpAddr,
+    #[arg(long, env = "FENCEPOST_ADMIN_TOKEN", hide_env_values = true, value_parser = token)]
+    admin_token: Option<String>,
+    #[arg(long, env = "FENCEPOST_DB", hide_env_values = true, default_value = "shop.db", value_parser = Database::parse)]
+    db: Database,
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
+    store: LockStore,
+    #[arg(long, default_value = "3s", value_parser = duration)]
+    ttl: Duration,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    retries: u32,
+    #[arg(long, default_value = "50ms", value_parser = pauses)]
+    retry: Pauses,
+    #[arg(long, default_value = "line", value_parser = manner)]
+    wait: Manner,
+    #[arg(long, default_value = "lock", value_parser = order_path)]
+    order_path: OrderPath,
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    reserve_for: Duration,
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    deadline: Duration,
+    #[arg(long, default_value_t = 512, value_parser = flags::count)]
+    max_in_flight: usize,
+    #[arg(long, default_value_t = 1_024, value_parser = flags::count)]
+    max_connections: usize,
+    #[arg(long, value_parser = log)]
+    log: Option<Log>,
+    #[arg(long, short)]
+    quiet: bool,
+    /// Read before the rest is understood.
+    #[arg(long, default_value = "auto", value_parser = crate::arguments::colour)]
+    color: Colour,
+    #[arg(long)]
+    ascii: bool,
+}
+
+pub(crate) fn run(arguments: Serve) -> Result<ExitCode, Fault> {
+    // They were heeded when the words were read.
+    let _ = (arguments.color, arguments.ascii);
+    arguments.check()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::new(exit::SYSTEM, "cannot start").at(system_words(&error)))?;
+    logging::install(arguments.log);
+    let report = runtime.block_on(arguments.serve())?;
+    if !arguments.quiet {
+        tell(&words::stopped(&report));
+    }
+    // Threads that wait for a store that is gone are not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Serve {
+    fn check(&self) -> Result<(), Fault> {
+        let usage = |what: &str| Fault::new(exit::USAGE, what);
+        if !self.host.is_loopback() && self.admin_token.is_none() {
+            return Err(usage("others could change things here without a token")
+                .at(format_args!("--host {}", self.host))
+                .effect("none: nothing was opened")
+                .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
+        }
+        if self.reserve_for.is_zero() || self.deadline.is_zero() {
+            return Err(usage("a time of zero leaves no time")
+                .at("--reserve-for, --deadline")
+                .try_this("--reserve-for 10m --deadline 5s"));
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            ttl: self.ttl,
+            patience: Patience {
+                schedule: self.retry.schedule.clone(),
+                retries: self.retries,
+                manner: self.wait,
+            },
+            path: self.order_path,
+            reserve_for: self.reserve_for,
+            http: HttpSettings {
+                admin_token: self.admin_token.clone(),
+                is_loopback: self.host.is_loopback(),
+                max_in_flight: self.max_in_flight,
+                deadline: self.deadline,
+                ..HttpSettings::default()
+            },
+            connections: ConnectionSettings {
+                most: self.max_connections,
+                ..ConnectionSettings::default()
+            },
+            ..Settings::default()
+        }
+    }
+
+    async fn serve(&self) -> Result<Report, Fault> {
+        // The port first: if it is taken, nothing is opened or made.
+        let (listener, address) = self.listen().await?;
+        // Before the locker is built: it looks once who listens.
+        let metrics = telemetry::install().map_err(|error| {
+            Fault::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
+        })?;
+        let storage = self.db.open().await?;
+        let backend = self.store.open().await.map_err(|reason| reason.fault())?;
+        let counts = storage.counts().await;
+        let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
+        let facade = self.scratch().await?;
+        let service = self.put_together(storage, backend, facade, metrics)?;
+        let service = service.with_lab(Arc::new(lab::Races));
+        let stop = CancellationToken::new();
+        signals(&stop).map_err(|error| {
+            Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
+        })?;
+        // It comes when requests are answered: from here on nothing can fail any more.
+        let mut stdout = io::stdout().lock();
+        let said = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
+        drop(stdout);
+        // Whoever started it may not want to read.
+        let _ = said;
+        if !self.quiet {
+            tell(&words::ready(self, counts));
+        }
+        Ok(service.run(listener, stop).await)
+    }
+
+    async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {
+        let wanted = SocketAddr::new(self.host, self.port);
+        let refused = |error: io::Error| {
+            let (words, advice) = match error.kind() {
+                io::ErrorKind::AddrInUse => (
+                    "address in use".to_owned(),
+                    format!("--port {}", self.port.wrapping_add(1).max(1024)),
+                ),
+                io::ErrorKind::PermissionDenied => (
+                    system_words(&error),
+                    "--port 8080: below 1024 needs rights".into(),
+                ),
+                _ => (
+                    system_words(&error),
+                    "--host 127.0.0.1, or another address of this machine".into(),
+                ),
+            };
+            Fault::new(exit::SYSTEM, "cannot listen")
+                .at(format_args!("{wanted}: {words}"))
+                .effect("none: nothing was opened")
+                .try_this(advice)
+        };
+        let listener = TcpListener::bind(wanted).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok((listener, address))
+    }
+
+    /// The shop of load tests: where the locks are, if products can be there, and else in a file of its own.
+    async fn scratch(&self) -> Result<Facade, Fault> {
+        let place = match &self.store {
+            LockStore::Address(url) if url.starts_with("redis://") => Place::Redis {
+                url: url.clone(),
+                name: self.store.place(),
+            },
+            _ => Place::Sqlite,
+        };
+        let opened = tokio::task::spawn_blocking(move || Facade::open(&place)).await;
+        let words = match opened {
+            Ok(Ok(facade)) => return Ok(facade),
+            Ok(Err(failure)) => failure.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(
+            Fault::new(exit::STORE, "cannot make the shop of load tests")
+                .at(format_args!("{}: {words}", self.store.place()))
+                .effect("none: nothing is served"),
+        )
+    }
+
+    fn put_together(
+        &self,
+        storage: Arc<dyn Storage>,
+        backend: Arc<dyn fencepost::Backend>,
+        facade: Facade,
+        metrics: telemetry::Handle,
+    ) -> Result<Service, Fault> {
+        let service = Service::new(
+            storage,
+            backend,
+            Some(facade),
+            self.settings(),
+            Some(metrics),
+        );
+        service.map_err(|error| {
+            Fault::new(exit::USAGE, error.message())
+                .at(format_args!(
+                    "--ttl {}",
+                    humantime::format_duration(self.ttl)
+                ))
+                .try_this("--ttl 3s")
+        })
+    }
+}
+
+/// Ctrl-C and SIGTERM stop it; a second one does not wait.
+fn signals(stop: &CancellationToken) -> io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        for is_second in [false, true] {
+            let number = tokio::select! {
+                _ = interrupt.recv() => SignalKind::interrupt(),
+                _ = terminate.recv() => SignalKind::terminate(),
+            };
+            if is_second {
+                tell(
+                    "stopped at once: locks end with their TTL, orders under way by their transaction\n",
+                );
+                std::process::exit(128 + number.as_raw_value());
+            }
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
+
+/// On standard error.
+fn tell(text: &str) {
+    // Nobody is left to be told when it is closed.
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,95 @@
+//! `--db`: where products and orders are.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fencepost_checkout::storage::Storage;
+use fencepost_checkout::storage::sqlite::SqliteStorage;
+
+use crate::arguments::{BadValue, without_password};
+use crate::exit;
+use crate::fault::Fault;
+use crate::store::WITH_ALL_STORES;
+
+/// What `--db` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Database {
+    File(PathBuf),
+    Postgres(String),
+}
+
+impl Database {
+    pub(super) fn parse(text: &str) -> Result<Self, BadValue> {
+        let is_postgres = ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
+        let file = text.strip_prefix("sqlite:").unwrap_or(text);
+        match text {
+            _ if is_postgres && cfg!(feature = "postgres") => Ok(Self::Postgres(text.to_owned())),
+            _ if is_postgres => Err(BadValue {
+                what: "this program was built without Postgres".into(),
+                advice: format!("{WITH_ALL_STORES} · --db FILE meanwhile"),
+            }),
+            _ if text.contains("://") || file.is_empty() => Err(BadValue {
+                what: format!("there is no database '{}'", without_password(text)),
+                advice: "--db FILE, or --db postgres://USER@HOST/DATABASE".into(),
+            }),
+            _ => Ok(Self::File(file.into())),
+        }
+    }
+
+    /// Where it is, fit to be shown.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Postgres(address) => without_password(address),
+        }
+    }
+
+    pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, Fault> {
+        match self {
+            Self::File(path) => self.open_file(path),
+            Self::Postgres(address) => self.open_postgres(address).await,
+        }
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Arc<dyn Storage>, Fault> {
+        match SqliteStorage::open(path) {
+            Ok(storage) => Ok(Arc::new(storage)),
+            Err(error) => Err(self.fault(&error.to_string())),
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn open_postgres(&self, address: &str) -> Result<Arc<dyn Storage>, Fault> {
+        use fencepost_checkout::storage::postgres::PostgresStorage;
+        match PostgresStorage::open(address).await {
+            Ok(storage) => Ok(Arc::new(storage)),
+            Err(error) => Err(self.fault(&error.to_string())),
+        }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    async fn open_postgres(&self, _address: &str) -> Result<Arc<dyn Storage>, Fault> {
+        Err(self.fault("this program was built without Postgres"))
+    }
+
+    pub(super) fn fault(&self, words: &str) -> Fault {
+        let (code, what, advice) = match self {
+            Self::File(_) => (
+                exit::CANNOT_CREATE,
+                "cannot open the database",
+                "--db FILE in a folder that can be written to",
+            ),
+            Self::Postgres(_) => (
+                exit::STORE,
+                "cannot use the database",
+                "start Postgres there · --db postgres://USER:PASSWORD@HOST/DATABASE · no --db for a file",
+            ),
+        };
+        Fault::new(code, what)
+            .at(format_args!("{}: {words}", self.place()))
+            .effect("none: nothing is served")
+            .try_this(advice)
+    }
+}

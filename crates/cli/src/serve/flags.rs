@@ -1,0 +1,150 @@
+//! What the flags of `serve` take.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use fencepost::retry::Schedule;
+use fencepost_checkout::checkout::OrderPath;
+use fencepost_checkout::locking::Manner;
+use fencepost_checkout::logging::Log;
+
+use crate::arguments::BadValue;
+use crate::arguments::durations::duration;
+
+/// A schedule, and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pauses {
+    pub(super) schedule: Schedule,
+    pub(super) written: String,
+}
+
+pub(super) fn pauses(text: &str) -> Result<Pauses, BadValue> {
+    let wrong = || BadValue {
+        what: format!("'{text}' is not a schedule of pauses"),
+        advice: "50ms · exponential:10ms:1s · jitter:10ms:1s · 10ms,20ms,50ms".into(),
+    };
+    let time = |text: &str| match duration(text.trim()) {
+        Ok(time) if time <= Duration::from_secs(60) => Ok(time),
+        _ => Err(wrong()),
+    };
+    let schedule = match text.split(':').collect::<Vec<_>>()[..] {
+        ["exponential", base, cap] => Schedule::exponential(time(base)?, time(cap)?),
+        ["jitter", base, cap] => Schedule::full_jitter(time(base)?, time(cap)?),
+        [list] if list.contains(',') => {
+            let pauses: Result<Vec<Duration>, BadValue> = list.split(',').map(time).collect();
+            Schedule::list(pauses?)
+        }
+        ["fixed", pause] | [pause] => Schedule::fixed(time(pause)?),
+        _ => return Err(wrong()),
+    };
+    Ok(Pauses {
+        schedule,
+        written: text.to_owned(),
+    })
+}
+
+pub(super) fn manner(text: &str) -> Result<Manner, BadValue> {
+    match text {
+        "line" => Ok(Manner::Line),
+        "poll" => Ok(Manner::Poll),
+        _ => Err(BadValue {
+            what: format!("there is no such way to wait: '{text}'"),
+            advice: "--wait line or poll".into(),
+        }),
+    }
+}
+
+pub(super) fn order_path(text: &str) -> Result<OrderPath, BadValue> {
+    let all = [OrderPath::Lock, OrderPath::Optimistic, OrderPath::Row];
+    let found = all.into_iter().find(|path| path.word() == text);
+    found.ok_or_else(|| BadValue {
+        what: format!("there is no order path '{text}'"),
+        advice: "--order-path lock, optimistic or row".into(),
+    })
+}
+
+pub(super) fn log(text: &str) -> Result<Log, BadValue> {
+    match text {
+        "text" => Ok(Log::Text),
+        "json" => Ok(Log::Json),
+        _ => Err(BadValue {
+            what: format!("there is no such log: '{text}'"),
+            advice: "--log text or json".into(),
+        }),
+    }
+}
+
+pub(super) fn host(text: &str) -> Result<IpAddr, BadValue> {
+    let name = if text == "localhost" {
+        "127.0.0.1"
+    } else {
+        text
+    };
+    name.trim_matches(['[', ']']).parse().map_err(|_| BadValue {
+        what: format!("'{text}' is not an address of this machine"),
+        advice: "--host 127.0.0.1, ::1, 0.0.0.0 or another address".into(),
+    })
+}
+
+/// Without it in the message.
+pub(super) fn token(text: &str) -> Result<String, BadValue> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    match is_plain && text.len() >= 8 {
+        true => Ok(text.to_owned()),
+        false => Err(BadValue {
+            what: "an admin token has at least 8 visible ASCII characters".into(),
+            advice: "openssl rand -hex 16".into(),
+        }),
+    }
+}
+
+pub(super) fn count(text: &str) -> Result<usize, BadValue> {
+    let number = text.parse().ok();
+    number
+        .filter(|number| (1..=100_000).contains(number))
+        .ok_or_else(|| BadValue {
+            what: format!("'{text}' is not a number from 1 to 100,000"),
+            advice: "fencepost serve --help".into(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn every_schedule_of_the_library_can_be_written() {
+        let schedule = |text| pauses(text).unwrap().schedule;
+        assert_eq!(schedule("50ms"), Schedule::fixed(ms(50)));
+        assert_eq!(schedule("fixed:50ms"), Schedule::fixed(ms(50)));
+        assert_eq!(
+            schedule("exponential:10ms:1s"),
+            Schedule::exponential(ms(10), ms(1_000))
+        );
+        assert_eq!(
+            schedule("jitter:10ms:1s"),
+            Schedule::full_jitter(ms(10), ms(1_000))
+        );
+        assert_eq!(schedule("10ms,20ms"), Schedule::list([10, 20].map(ms)));
+        for wrong in [
+            "",
+            "50",
+            "jitter",
+            "jitter:1s",
+            "10ms,",
+            "exponential:a:b",
+            "2m",
+        ] {
+            assert!(pauses(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_refused_token_is_not_repeated() {
+        assert!(!token("hunter2").unwrap_err().what.contains("hunter2"));
+    }
+}

@@ -1,0 +1,80 @@
+//! What `serve` says when it begins and when it ends.
+
+use fencepost_checkout::checkout::OrderPath;
+use fencepost_checkout::locking::Manner;
+use fencepost_checkout::service::Report;
+use fencepost_trial::report::numbers::count as whole;
+
+use super::Serve;
+use crate::backend::LockStore;
+
+/// The lines under `listening on …`.
+pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
+    let locks = match &serve.store {
+        LockStore::Sqlite(_) => "sqlite (one machine)".to_owned(),
+        store => store.place(),
+    };
+    let pauses = format!(
+        "retry {} × {}",
+        serve.retries,
+        serve.retry.written.replace("ms", " ms")
+    );
+    let manner = match serve.wait {
+        Manner::Line => ", in line",
+        Manner::Poll => "",
+    };
+    let path = match serve.order_path {
+        OrderPath::Lock => String::new(),
+        other => format!("   orders go by {}, without them", other.word()),
+    };
+    let access = match (serve.host.is_loopback(), serve.admin_token.is_some()) {
+        (true, false) => "this machine only. For others: --host ADDRESS and --admin-token",
+        (true, true) => "this machine only; changes need the admin token",
+        (false, _) => "whoever reaches this address; changes need the admin token",
+    };
+    format!(
+        "\
+\x20 page      /: live locks, contention, orders; trials of locks at the press of a button
+\x20 api       /v1, described by /openapi.json · /healthz · /readyz · /metrics
+\x20 facade    POST /reset, POST /purchase, GET /stock/{{id}}      for load-tests/
+\x20 locks     {locks}   TTL {} ms, kept alive   {pauses}{manner}{path}
+\x20 data      {}: {}, {}; abandoned ones return after {}
+\x20 access    {access}
+",
+        whole(i64::try_from(serve.ttl.as_millis()).unwrap_or(i64::MAX)),
+        serve.db.place(),
+        counted(products, "product"),
+        counted(open, "open reservation"),
+        time(serve.reserve_for),
+    )
+}
+
+fn counted(count: i64, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {what}{ending}", whole(count))
+}
+
+fn time(time: std::time::Duration) -> String {
+    let text = humantime::format_duration(time).to_string();
+    match text
+        .strip_suffix('m')
+        .filter(|minutes| minutes.parse::<u64>().is_ok())
+    {
+        Some(minutes) => format!("{minutes} min"),
+        None => text,
+    }
+}
+
+/// The last line.
+pub(super) fn stopped(report: &Report) -> String {
+    let plural = |count: u64, what: &str| {
+        let ending = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{ending}")
+    };
+    format!(
+        "stopped: {} in flight finished, {} undone, {} released\n",
+        plural(report.finished, "request"),
+        report.undone,
+        plural(report.released, "lock"),
+    )
+}

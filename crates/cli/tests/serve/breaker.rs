@@ -1,0 +1,74 @@
+//! A lock store that goes away and comes back.
+
+use std::time::{Duration, Instant};
+
+use fencepost_rig::Redis;
+
+use crate::stage::{Stage, until};
+
+#[test]
+fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
+    if !Redis::is_installed() {
+        println!("skipped: no redis-server");
+        return;
+    }
+    let mut redis = Redis::start().unwrap();
+    let stage = Stage::new();
+    let service = stage.serve(&format!("--store {}", redis.url()));
+    service.put_in("lamp", 1_000);
+    assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+    assert_eq!(service.client.get("/readyz").status, 200);
+    redis.crash();
+
+    let breaker = || service.client.get("/v1/locks/metrics").json()["breaker"].clone();
+    until("the breaker opens", || {
+        let answer = service.order(&[("lamp", 1)]);
+        // In the first moment it looks as if others were just slow.
+        assert!(
+            [409, 503].contains(&answer.status),
+            "never without a lock: {answer:?}"
+        );
+        answer.problem();
+        assert!(answer.header("retry-after").is_some());
+        breaker() == "open"
+    });
+    // While it is open nobody waits: far less than the patience of half a second, and a busy machine gets several tries.
+    let quick = (0..20).any(|_| {
+        let (open, asked) = (breaker() == "open", Instant::now());
+        let answer = service.order(&[("lamp", 1)]);
+        assert_eq!(answer.status, 503);
+        assert!(
+            answer
+                .header("retry-after")
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+                >= 1
+        );
+        open && asked.elapsed() < Duration::from_millis(100)
+    });
+    assert!(quick, "an open breaker refuses at once");
+    assert_eq!(service.client.get("/readyz").status, 503);
+    assert_eq!(service.client.get("/healthz").status, 200);
+    assert_eq!(service.client.get("/v1/locks").status, 503);
+    assert_eq!(
+        service.product("lamp")["reserved"],
+        1,
+        "nothing was reserved meanwhile"
+    );
+    let metrics = service.client.get("/metrics").body;
+    let opened = metrics
+        .lines()
+        .find(|line| line.starts_with("checkout_breaker_opened_total "));
+    assert_ne!(opened, Some("checkout_breaker_opened_total 0"), "{metrics}");
+
+    redis.restart().unwrap();
+    until("orders are made again", || {
+        service.order(&[("lamp", 1)]).status == 201
+    });
+    assert_eq!(breaker(), "closed");
+    until("it is ready again", || {
+        service.client.get("/readyz").status == 200
+    });
+    service.adds_up();
+}

@@ -1,0 +1,101 @@
+//! A service that cannot start says why, and what to do.
+
+use crate::stage::Stage;
+
+#[test]
+fn a_port_that_is_taken_is_never_shared() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let port = service.client.0.port();
+    let (code, stdout, stderr) = stage.run(&format!("serve --port {port} --db other.db"));
+    assert_eq!((code, stdout.as_str()), (71, ""), "{stderr}");
+    let expected = format!(
+        "error: cannot listen\n  where     127.0.0.1:{port}: address in use\n  \
+         effect    none: nothing was opened\n  try       --port {}\n",
+        port.wrapping_add(1).max(1024)
+    );
+    assert_eq!(stderr, expected);
+    assert!(!stage.path("other.db").exists());
+}
+
+#[test]
+fn a_database_that_cannot_be_is_told_before_anything_is_served() {
+    let stage = Stage::new();
+    for flags in ["--db nowhere/shop.db", "--db ."] {
+        let (code, stdout, stderr) = stage.run(&format!("serve --port 0 {flags}"));
+        assert_eq!((code, stdout.as_str()), (73, ""), "{stderr}");
+        assert!(
+            stderr.starts_with("error: cannot open the database\n"),
+            "{stderr}"
+        );
+    }
+    std::fs::write(
+        stage.path("not.db"),
+        "this is no database, but long enough to be looked at",
+    )
+    .unwrap();
+    let (code, _, stderr) = stage.run("serve --port 0 --db not.db");
+    assert_eq!(code, 73, "{stderr}");
+    let (code, _, stderr) = stage.run("serve --port 0 --db mysql://shop:hunter2@db/shop");
+    assert_eq!(code, 64);
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_told_before_anything_is_served() {
+    let stage = Stage::new();
+    let (code, stdout, stderr) = stage.run("serve --port 0 --store redis://u:hunter2@127.0.0.1:1");
+    assert_eq!((code, stdout.as_str()), (69, ""), "{stderr}");
+    assert!(
+        stderr.starts_with("error: cannot use the store\n"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_server_that_is_not_there_is_told_before_anything_is_served() {
+    let stage = Stage::new();
+    let address = "postgres://shop:hunter2@127.0.0.1:1/shop";
+    let (code, stdout, stderr) = stage.run(&format!("serve --port 0 --db {address}"));
+    assert_eq!((code, stdout.as_str()), (69, ""), "{stderr}");
+    assert!(
+        stderr.starts_with("error: cannot use the database\n"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_told_so() {
+    let stage = Stage::new();
+    for flags in [
+        "--port 99999",
+        "--host nowhere",
+        "--retry often",
+        "--wait never",
+        "--order-path hope",
+        "--reserve-for 10",
+        "--reserve-for 0s",
+        "--deadline 0s",
+        "--ttl 1ms",
+        "--log xml",
+        "--admin-token short",
+        "--max-in-flight 0",
+    ] {
+        let (code, stdout, stderr) = stage.run(&format!("serve --port 0 {flags}"));
+        assert_eq!((code, stdout.as_str()), (64, ""), "{flags}: {stderr}");
+        assert!(stderr.contains("  try  "), "{flags}: {stderr}");
+    }
+}
+
+#[test]
+fn it_answers_to_its_old_name() {
+    let stage = Stage::new();
+    let (code, stdout, _) = stage.run("http-server --help");
+    assert_eq!(code, 0);
+    assert!(stdout.contains("Usage: fencepost serve") && stdout.contains("Examples"));
+    let (code, _, stderr) = stage.run("http-server --port nowhere");
+    assert_eq!(code, 64, "{stderr}");
+}

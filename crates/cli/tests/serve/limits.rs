@@ -1,0 +1,81 @@
+//! Bounds: of time, of heads, of connections.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::http::LONG;
+use crate::stage::{Stage, until};
+
+#[test]
+fn nobody_waits_for_a_lock_beyond_the_deadline() {
+    for manner in ["line", "poll"] {
+        let stage = Stage::new();
+        let flags = format!("--wait {manner} --retries 1000 --deadline 400ms");
+        let service = stage.serve(&flags);
+        service.put_in("lamp", 5);
+        let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
+        holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+        let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+        until("it is held", || stage.path("held").exists());
+        let asked = Instant::now();
+        let refused = service.order(&[("lamp", 1)]);
+        // The pauses alone would take fifty seconds.
+        assert!(asked.elapsed() < Duration::from_secs(20), "{manner}");
+        assert_eq!(refused.status, 409, "{manner}: {refused:?}");
+        let problem = refused.problem();
+        assert_eq!(
+            (&problem["title"], &problem["reason"]),
+            (&"Product unavailable".into(), &"contended".into())
+        );
+        assert!(refused.header("retry-after").is_some());
+        std::fs::write(stage.path("go"), "").unwrap();
+        assert!(holder.wait().unwrap().success());
+        until("it can be bought again", || {
+            service.order(&[("lamp", 1)]).status == 201
+        });
+        assert_eq!(service.product("lamp")["reserved"], 1, "{manner}");
+    }
+}
+
+#[test]
+fn a_head_without_end_is_never_read_to_its_end() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let many: Vec<String> = (0..100).map(|number| format!("X-{number}: x")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let answer = service.client.send("GET", "/healthz", &many, "").unwrap();
+    assert_eq!(answer.status, 431);
+    let long = format!("X-Long: {}", "x".repeat(100_000));
+    let answer = service.client.send("GET", "/healthz", &[&long], "");
+    assert!(answer.is_err() || answer.unwrap().status == 431);
+    assert_eq!(service.client.get("/healthz").status, 200);
+}
+
+#[test]
+fn more_connections_than_there_is_room_for_wait_their_turn() {
+    let stage = Stage::new();
+    let service = stage.serve("--max-connections 2");
+    let mut first = TcpStream::connect(service.client.0).unwrap();
+    let second = TcpStream::connect(service.client.0).unwrap();
+    // Both are accepted, and say nothing.
+    first
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    first.set_read_timeout(Some(LONG)).unwrap();
+    let mut bytes = [0; 16];
+    first.read_exact(&mut bytes).unwrap();
+    let mut third = TcpStream::connect(service.client.0).unwrap();
+    third
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    third
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    assert!(third.read(&mut bytes).is_err(), "there is no room yet");
+    drop(second);
+    third.set_read_timeout(Some(LONG)).unwrap();
+    third.read_exact(&mut bytes).unwrap();
+    assert!(bytes.starts_with(b"HTTP/1.1 200"));
+}

@@ -1,0 +1,21 @@
+//! The checkout as its customers meet it: the real program, real HTTP, real crashes.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod access;
+mod bad_input;
+mod breaker;
+mod contract;
+mod database;
+mod facade;
+mod faults;
+mod http;
+mod killed;
+mod limits;
+mod orders;
+mod page;
+mod paused;
+mod races;
+mod shutdown;
+mod stage;
+mod sweep;

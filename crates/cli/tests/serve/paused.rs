@@ -1,0 +1,54 @@
+//! An instance that is stopped in the middle of an order, beyond its lease.
+
+use nix::sys::signal::Signal;
+
+use crate::http::Answer;
+use crate::stage::{Service, Stage, until};
+
+const FLAGS: &str = "--ttl 500ms --retries 600 --deadline 60s";
+
+/// The fence of the order that this instance holds a lock for.
+fn holds(service: &Service) -> bool {
+    let locks = service.client.get("/v1/locks").json();
+    let mut locks = locks["locks"].as_array().unwrap().iter();
+    locks.any(|lock| !lock["held_ms"].is_null())
+}
+
+fn refused_fences(service: &Service) -> String {
+    let metrics = service.client.get("/metrics").body;
+    let name = "checkout_fences_refused_total ";
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap().to_owned()
+}
+
+#[test]
+fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
+    let stage = Stage::new();
+    let paused = stage.serve(FLAGS);
+    let other = stage.serve(FLAGS);
+    paused.put_in("last", 1);
+    // The database is somebody else's, so that the order stands between its lock and its transaction.
+    let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let late: Answer = std::thread::scope(|scope| {
+        let order = scope.spawn(|| paused.order(&[("last", 1)]));
+        until("it has the lock", || holds(&paused));
+        paused.signal(Signal::SIGSTOP);
+        database.execute_batch("ROLLBACK").unwrap();
+        // Its lease ends, and the next one buys.
+        let sold = other.order(&[("last", 1)]);
+        assert_eq!(sold.status, 201, "{sold:?}");
+        paused.signal(Signal::SIGCONT);
+        order.join().unwrap()
+    });
+    assert_eq!(late.status, 409, "{late:?}");
+    assert_eq!(late.problem()["reason"], "out_of_stock");
+    assert_eq!(
+        refused_fences(&paused),
+        "1",
+        "the database refused the late lock"
+    );
+    let last = other.product("last");
+    assert_eq!([&last["stock"], &last["reserved"]], [0, 1]);
+    other.adds_up();
+}

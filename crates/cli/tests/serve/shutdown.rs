@@ -1,0 +1,102 @@
+//! A service that is told to stop.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
+
+use crate::http::LONG;
+use crate::stage::{Stage, until};
+
+#[test]
+fn an_order_under_way_is_never_dropped_by_a_stop() {
+    let stage = Stage::new();
+    let mut service = stage.serve("--retries 600 --deadline 60s");
+    service.put_in("lamp", 5);
+    // Somebody else holds the lock, so that an order waits while the service is stopped.
+    let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
+    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+    until("it is held", || stage.path("held").exists());
+    let client = service.client;
+    let order = std::thread::spawn(move || {
+        let body = crate::stage::order("c", &[("lamp", 1)]);
+        client.post("/v1/checkout/order", &body)
+    });
+    until("it waits", || {
+        client.get("/v1/locks/metrics").json()["waiting_orders"] == 1
+    });
+    service.signal(Signal::SIGTERM);
+    until("nobody new is let in", || {
+        TcpStream::connect(client.0).is_err()
+    });
+    std::fs::write(stage.path("go"), "").unwrap();
+    let answer = order.join().unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert!(service.end().success());
+    assert!(holder.wait().unwrap().success());
+    let said = stage.read("stderr");
+    assert!(
+        said.ends_with("stopped: 1 request in flight finished, 0 undone, 0 locks released\n"),
+        "{said}"
+    );
+    let service = stage.serve("");
+    assert_eq!(service.product("lamp")["reserved"], 1);
+    service.adds_up();
+}
+
+#[test]
+fn those_who_watch_never_hold_up_a_stop() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 5);
+    let mut stream = TcpStream::connect(service.client.0).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let ask = format!(
+        "GET /v1/events HTTP/1.1\r\nHost: {}\r\n\r\n",
+        service.client.0
+    );
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut seen = String::new();
+    let mut read_until = |what: &str| {
+        let mut bytes = [0; 4096];
+        while !seen.contains(what) {
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "ended before {what}: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    };
+    read_until("event: hello");
+    assert_eq!(service.order(&[("lamp", 2)]).status, 201);
+    for event in [
+        "lock_wanted",
+        "lock_granted",
+        "lock_released",
+        "order_changed",
+        "stock",
+    ] {
+        read_until(&format!("event: {event}"));
+    }
+    read_until("\"stock\":3,\"reserved\":2");
+    assert!(service.stop().success());
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn nothing_is_left_locked_after_a_stop() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    until("it sweeps", || {
+        stage
+            .run("locks list checkout:*")
+            .1
+            .contains("checkout:sweep")
+    });
+    service.signal(Signal::SIGINT);
+    let mut service = service;
+    assert!(service.end().success());
+    let (_, listed, _) = stage.run("locks list --json");
+    assert!(!listed.contains("checkout:sweep"), "{listed}");
+}

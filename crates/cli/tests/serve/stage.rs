@@ -1,0 +1,206 @@
+//! A service of one test's own.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::http::{Answer, Client, LONG};
+
+/// Its files, which outlive the service.
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn scratch_folder(&self) -> PathBuf {
+        let folder = self.path("scratch");
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// What it has left among temporary files.
+    pub(crate) fn scratch(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.scratch_folder()).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        entries.map(name).collect()
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.path(file)).unwrap_or_default()
+    }
+
+    /// The program, with an environment that says nothing but where the locks are.
+    pub(crate) fn fencepost(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        let store = format!("sqlite:{}", self.path("locks.db").display());
+        command
+            .args(arguments.split_whitespace())
+            .env("LC_ALL", "C.UTF-8")
+            .env("FENCEPOST_STORE", store)
+            .env("TMPDIR", self.scratch_folder())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        for name in [
+            "NO_COLOR",
+            "CLICOLOR_FORCE",
+            "TERM",
+            "FENCEPOST_ADMIN_TOKEN",
+        ] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, arguments: &str) -> (i32, String, String) {
+        let output = self.fencepost(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code().unwrap(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+
+    /// A service on a free port, with further flags. Returns when it answers.
+    pub(crate) fn serve(&self, flags: &str) -> Service {
+        self.serve_at(0, flags)
+    }
+
+    /// The same on this port.
+    pub(crate) fn serve_at(&self, port: u16, flags: &str) -> Service {
+        let mut command = self.fencepost(&format!("serve --port {port} {flags}"));
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path("stderr"));
+        // Whatever happens to its group, this program is not in it.
+        command
+            .stdout(Stdio::piped())
+            .stderr(log.unwrap())
+            .process_group(0);
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line:?} {}", self.read("stderr")));
+        Service {
+            client: Client(address.parse().unwrap()),
+            child,
+        }
+    }
+}
+
+/// A service that runs; killed when it is dropped.
+pub(crate) struct Service {
+    pub(crate) client: Client,
+    child: Child,
+}
+
+impl Service {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("it ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Stops it as an operator does.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        self.end()
+    }
+
+    pub(crate) fn put_in(&self, product: &str, stock: i64) {
+        let new = json!({"product_id": product, "shop_id": "s1", "name": product, "price_cents": 250, "stock": stock});
+        let answer = self.client.post("/v1/products", &new);
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+
+    pub(crate) fn product(&self, product: &str) -> Value {
+        self.client.get(&format!("/v1/products/{product}")).json()
+    }
+
+    pub(crate) fn order(&self, lines: &[(&str, i64)]) -> Answer {
+        self.client
+            .post("/v1/checkout/order", &order("cart", lines))
+    }
+
+    /// Every unit is where it should be.
+    pub(crate) fn adds_up(&self) {
+        let invariant = self.client.get("/v1/invariant").json();
+        assert_eq!(invariant["holds"], true, "{invariant}");
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The body of an order.
+pub(crate) fn order(cart: &str, lines: &[(&str, i64)]) -> Value {
+    let items: Vec<Value> = lines
+        .iter()
+        .map(|(product, quantity)| json!({"product_id": product, "quantity": quantity}))
+        .collect();
+    json!({"cart_id": cart, "user_id": "u1", "shop_order_ids": [{"shop_id": "s1", "item_products": items}]})
+}
+
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < LONG, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Each of `count` at once, in a thread of its own; what they return, in the order of their numbers.
+pub(crate) fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = std::sync::Barrier::new(count);
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..count)
+            .map(|number| {
+                let (start, work) = (&start, &work);
+                scope.spawn(move || {
+                    start.wait();
+                    work(number)
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
