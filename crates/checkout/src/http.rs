@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
 use crate::facade::Facade;
+use crate::live::Live;
 
 mod access;
 mod facade;
@@ -23,11 +24,13 @@ mod layers;
 mod locks;
 mod openapi;
 mod orders;
+pub(crate) mod page;
 mod problem;
 mod products;
 mod watch;
 
 pub use layers::InFlight;
+pub(crate) use locks::{LockView, of_products as locks_of_products};
 pub use problem::Problem;
 
 /// Bounds and rights.
@@ -72,6 +75,7 @@ struct Parts {
     in_flight: InFlight,
     places: Semaphore,
     watchers: Arc<Semaphore>,
+    live: Live,
     closing: CancellationToken,
 }
 
@@ -89,6 +93,7 @@ impl App {
             places: Semaphore::new(settings.max_in_flight),
             watchers: Arc::new(Semaphore::new(settings.max_watchers)),
             in_flight: InFlight::default(),
+            live: Live::default(),
             checkout,
             settings,
             metrics,
@@ -100,6 +105,11 @@ impl App {
     /// How many requests are under way.
     pub fn in_flight(&self) -> &InFlight {
         &self.0.in_flight
+    }
+
+    /// What the page shows.
+    pub fn live(&self) -> &Live {
+        &self.0.live
     }
 
     /// The routes. Further ones may be merged into them; [`layered`](Self::layered) then goes around all.

@@ -12,7 +12,8 @@ use crate::breaker::BreakerSettings;
 use crate::checkout::{Checkout, OrderPath};
 use crate::events::Events;
 use crate::facade::Facade;
-use crate::http::{App, HttpSettings};
+use crate::http::{App, HttpSettings, page};
+use crate::live::{self, Lab};
 use crate::locking::{Locks, Patience};
 use crate::server::{self, ConnectionSettings};
 use crate::storage::Storage;
@@ -120,6 +121,13 @@ impl Service {
         })
     }
 
+    /// Lets the page ask this one for trials.
+    #[must_use]
+    pub fn with_lab(self, lab: Arc<dyn Lab>) -> Self {
+        self.app.live().desk().hand_to(lab);
+        self
+    }
+
     /// Serves until told to stop; then finishes or undoes what is under way, and gives its locks back.
     ///
     /// # Cancel safety
@@ -128,8 +136,10 @@ impl Service {
         let every = sweep::every(self.settings.reserve_for);
         let sweeper = sweep::run(self.checkout.clone(), every, self.closing.clone());
         let sweeper = tokio::spawn(sweeper);
+        let watched = tokio::spawn(self.watch());
         let upkeep = tokio::spawn(upkeep(self.metrics, self.closing.clone()));
-        let routes = self.app.layered(self.app.routes());
+        let routes = self.app.routes().merge(page::routes());
+        let routes = self.app.layered(routes);
         let in_flight = self.app.in_flight().clone();
         let closing = self.closing.clone();
         let board = self.checkout.locks().board().clone();
@@ -148,13 +158,28 @@ impl Service {
         };
         self.checkout.finish(grace).await;
         let (finished, released) = noted.await.unwrap_or_default();
-        let _ = tokio::join!(sweeper, upkeep);
+        let _ = tokio::join!(sweeper, upkeep, watched);
         self.checkout.locks().locker().shutdown().await;
         let undone = self.checkout.undone();
         Report {
             finished: finished.saturating_sub(undone),
             undone,
             released,
+        }
+    }
+
+    /// Shows what happens to whoever has the page open; ends with the service, and no trial outlives it.
+    fn watch(&self) -> impl Future<Output = ()> + use<> {
+        let (live, closing) = (self.app.live().clone(), self.closing.clone());
+        let frames = live::run(
+            self.checkout.clone(),
+            live.clone(),
+            self.settings.ttl,
+            closing.clone(),
+        );
+        async move {
+            frames.await;
+            live.desk().close().await;
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::screen::Colour;
 
 mod database;
 mod flags;
+mod lab;
 mod words;
 
 use database::Database;
@@ -45,7 +46,7 @@ pub(crate) struct Serve {
     host: IpAddr,
     #[arg(long, env = "FENCEPOST_ADMIN_TOKEN", hide_env_values = true, value_parser = token)]
     admin_token: Option<String>,
-    #[arg(long, default_value = "shop.db", value_parser = Database::parse)]
+    #[arg(long, env = "FENCEPOST_DB", hide_env_values = true, default_value = "shop.db", value_parser = Database::parse)]
     db: Database,
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
     store: LockStore,
@@ -151,6 +152,7 @@ impl Serve {
         let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
         let facade = self.scratch().await?;
         let service = self.put_together(storage, backend, facade, metrics)?;
+        let service = service.with_lab(Arc::new(lab::Races));
         let stop = CancellationToken::new();
         signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))

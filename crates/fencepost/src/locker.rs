@@ -89,6 +89,11 @@ impl Locker {
         &self.engine.backend
     }
 
+    /// What the store calls this locker among holders and waiters.
+    pub fn label(&self) -> &str {
+        &self.engine.settings.label
+    }
+
     #[cfg(feature = "blocking")]
     pub(crate) fn store_timeout(&self) -> Duration {
         self.engine.settings.store_timeout

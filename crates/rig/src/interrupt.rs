@@ -1,6 +1,6 @@
 //! Ctrl-C as a question that is asked at safe points.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -16,8 +16,13 @@ extern "C" fn note(signal: i32) {
 /// Once [listened to](Self::listen), these signals no longer end the program: it asks [`requested`](Self::requested) wherever it can stop,
 /// and leaves by the ordinary way, so that children are killed and folders removed.
 #[derive(Debug, Clone, Copy)]
-pub struct Interrupt {
-    listening: bool,
+pub struct Interrupt(Source);
+
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Nobody,
+    Signals,
+    Flag(&'static AtomicBool),
 }
 
 impl Interrupt {
@@ -35,17 +40,25 @@ impl Interrupt {
             // SAFETY: the handler only stores to an atomic, which may be done in a signal handler.
             unsafe { sigaction(signal, &action) }?;
         }
-        Ok(Self { listening: true })
+        Ok(Self(Source::Signals))
     }
 
     /// One that never comes, for callers that leave signals alone.
     pub fn never() -> Self {
-        Self { listening: false }
+        Self(Source::Nobody)
+    }
+
+    /// One that comes when the flag is raised, as if by SIGTERM, for callers that have signals of their own.
+    pub fn when(flag: &'static AtomicBool) -> Self {
+        Self(Source::Flag(flag))
     }
 
     /// The signal that asked this program to stop, if any.
     pub fn requested(self) -> Option<Signal> {
-        let received = RECEIVED.load(Ordering::Relaxed);
-        Signal::try_from(received).ok().filter(|_| self.listening)
+        match self.0 {
+            Source::Nobody => None,
+            Source::Signals => Signal::try_from(RECEIVED.load(Ordering::Relaxed)).ok(),
+            Source::Flag(flag) => flag.load(Ordering::Relaxed).then_some(Signal::SIGTERM),
+        }
     }
 }

@@ -13,6 +13,7 @@ pub mod numbers;
 pub mod race;
 pub mod table;
 pub mod trace;
+pub mod viewer;
 pub mod wrap;
 
 use crate::expectation;

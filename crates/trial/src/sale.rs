@@ -13,7 +13,7 @@ use fencepost_rig::{Interrupt, Silence};
 
 use crate::facts::{Attempt, Facts};
 use crate::ground::{Ground, Place, Swept};
-use crate::history::{self, Header, History, Recorder, What};
+use crate::history::{self, Event, Header, History, Recorder, What};
 use crate::protocol::{Request, Resource, Retry};
 use crate::start::StartingLine;
 use crate::stock::Stock;
@@ -147,6 +147,11 @@ pub trait Watch {
     /// So many of the processes are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
+    }
+
+    /// This was written down. The race does not wait for whoever looks on: be quick.
+    fn recorded(&mut self, event: &Event) {
+        let _ = event;
     }
 
     /// An answer came; `sold` counts the units of acknowledged orders, this one included.
@@ -347,6 +352,7 @@ impl Lab<'_> {
             progress,
             events,
         })?;
+        self.watch.recorded(event);
         if self.facts.learn(event).is_some() {
             let sold = self.facts.sold().least;
             if let Some(attempt) = self.facts.attempts.last() {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use fencepost::Listed;
+use fencepost::{Listed, Moment};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::App;
 use super::input::Asked;
 use super::problem::Problem;
+use crate::locking::Locks;
 use crate::storage::lock_name;
 
 /// The locks of products, and nothing else that is in the store.
@@ -35,7 +36,7 @@ pub(super) struct Which {
 
 /// A lock that is held or wanted now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
-pub(super) struct LockView {
+pub(crate) struct LockView {
     /// Its name.
     #[schema(example = "lock:product:lamp-7")]
     name: String,
@@ -45,7 +46,7 @@ pub(super) struct LockView {
     fence: Option<String>,
     /// Until its lease ends, if it is not renewed.
     ttl_left_ms: Option<u64>,
-    /// Since when this process holds it.
+    /// How long it has been held, as far as it is known here.
     held_ms: Option<u64>,
     /// Other processes that wait at the store.
     waiting_at_store: usize,
@@ -73,7 +74,22 @@ pub(super) async fn list(
             "pattern: at most 200 bytes, no control characters",
         ));
     }
-    let locks = app.0.checkout.locks();
+    let locks = views(app.0.checkout.locks(), pattern).await?;
+    Ok(Json(LockList { locks }))
+}
+
+/// The locks of products that are held or wanted now.
+///
+/// # Errors
+/// The store does not serve.
+///
+/// # Cancel safety
+/// Changes nothing.
+pub(crate) async fn of_products(locks: &Locks) -> Result<Vec<LockView>, Problem> {
+    views(locks, PRODUCTS).await
+}
+
+async fn views(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, Problem> {
     let listing = locks.locker().backend().list(Some(pattern));
     let listed = match tokio::time::timeout(PATIENCE, listing).await {
         Ok(Ok(listed)) => listed,
@@ -83,9 +99,15 @@ pub(super) async fn list(
         }
         Err(_) => return Err(store_down()),
     };
+    let (ours, now) = (locks.locker().label(), locks.locker().backend().clock().now());
     let mut all: BTreeMap<String, LockView> = listed
         .into_iter()
-        .map(|listed| (listed.name.clone(), at_store(listed)))
+        .map(|listed| {
+            (
+                listed.name.clone(),
+                at_store(listed, ours, now),
+            )
+        })
         .collect();
     for (product, seen) in locks.board().seen() {
         let name = lock_name(&product);
@@ -104,9 +126,7 @@ pub(super) async fn list(
             view.held_ms = Some(ms(since.elapsed()));
         }
     }
-    Ok(Json(LockList {
-        locks: all.into_values().collect(),
-    }))
+    Ok(all.into_values().collect())
 }
 
 fn store_down() -> Problem {
@@ -114,8 +134,11 @@ fn store_down() -> Problem {
         .retry_after(Duration::from_secs(1))
 }
 
-fn at_store(listed: Listed) -> LockView {
+/// `ours` is what the store calls this process: its orders in line are counted by itself.
+fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     let holder = listed.record.holder.as_ref();
+    let since = holder.and_then(|holder| holder.since);
+    let waiting = listed.record.waiting.iter();
     LockView {
         name: listed.name,
         holder: holder.map(|holder| holder.label.to_string()),
@@ -123,8 +146,8 @@ fn at_store(listed: Listed) -> LockView {
             .and_then(|holder| holder.epoch)
             .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
-        held_ms: None,
-        waiting_at_store: listed.record.waiting.len(),
+        held_ms: since.map(|since| ms(now.since(since))),
+        waiting_at_store: waiting.filter(|waiter| *waiter.label != *ours).count(),
         waiting_here: 0,
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     };
     format!(
         "\
+\x20 page      /: live locks, contention, orders; trials of locks at the press of a button
 \x20 api       /v1, described by /openapi.json · /healthz · /readyz · /metrics
 \x20 facade    POST /reset, POST /purchase, GET /stock/{{id}}      for load-tests/
 \x20 locks     {locks}   TTL {} ms, kept alive   {pauses}{manner}{path}

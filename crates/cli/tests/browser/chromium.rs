@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,6 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -41,6 +44,8 @@ pub(crate) struct Chromium {
     last_id: u64,
     session: Option<String>,
     troubles: Vec<String>,
+    /// What a page may ask for beside itself.
+    home: Option<String>,
     /// Its profile and its pipes; gone when it is.
     _folder: TempDir,
 }
@@ -91,6 +96,7 @@ impl Chromium {
             last_id: 0,
             session: None,
             troubles: Vec::new(),
+            home: None,
             _folder: folder,
         };
         browser.attach();
@@ -145,9 +151,11 @@ impl Chromium {
             "Log.entryAdded" => params["entry"]["text"].to_string(),
             "Network.requestWillBeSent" => {
                 let url = params["request"]["url"].as_str().unwrap_or_default();
+                let is_home = |home: &String| url.starts_with(home.as_str());
                 if ["file:", "data:", "about:"]
                     .iter()
                     .any(|own| url.starts_with(own))
+                    || self.home.as_ref().is_some_and(is_home)
                 {
                     return;
                 }
@@ -187,6 +195,24 @@ impl Chromium {
         let answer = self.ask("Page.navigate", json!({ "url": url }));
         assert!(answer["errorText"].is_null(), "{answer}");
         self.wait_for("document.documentElement?.dataset.ready === 'true'");
+    }
+
+    /// Opens the page of a server, which may ask for more from there and from nowhere else.
+    pub(crate) fn visit(&mut self, address: SocketAddr) {
+        let home = format!("http://{address}/");
+        self.home = Some(home.clone());
+        let answer = self.ask("Page.navigate", json!({ "url": home }));
+        assert!(answer["errorText"].is_null(), "{answer}");
+        self.wait_for("document.documentElement?.dataset.ready === 'true'");
+        self.wait_for("document.querySelector('#link').textContent === 'connected'");
+    }
+
+    /// A picture of the whole page, as PNG.
+    pub(crate) fn picture(&mut self) -> Vec<u8> {
+        let wanted = json!({ "format": "png", "captureBeyondViewport": true });
+        let answer = self.ask("Page.captureScreenshot", wanted);
+        let text = answer["data"].as_str().unwrap();
+        STANDARD.decode(text).unwrap()
     }
 
     /// Opens a page that is not one of ours.
@@ -246,6 +272,7 @@ impl Chromium {
             "Tab" => 9,
             "Enter" => 13,
             "Escape" => 27,
+            " " => 32,
             "ArrowLeft" => 37,
             "ArrowUp" => 38,
             "ArrowRight" => 39,

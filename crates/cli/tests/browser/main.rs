@@ -1,4 +1,4 @@
-//! Reports in a real browser: they draw themselves, complain about nothing, ask for nothing, and can be read with the keyboard.
+//! Reports and the page of `serve` in a real browser: they draw themselves, complain about nothing, ask for nothing, and can be read with the keyboard.
 //!
 //! Without Chromium these tests are skipped, and counted so.
 
@@ -7,7 +7,14 @@
 mod chromium;
 #[path = "../../../trial/tests/fixtures/mod.rs"]
 mod fixtures;
+#[allow(dead_code, reason = "shared with the tests of serve")]
+#[path = "../serve/http.rs"]
+mod http;
+mod live;
 mod pages;
+#[allow(dead_code, reason = "shared with the tests of serve")]
+#[path = "../serve/stage.rs"]
+mod stage;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -46,6 +53,34 @@ fn main() {
         (
             "a_long_run_says_what_it_left_out",
             pages::a_long_run_says_what_it_left_out,
+        ),
+        (
+            "live_locks_appear_and_vanish",
+            live::live_locks_appear_and_vanish,
+        ),
+        (
+            "what_happens_is_told_and_nothing_piles_up",
+            live::what_happens_is_told_and_nothing_piles_up,
+        ),
+        (
+            "a_trial_by_keyboard_grows_and_red_means_broken",
+            live::a_trial_by_keyboard_grows_and_red_means_broken,
+        ),
+        (
+            "a_product_named_like_markup_stays_text",
+            live::a_product_named_like_markup_stays_text,
+        ),
+        (
+            "the_live_page_fits_a_narrow_screen_in_the_dark",
+            live::the_live_page_fits_a_narrow_screen_in_the_dark,
+        ),
+        (
+            "the_page_finds_a_server_that_comes_back",
+            live::the_page_finds_a_server_that_comes_back,
+        ),
+        (
+            "a_token_is_asked_for_where_one_is_needed",
+            live::a_token_is_asked_for_where_one_is_needed,
         ),
     ];
     let is_missing = chromium::program().is_none();

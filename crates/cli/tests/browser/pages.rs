@@ -53,7 +53,7 @@ fn race(arguments: &str, file: &Path) {
     );
 }
 
-const NOTHING: Vec<String> = Vec::new();
+pub(crate) const NOTHING: Vec<String> = Vec::new();
 
 pub(crate) fn a_report_of_the_program_draws_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ pub(crate) fn what_a_page_should_not_do_is_noticed() {
 }
 
 /// How many pixels of the lanes have the colour of proof: `--bad-fill` of the light theme.
-const RED: &str = "(() => {
+pub(crate) const RED: &str = "(() => {
     const drawn = document.querySelector('#lanes .lanes-view canvas');
     const { width, height } = drawn;
     const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });

@@ -14,6 +14,7 @@ mod http;
 mod killed;
 mod limits;
 mod orders;
+mod page;
 mod paused;
 mod races;
 mod shutdown;

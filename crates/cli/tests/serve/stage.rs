@@ -28,6 +28,21 @@ impl Stage {
         self.folder.path().join(file)
     }
 
+    fn scratch_folder(&self) -> PathBuf {
+        let folder = self.path("scratch");
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// What it has left among temporary files.
+    pub(crate) fn scratch(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.scratch_folder()).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        entries.map(name).collect()
+    }
+
     pub(crate) fn read(&self, file: &str) -> String {
         std::fs::read_to_string(self.path(file)).unwrap_or_default()
     }
@@ -40,6 +55,7 @@ impl Stage {
             .args(arguments.split_whitespace())
             .env("LC_ALL", "C.UTF-8")
             .env("FENCEPOST_STORE", store)
+            .env("TMPDIR", self.scratch_folder())
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
         for name in [
@@ -66,7 +82,12 @@ impl Stage {
 
     /// A service on a free port, with further flags. Returns when it answers.
     pub(crate) fn serve(&self, flags: &str) -> Service {
-        let mut command = self.fencepost(&format!("serve --port 0 {flags}"));
+        self.serve_at(0, flags)
+    }
+
+    /// The same on this port.
+    pub(crate) fn serve_at(&self, port: u16, flags: &str) -> Service {
+        let mut command = self.fencepost(&format!("serve --port {port} {flags}"));
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -96,6 +117,10 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         kill(pid, signal).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A [`Page`] borrows what was recorded and judged; [`render`] turns it into text. The page only draws: its script lays the
 //! events out on a time axis, and every verdict in it was made by the checks. The script and the styles lie in `html/assets`,
-//! a file for each idea, and are joined when the page is written.
+//! a file for each idea, and are joined with the [`viewer`](super::viewer)'s when the page is written.
 
 use crate::history::{Event, Header, What};
 use crate::protocol::Claims;
@@ -20,6 +20,7 @@ mod sale;
 mod story;
 
 pub use comparison::{page_of_comparison, retry_of};
+pub use data::data as page_data;
 pub use document::render;
 pub use everything::page_of_everything;
 pub use holds::{page_of_trial, run_of_trial};

@@ -108,8 +108,8 @@ struct Proof<'a> {
     shows: &'a str,
 }
 
-/// The whole page as JSON, fit to stand inside a script element.
-pub(super) fn data(page: &Page<'_>) -> String {
+/// The whole page as JSON, on one line and fit to stand inside a script element.
+pub fn data(page: &Page<'_>) -> String {
     let mut tables = Tables::default();
     let runs: Vec<Run<'_>> = page
         .runs

@@ -6,33 +6,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::data::data;
 use super::{Page, PageRun};
+use crate::report::viewer;
 
 const TEMPLATE: &str = include_str!("assets/page.html");
-const LIGHT: &str = include_str!("assets/light.css");
-const DARK: &str = include_str!("assets/dark.css");
-const STYLES: [&str; 3] = [
-    include_str!("assets/base.css"),
-    include_str!("assets/page.css"),
-    include_str!("assets/lanes.css"),
-];
-/// In the order in which they need each other. Their `import` and `export` are for editors and tests; here they become one
-/// script, so no two may define the same name.
-const SCRIPTS: [&str; 22] = [
-    include_str!("assets/dom.js"),
-    include_str!("assets/format.js"),
-    include_str!("assets/theme.js"),
-    include_str!("assets/decode.js"),
-    include_str!("assets/fold.js"),
-    include_str!("assets/describe.js"),
-    include_str!("assets/view.js"),
-    include_str!("assets/palette.js"),
-    include_str!("assets/paint-frame.js"),
-    include_str!("assets/paint-bars.js"),
-    include_str!("assets/paint-marks.js"),
-    include_str!("assets/overview.js"),
-    include_str!("assets/input.js"),
-    include_str!("assets/lanes.js"),
-    include_str!("assets/legend.js"),
+const STYLE: &str = include_str!("assets/page.css");
+/// In the order in which they need each other, after the viewer's.
+const SCRIPTS: [&str; 7] = [
     include_str!("assets/story.js"),
     include_str!("assets/matrix.js"),
     include_str!("assets/compare.js"),
@@ -44,7 +23,7 @@ const SCRIPTS: [&str; 22] = [
 
 /// The whole page. It asks for nothing else, and its policy would not let it.
 pub fn render(page: &Page<'_>) -> String {
-    let (style, script) = (style(), script());
+    let (style, script) = (viewer::style(STYLE), viewer::script(&SCRIPTS));
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
         hash(&style),
@@ -103,27 +82,6 @@ fn without_script(page: &Page<'_>) -> String {
         "<h1>{}</h1><table><caption>The verdicts. The drawings need the script that this page carries.</caption>{rows}</table>",
         escape(&page.title)
     )
-}
-
-fn style() -> String {
-    let mut text = format!(
-        ":root {{\n{LIGHT}}}\n:root[data-theme=dark] {{\n{DARK}}}\n\
-         @media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{DARK}}} }}\n"
-    );
-    text.extend(STYLES);
-    text
-}
-
-fn script() -> String {
-    let mut text = String::from("\n");
-    for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
-        if line.starts_with("import ") {
-            continue;
-        }
-        text.push_str(line.strip_prefix("export ").unwrap_or(line));
-        text.push('\n');
-    }
-    text
 }
 
 fn hash(text: &str) -> String {

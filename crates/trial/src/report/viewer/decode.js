@@ -22,8 +22,10 @@ export function decodeEvents(packed, shapes, words) {
   });
 }
 
-export function decode(text) {
-  const data = JSON.parse(text);
+export const decode = text => unpack(JSON.parse(text));
+
+// The same for data that has been parsed: it is changed in place.
+export function unpack(data) {
   for (const run of data.runs) {
     let events = null;
     const packed = run.events;

@@ -60,7 +60,8 @@ const PAINTERS = {
       g.stroke();
       palette.font(11);
       const x = Math.max(from, view.left) + 7;
-      const word = item.refused ? 'tries' : 'waits';
+      // Who buys may be at work already: the answer tells.
+      const word = item.refused ? 'tries' : item.open && item.sale ? 'no answer for' : 'waits';
       const label = room.fit(palette, [`${word} ${duration(item.t1 - item.t0)}`, word], x, Math.min(to, view.right) - 24, y - 7, 14);
       if (label) {
         palette.text(label.text, x, y + 0.5, c['ink-3']);

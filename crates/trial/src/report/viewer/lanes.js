@@ -55,8 +55,23 @@ export class Lanes {
   }
 
   show(run) {
+    this.take(run);
+    this.live.textContent = summary(this.model);
+    this.fit();
+    this.drawNow();
+  }
+
+  // A run that goes on: what is open reaches to now, and the axis to where it should end.
+  grow(run, now, plan) {
+    this.take(run, now);
+    this.view.end = Math.max(this.model.end, plan);
+    this.view.fit();
+    this.drawNow();
+  }
+
+  take(run, now) {
     this.run = run;
-    this.model = fold(run);
+    this.model = fold(run, now);
     this.model.crowd = this.crowd();
     this.model.cut = run.leftOut ? (run.events[run.whole - 1]?.t ?? 0) : null;
     const many = this.model.lanes.length >= CROWD_FROM;
@@ -73,9 +88,6 @@ export class Lanes {
     this.view.end = this.model.end;
     this.pick = this.hover = this.cross = null;
     this.showTip(null);
-    this.live.textContent = summary(this.model);
-    this.fit();
-    this.drawNow();
   }
 
   // With many lanes the eye cannot count: then a row says how many were inside. In a sale the bars are longer than the work, so

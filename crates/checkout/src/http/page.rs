@@ -1,0 +1,237 @@
+//! The page: a document, its script and its styles, the stream that feeds it, and the button that starts a trial.
+//!
+//! It is no part of the API: its paths and messages change with the page.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::sse::{Event as Message, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::stream::{self, Stream};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::App;
+use super::input::Body;
+use super::problem::Problem;
+use crate::live::{Frames, NotStarted, Seen};
+use crate::page;
+
+/// Nothing from elsewhere, nothing inline, and in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Between two looks at what is new.
+const PACE: Duration = Duration::from_millis(200);
+/// When a page that lost us asks again.
+const COME_BACK: Duration = Duration::from_secs(1);
+
+/// A file of the page.
+struct Asset {
+    kind: &'static str,
+    text: String,
+    tag: HeaderValue,
+}
+
+impl Asset {
+    fn new(kind: &'static str, text: String) -> Self {
+        let digest = Sha256::digest(&text);
+        let digits: String = digest[..12]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        // Digits in quotes: what a header may hold.
+        let tag = HeaderValue::from_str(&format!("\"{digits}\""));
+        Self {
+            kind,
+            text,
+            tag: tag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
+        }
+    }
+}
+
+static DOCUMENT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("text/html; charset=utf-8", page::document()));
+static SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("text/javascript; charset=utf-8", page::script()));
+static STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("text/css; charset=utf-8", page::style()));
+
+/// The routes of the page.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route(
+            "/",
+            get(async |request: Request| answer(&DOCUMENT, &request)),
+        )
+        .route(
+            "/page/page.js",
+            get(async |request: Request| answer(&SCRIPT, &request)),
+        )
+        .route(
+            "/page/page.css",
+            get(async |request: Request| answer(&STYLE, &request)),
+        )
+        .route("/page/live", get(live))
+        .route("/page/trial", post(start))
+        .route("/page/trial/stop", post(stop))
+        .layer(from_fn(guarded))
+}
+
+/// A browser keeps it, and asks each time whether it is still the same.
+fn answer(asset: &'static Asset, request: &Request) -> Response {
+    let known = request.headers().get(header::IF_NONE_MATCH);
+    let known = known
+        .and_then(|tags| tags.to_str().ok())
+        .unwrap_or_default();
+    let tag = asset.tag.to_str().unwrap_or_default();
+    let is_known = known
+        .split(',')
+        .any(|known| known.trim().trim_start_matches("W/") == tag);
+    let headers = [
+        (header::ETAG, asset.tag.clone()),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    let kind = [(header::CONTENT_TYPE, asset.kind)];
+    (headers, kind, asset.text.as_str()).into_response()
+}
+
+async fn guarded(request: Request, next: Next) -> Response {
+    const HEADERS: [(HeaderName, &str); 3] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    let mut response = next.run(request).await;
+    for (name, value) in HEADERS {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Frames, as server-sent events. They come at a pace, and each replaces the one before.
+async fn live(State(app): State<App>) -> Result<Response, Problem> {
+    let place = Arc::clone(&app.0.watchers).try_acquire_owned();
+    let place = place.map_err(|_| {
+        Problem::unavailable("too-many-watchers", "too many watch already")
+            .retry_after(Duration::from_secs(5))
+    })?;
+    let watcher = Watcher {
+        frames: app.0.live.watch(),
+        seen: Seen::default(),
+        ready: VecDeque::from([hello()]),
+        looked: None,
+        closing: app.0.closing.clone(),
+        _place: place,
+    };
+    let alive = KeepAlive::new().interval(Duration::from_secs(10));
+    let stream = Sse::new(watcher.stream()).keep_alive(alive);
+    let headers = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((headers, stream).into_response())
+}
+
+/// Tells which script belongs to these frames.
+fn hello() -> Message {
+    let tag = SCRIPT.tag.to_str().unwrap_or_default();
+    let data = format!("{{\"page\":{tag}}}");
+    Message::default()
+        .event("hello")
+        .data(data)
+        .retry(COME_BACK)
+}
+
+struct Watcher {
+    frames: watch::Receiver<Frames>,
+    seen: Seen,
+    ready: VecDeque<Message>,
+    looked: Option<Instant>,
+    closing: CancellationToken,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Watcher {
+    fn stream(self) -> impl Stream<Item = Result<Message, Infallible>> {
+        stream::unfold(self, |mut watcher| async {
+            let closing = watcher.closing.clone();
+            let message = closing.run_until_cancelled(watcher.next()).await??;
+            Some((Ok(message), watcher))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Message> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            match self.looked {
+                Some(looked) => {
+                    self.frames.changed().await.ok()?;
+                    tokio::time::sleep_until(looked + PACE).await;
+                }
+                None => self.frames.mark_unchanged(),
+            }
+            self.looked = Some(Instant::now());
+            let news = self.frames.borrow_and_update().unseen(&mut self.seen);
+            let messages = news
+                .into_iter()
+                .map(|(topic, text)| Message::default().event(topic.name()).data(&*text));
+            self.ready.extend(messages);
+        }
+    }
+}
+
+/// A trial to be run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    lock: String,
+}
+
+/// A trial that runs.
+#[derive(Debug, Serialize)]
+struct Started {
+    trial: u64,
+}
+
+async fn start(
+    State(app): State<App>,
+    Body(wanted): Body<Wanted>,
+) -> Result<(StatusCode, Json<Started>), Problem> {
+    match app.0.live.desk().start(&wanted.lock) {
+        Ok(trial) => Ok((StatusCode::ACCEPTED, Json(Started { trial }))),
+        Err(NotStarted::NoLab) => Err(Problem::not_found("nobody runs trials here")),
+        Err(NotStarted::Unknown) => Err(Problem::bad_request("lock: there is no such offer")),
+        Err(NotStarted::Busy) => Err(Problem::conflict(
+            "trial-runs",
+            "A trial runs",
+            "one at a time: wait until it has ended, or stop it",
+        )),
+        Err(NotStarted::Closing) => Err(Problem::unavailable(
+            "closing",
+            "the service is being stopped",
+        )),
+        Err(NotStarted::System) => Err(Problem::unavailable(
+            "no-thread",
+            "the system has no room for a trial now",
+        )),
+    }
+}
+
+async fn stop(State(app): State<App>) -> StatusCode {
+    app.0.live.desk().stop();
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,144 @@
+//! What the page shows, made once for all who watch.
+//!
+//! There are a few *frames*, and each new one replaces the one before: whoever is slow misses frames and no state, nothing piles
+//! up anywhere, and a page that is left open keeps what one frame holds. Nothing is made while nobody watches.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+mod chronicle;
+mod desk;
+mod sampler;
+
+pub use desk::{Desk, Lab, NotStarted, Offer, Told};
+pub use sampler::run;
+
+/// What a frame is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// The locks that are held or wanted.
+    Locks,
+    /// Figures, products, orders, losses and refusals.
+    Board,
+    /// The trial that runs, or ran last.
+    Trial,
+}
+
+impl Topic {
+    const ALL: [Self; 3] = [Self::Locks, Self::Board, Self::Trial];
+
+    /// What the stream calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Locks => "locks",
+            Self::Board => "board",
+            Self::Trial => "trial",
+        }
+    }
+}
+
+/// One line of JSON; empty before there is any.
+#[derive(Debug, Clone, Default)]
+struct Frame {
+    number: u64,
+    text: Arc<str>,
+}
+
+/// The newest frame of each topic.
+#[derive(Debug, Clone, Default)]
+pub struct Frames([Frame; 3]);
+
+/// Which frames somebody has seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen([u64; 3]);
+
+impl Frames {
+    /// Those that are new to somebody, who has seen them then.
+    pub fn unseen(&self, seen: &mut Seen) -> Vec<(Topic, Arc<str>)> {
+        let mut news = Vec::new();
+        for topic in Topic::ALL {
+            let (frame, seen) = (&self.0[topic as usize], &mut seen.0[topic as usize]);
+            if frame.number != *seen {
+                *seen = frame.number;
+                news.push((topic, Arc::clone(&frame.text)));
+            }
+        }
+        news
+    }
+}
+
+/// Where frames are put. Cheap to clone.
+#[derive(Debug, Clone)]
+struct Wall(watch::Sender<Frames>);
+
+impl Wall {
+    fn put(&self, topic: Topic, text: String) {
+        self.0.send_if_modified(|frames| {
+            let frame = &mut frames.0[topic as usize];
+            let is_new = *frame.text != *text;
+            if is_new {
+                frame.number += 1;
+                frame.text = text.into();
+            }
+            is_new
+        });
+    }
+
+    fn is_watched(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+}
+
+/// All of it. Cheap to clone.
+#[derive(Clone)]
+pub struct Live {
+    wall: Wall,
+    came: Arc<Notify>,
+    desk: Desk,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let wall = Wall(watch::Sender::default());
+        Self {
+            desk: Desk::new(wall.clone()),
+            came: Arc::default(),
+            wall,
+        }
+    }
+}
+
+impl Live {
+    /// The newest frames, from now on.
+    pub fn watch(&self) -> watch::Receiver<Frames> {
+        let frames = self.wall.0.subscribe();
+        self.came.notify_one();
+        frames
+    }
+
+    /// Where trials are asked for.
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_seen_once_and_the_newest_wins() {
+        let live = Live::default();
+        let frames = live.watch();
+        let mut seen = Seen::default();
+        let first = frames.borrow().unseen(&mut seen);
+        assert_eq!(first.len(), 1, "what the desk offers: {first:?}");
+        for text in ["1", "2", "2"] {
+            live.wall.put(Topic::Board, text.into());
+        }
+        let news = frames.borrow().unseen(&mut seen);
+        assert_eq!(news, [(Topic::Board, Arc::from("2"))]);
+        assert_eq!(frames.borrow().unseen(&mut seen), []);
+    }
+}

@@ -1,0 +1,342 @@
+//! The last minute, told by events: who met whom at which product, what was lost or refused, which orders were made.
+//!
+//! Bounded in every direction: a minute, so many products, so many entries.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Serialize;
+
+use crate::events::Event;
+use crate::id::Id;
+use crate::order::OrderStatus;
+
+/// Seconds that are remembered.
+pub(super) const SECONDS: usize = 60;
+/// An order that waited so long met somebody.
+const MET_MS: u64 = 5;
+/// The most products whose minute is remembered.
+const MAX_PRODUCTS: usize = 500;
+/// The most losses and refusals.
+const MAX_ENTRIES: usize = 30;
+/// The most orders.
+const MAX_ORDERS: usize = 8;
+/// The most products that an entry names.
+const MAX_NAMED: usize = 4;
+/// What is the same as something this short a time ago is counted, not repeated.
+const SAME_MS: i64 = 10_000;
+
+/// What happened in a second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Second {
+    asked: u32,
+    met: u32,
+    refused: u32,
+    waited_ms: u64,
+    orders: u32,
+}
+
+/// A minute, a second at a time.
+#[derive(Debug, Clone)]
+pub(super) struct Minute {
+    seconds: [Second; SECONDS],
+    /// The second that was written to last, since the epoch.
+    last: i64,
+}
+
+/// A minute in sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(super) struct Sum {
+    /// Orders that asked for their locks and know the answer.
+    pub(super) asked: u64,
+    /// Of these, how many found one taken.
+    pub(super) met: u64,
+    /// Of these, how many got none in time.
+    pub(super) refused: u64,
+    /// How long those who got them waited, on average.
+    pub(super) mean_wait_ms: f64,
+    /// Orders made.
+    pub(super) orders: u64,
+}
+
+impl Minute {
+    fn new(now: i64) -> Self {
+        Self {
+            seconds: [Second::default(); SECONDS],
+            last: now,
+        }
+    }
+
+    /// Forgets what is older than a minute.
+    fn turn_to(&mut self, now: i64) {
+        let gone = (now - self.last).clamp(0, SECONDS as i64);
+        for second in now - gone + 1..=now {
+            self.seconds[place(second)] = Second::default();
+        }
+        self.last = self.last.max(now);
+    }
+
+    fn at(&mut self, now: i64) -> &mut Second {
+        self.turn_to(now);
+        &mut self.seconds[place(self.last)]
+    }
+
+    /// For each second, the oldest first, the share of orders that found a lock taken, in percent; −1 where nobody asked.
+    pub(super) fn shares(&self, now: i64) -> Vec<i32> {
+        let mut minute = self.clone();
+        minute.turn_to(now);
+        let seconds = (1..=SECONDS as i64).map(|age| minute.seconds[place(minute.last + age)]);
+        let share = |second: Second| match second.asked {
+            0 => -1,
+            asked => i32::try_from(u64::from(second.met) * 100 / u64::from(asked)).unwrap_or(100),
+        };
+        seconds.map(share).collect()
+    }
+
+    pub(super) fn sum(&self, now: i64) -> Sum {
+        let mut minute = self.clone();
+        minute.turn_to(now);
+        let all = minute.seconds.iter();
+        let total = |of: fn(&Second) -> u64| all.clone().map(of).sum::<u64>();
+        let (asked, refused) = (
+            total(|second| second.asked.into()),
+            total(|second| second.refused.into()),
+        );
+        let granted = asked.saturating_sub(refused);
+        Sum {
+            asked,
+            refused,
+            met: total(|second| second.met.into()),
+            mean_wait_ms: match granted {
+                0 => 0.0,
+                granted => total(|second| second.waited_ms) as f64 / granted as f64,
+            },
+            orders: total(|second| second.orders.into()),
+        }
+    }
+}
+
+fn place(second: i64) -> usize {
+    usize::try_from(second.rem_euclid(SECONDS as i64)).unwrap_or(0)
+}
+
+/// A loss or a refusal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Entry {
+    pub(super) at_ms: i64,
+    /// `refused`, `lost`, `late` or `breaker`.
+    kind: &'static str,
+    /// Why, in a word.
+    reason: &'static str,
+    products: Vec<Id>,
+    /// Products that are not named.
+    more: usize,
+    /// How often, in a row.
+    times: u32,
+}
+
+/// An order that was made, or has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Made {
+    pub(super) at_ms: i64,
+    pub(super) order: Id,
+    pub(super) status: OrderStatus,
+}
+
+#[derive(Debug)]
+pub(super) struct Chronicle {
+    pub(super) products: HashMap<Id, Minute>,
+    pub(super) all: Minute,
+    pub(super) entries: VecDeque<Entry>,
+    pub(super) orders: VecDeque<Made>,
+    /// Events that came too fast to be told.
+    pub(super) missed: u64,
+}
+
+impl Chronicle {
+    pub(super) fn new(now_ms: i64) -> Self {
+        Self {
+            products: HashMap::new(),
+            all: Minute::new(now_ms / 1_000),
+            entries: VecDeque::new(),
+            orders: VecDeque::new(),
+            missed: 0,
+        }
+    }
+
+    pub(super) fn learn(&mut self, event: &Event, now_ms: i64) {
+        match event {
+            Event::LockGranted { locks, waited_ms } => {
+                let products = locks.iter().map(|lock| &lock.product);
+                self.answered(products, Some(*waited_ms), now_ms);
+            }
+            Event::LockRefused { products } => self.answered(products.iter(), None, now_ms),
+            Event::LockReleased {
+                products,
+                lost: true,
+                ..
+            } => self.note("lost", "lost", products, now_ms),
+            Event::FenceRefused { product } => {
+                self.note("late", "late", std::slice::from_ref(product), now_ms);
+            }
+            Event::OrderRefused { reason, products } => {
+                self.note("refused", reason, products, now_ms);
+            }
+            Event::Breaker { state } => self.note("breaker", state, &[], now_ms),
+            Event::OrderChanged { order, status } => self.order(order, *status, now_ms),
+            _ => {}
+        }
+    }
+
+    /// An order got all of its locks, or none.
+    fn answered<'a>(
+        &mut self,
+        products: impl Iterator<Item = &'a Id>,
+        waited_ms: Option<u64>,
+        now_ms: i64,
+    ) {
+        let now = now_ms / 1_000;
+        let count = |second: &mut Second| {
+            second.asked += 1;
+            second.met += u32::from(waited_ms.is_none_or(|waited| waited >= MET_MS));
+            second.refused += u32::from(waited_ms.is_none());
+            second.waited_ms += waited_ms.unwrap_or(0);
+        };
+        count(self.all.at(now));
+        for product in products {
+            if !self.products.contains_key(product) && self.products.len() >= MAX_PRODUCTS {
+                self.products
+                    .retain(|_, minute| now - minute.last < SECONDS as i64);
+            }
+            if self.products.len() < MAX_PRODUCTS || self.products.contains_key(product) {
+                let minute = self.products.entry(product.clone());
+                count(minute.or_insert_with(|| Minute::new(now)).at(now));
+            }
+        }
+    }
+
+    fn order(&mut self, order: &Id, status: OrderStatus, at_ms: i64) {
+        if status == OrderStatus::Pending {
+            self.all.at(at_ms / 1_000).orders += 1;
+        }
+        self.orders.retain(|made| made.order != *order);
+        self.orders.push_front(Made {
+            at_ms,
+            order: order.clone(),
+            status,
+        });
+        self.orders.truncate(MAX_ORDERS);
+    }
+
+    fn note(&mut self, kind: &'static str, reason: &'static str, products: &[Id], at_ms: i64) {
+        let entry = Entry {
+            at_ms,
+            kind,
+            reason,
+            products: products.iter().take(MAX_NAMED).cloned().collect(),
+            more: products.len().saturating_sub(MAX_NAMED),
+            times: 1,
+        };
+        let is_same = |old: &Entry| {
+            at_ms - old.at_ms < SAME_MS
+                && (old.kind, old.reason, &old.products)
+                    == (entry.kind, entry.reason, &entry.products)
+        };
+        let before = self.entries.iter().position(is_same);
+        let before = before.and_then(|place| self.entries.remove(place));
+        let times = before.map_or(1, |before| before.times.saturating_add(1));
+        self.entries.push_front(Entry { times, ..entry });
+        self.entries.truncate(MAX_ENTRIES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Fenced;
+
+    fn id(text: &str) -> Id {
+        Id::new(text).unwrap()
+    }
+
+    fn granted(product: &str, waited_ms: u64) -> Event {
+        Event::LockGranted {
+            locks: vec![Fenced {
+                product: id(product),
+                fence: "1.0".into(),
+            }],
+            waited_ms,
+        }
+    }
+
+    #[test]
+    fn a_minute_passes() {
+        let mut chronicle = Chronicle::new(1_000_000);
+        chronicle.learn(&granted("a", 0), 1_000_000);
+        chronicle.learn(&granted("a", 30), 1_000_000);
+        let refused = Event::LockRefused {
+            products: vec![id("a")],
+        };
+        chronicle.learn(&refused, 1_001_000);
+        let shares = chronicle.products[&id("a")].shares(1_001);
+        assert_eq!((shares.len(), &shares[57..]), (60, &[-1, 50, 100][..]));
+        let sum = chronicle.all.sum(1_001);
+        assert_eq!((sum.asked, sum.met, sum.refused), (3, 2, 1));
+        assert!((sum.mean_wait_ms - 15.0).abs() < 1e-9);
+        assert_eq!(chronicle.all.sum(1_060).asked, 1, "one second is over");
+        assert_eq!(chronicle.all.sum(1_061), Sum::default());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_breaks_nothing() {
+        let mut chronicle = Chronicle::new(1_000_000);
+        chronicle.learn(&granted("a", 0), 1_000_000);
+        chronicle.learn(&granted("a", 0), 990_000);
+        assert_eq!(chronicle.all.sum(1_000).asked, 2);
+        assert_eq!(chronicle.all.sum(9_999_999).asked, 0);
+    }
+
+    #[test]
+    fn nothing_grows_without_end() {
+        let mut chronicle = Chronicle::new(0);
+        for number in 0..2_000 {
+            let product = format!("p{number}");
+            chronicle.learn(&granted(&product, 0), 0);
+            let refused = Event::OrderRefused {
+                reason: "contended",
+                products: vec![id(&product)],
+            };
+            chronicle.learn(&refused, 0);
+            let made = Event::OrderChanged {
+                order: id(&product),
+                status: OrderStatus::Pending,
+            };
+            chronicle.learn(&made, 0);
+        }
+        assert_eq!(chronicle.products.len(), MAX_PRODUCTS);
+        assert_eq!(chronicle.entries.len(), MAX_ENTRIES);
+        assert_eq!(chronicle.orders.len(), MAX_ORDERS);
+        chronicle.learn(&granted("late", 0), 120_000);
+        assert!(
+            chronicle.products.contains_key(&id("late")),
+            "the old ones made room"
+        );
+    }
+
+    #[test]
+    fn the_same_refusal_is_counted() {
+        let mut chronicle = Chronicle::new(0);
+        let refused = |product| Event::OrderRefused {
+            reason: "contended",
+            products: vec![id(product)],
+        };
+        for product in ["a", "b", "a", "a"] {
+            chronicle.learn(&refused(product), 0);
+        }
+        let told: Vec<_> = chronicle
+            .entries
+            .iter()
+            .map(|entry| (entry.products[0].as_str(), entry.times))
+            .collect();
+        assert_eq!(told, [("a", 3), ("b", 1)]);
+    }
+}

@@ -1,0 +1,387 @@
+//! Where a trial is asked for: one at a time, within a time, and ended with the service.
+//!
+//! Who runs it is handed in as a [`Lab`]: the service itself knows nothing of processes and verdicts.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::{Topic, Wall};
+
+/// How long a trial may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long a trial may take to end when it is told to.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Somebody who puts locks on trial with real processes.
+pub trait Lab: Send + Sync {
+    /// What can be tried.
+    fn offers(&self) -> Vec<Offer>;
+
+    /// Runs a trial on this thread, which outlives it, and returns its page: data for the viewer, one line of JSON. When `stop`
+    /// is raised it ends soon. Whatever the outcome, no process and no file is left.
+    ///
+    /// # Errors
+    /// Why there is no verdict, in a sentence.
+    fn run(
+        &self,
+        lock: &str,
+        stop: &'static AtomicBool,
+        tell: &mut dyn FnMut(Told),
+    ) -> Result<String, String>;
+}
+
+/// Something that can be tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offer {
+    /// The lock.
+    pub lock: String,
+    /// What it is, in a sentence.
+    pub about: String,
+}
+
+/// How a trial goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// So many of the processes are ready.
+    Ready(usize, usize),
+    /// The page of what was recorded so far, without a verdict.
+    Page(String),
+}
+
+/// Why a trial was not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotStarted {
+    /// Nobody runs trials here.
+    NoLab,
+    /// There is no such lock among the offers.
+    Unknown,
+    /// Another one runs.
+    Busy,
+    /// The service is being stopped.
+    Closing,
+    /// The system has no thread left.
+    System,
+}
+
+/// What the wall shows.
+#[derive(Debug, Default, Serialize)]
+struct Trial {
+    /// The number of the trial; 0 before the first.
+    id: u64,
+    phase: Phase,
+    lock: String,
+    ready: usize,
+    of: usize,
+    /// Why there is no verdict.
+    words: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Phase {
+    #[default]
+    Idle,
+    Starting,
+    Running,
+    Ended,
+    Stopped,
+    Failed,
+}
+
+impl Phase {
+    fn is_under_way(self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    trial: Trial,
+    page: Option<String>,
+    /// Why it was told to stop.
+    stopped: Option<&'static str>,
+    is_closed: bool,
+}
+
+/// The desk. Cheap to clone.
+#[derive(Clone)]
+pub struct Desk(Arc<Inner>);
+
+struct Inner {
+    lab: OnceLock<Arc<dyn Lab>>,
+    now: Mutex<Now>,
+    wall: Wall,
+    /// The number of the trial under way; 0 for none.
+    under_way: watch::Sender<u64>,
+    /// The lab reads it from processes' threads, so it lives for ever; there is one per service.
+    stop: &'static AtomicBool,
+}
+
+impl Desk {
+    pub(super) fn new(wall: Wall) -> Self {
+        let desk = Self(Arc::new(Inner {
+            lab: OnceLock::new(),
+            now: Mutex::default(),
+            wall,
+            under_way: watch::Sender::new(0),
+            stop: Box::leak(Box::new(AtomicBool::new(false))),
+        }));
+        desk.show(&desk.now());
+        desk
+    }
+
+    /// From now on this one runs trials. The first one stays.
+    pub fn hand_to(&self, lab: Arc<dyn Lab>) {
+        let _ = self.0.lab.set(lab);
+        self.show(&self.now());
+    }
+
+    /// Starts a trial of this lock. Returns its number.
+    ///
+    /// # Errors
+    /// [`NotStarted`].
+    pub fn start(&self, lock: &str) -> Result<u64, NotStarted> {
+        let lab = Arc::clone(self.0.lab.get().ok_or(NotStarted::NoLab)?);
+        if !lab.offers().iter().any(|offer| offer.lock == lock) {
+            return Err(NotStarted::Unknown);
+        }
+        let mut now = self.now();
+        if now.is_closed {
+            return Err(NotStarted::Closing);
+        }
+        if *self.0.under_way.borrow() != 0 {
+            return Err(NotStarted::Busy);
+        }
+        let id = now.trial.id + 1;
+        // Nobody runs now: this cannot take back what was meant for another.
+        self.0.stop.store(false, Ordering::Relaxed);
+        let (desk, name) = (self.clone(), lock.to_owned());
+        let thread = thread::Builder::new().name("trial".into());
+        let spawned = thread.spawn(move || desk.run(&*lab, &name));
+        if spawned.is_err() {
+            return Err(NotStarted::System);
+        }
+        now.trial = Trial {
+            id,
+            phase: Phase::Starting,
+            lock: lock.to_owned(),
+            ..Trial::default()
+        };
+        (now.page, now.stopped) = (None, None);
+        self.0.under_way.send_replace(id);
+        self.show(&now);
+        drop(now);
+        self.limit(id);
+        Ok(id)
+    }
+
+    fn limit(&self, id: u64) {
+        let desk = self.clone();
+        tokio::spawn(async move {
+            if !desk.ended(id, LIMIT).await {
+                desk.end("its time was over");
+            }
+        });
+    }
+
+    /// Whether this trial ended within that time.
+    async fn ended(&self, id: u64, within: Duration) -> bool {
+        let mut under_way = self.0.under_way.subscribe();
+        let ended = under_way.wait_for(|now| *now != id);
+        tokio::time::timeout(within, ended).await.is_ok()
+    }
+
+    /// Ends the trial under way, if there is one.
+    pub fn stop(&self) {
+        self.end("it was stopped");
+    }
+
+    fn end(&self, why: &'static str) {
+        let mut now = self.now();
+        if *self.0.under_way.borrow() != 0 {
+            now.stopped.get_or_insert(why);
+            self.0.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the trial under way and starts no more; returns when nothing is left of it.
+    ///
+    /// # Cancel safety
+    /// When dropped, the trial ends all the same.
+    pub async fn close(&self) {
+        self.now().is_closed = true;
+        self.end("the service was stopped");
+        let id = *self.0.under_way.borrow();
+        if id != 0 && !self.ended(id, FAREWELL).await {
+            tracing::error!("a trial does not end");
+        }
+    }
+
+    /// On a thread of its own.
+    fn run(&self, lab: &dyn Lab, lock: &str) {
+        let mut tell = |told| self.told(told);
+        let stop = self.0.stop;
+        let run = AssertUnwindSafe(|| lab.run(lock, stop, &mut tell));
+        let ended = catch_unwind(run);
+        let ended = ended.unwrap_or_else(|_| Err("the lab failed".into()));
+        let mut now = self.now();
+        match (ended, now.stopped) {
+            (Ok(page), _) => {
+                now.trial.phase = Phase::Ended;
+                now.page = Some(page);
+            }
+            (Err(_), Some(why)) => {
+                now.trial.phase = Phase::Stopped;
+                now.trial.words = Some(format!("No verdict: {why}."));
+            }
+            (Err(words), None) => {
+                tracing::warn!(%words, "a trial came to nothing");
+                now.trial.phase = Phase::Failed;
+                now.trial.words = Some(words);
+            }
+        }
+        self.show(&now);
+        self.0.under_way.send_replace(0);
+    }
+
+    fn told(&self, told: Told) {
+        let mut now = self.now();
+        if !now.trial.phase.is_under_way() {
+            return;
+        }
+        match told {
+            Told::Ready(ready, of) => (now.trial.ready, now.trial.of) = (ready, of),
+            Told::Page(page) => {
+                now.trial.phase = Phase::Running;
+                now.page = Some(page);
+            }
+        }
+        self.show(&now);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, now: &Now) {
+        let offers = self.0.lab.get().map(|lab| lab.offers());
+        let json =
+            |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
+        let trial = json(serde_json::to_string(&now.trial));
+        let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
+        let page = now.page.as_deref().unwrap_or("null");
+        let frame = format!("{{\"trial\":{trial},\"offers\":{offers},\"page\":{page}}}");
+        self.0.wall.put(Topic::Trial, frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::{Live, Seen};
+
+    /// Goes on until it is told to stop; `quick` ends at once, `bad` panics.
+    struct Slow;
+
+    impl Lab for Slow {
+        fn offers(&self) -> Vec<Offer> {
+            let offer = |lock: &str| Offer {
+                lock: lock.into(),
+                about: String::new(),
+            };
+            ["quick", "slow", "bad"].map(offer).into()
+        }
+
+        fn run(
+            &self,
+            lock: &str,
+            stop: &'static AtomicBool,
+            tell: &mut dyn FnMut(Told),
+        ) -> Result<String, String> {
+            assert_ne!(lock, "bad");
+            tell(Told::Ready(1, 1));
+            tell(Told::Page("{\"so\":\"far\"}".into()));
+            if lock == "quick" {
+                return Ok("{\"all\":1}".into());
+            }
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err("interrupted".into())
+        }
+    }
+
+    fn frame(live: &Live) -> serde_json::Value {
+        let frames = live.watch();
+        let news = frames.borrow().unseen(&mut Seen::default());
+        let (_, text) = news
+            .iter()
+            .find(|(topic, _)| *topic == Topic::Trial)
+            .unwrap();
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn desk() -> (Live, Desk) {
+        let live = Live::default();
+        live.desk().hand_to(Arc::new(Slow));
+        let desk = live.desk().clone();
+        (live, desk)
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn one_at_a_time_and_it_can_be_stopped() {
+        let (live, desk) = desk();
+        assert_eq!(desk.start("strange"), Err(NotStarted::Unknown));
+        let id = desk.start("slow").unwrap();
+        assert_eq!(desk.start("quick"), Err(NotStarted::Busy));
+        desk.stop();
+        assert!(desk.ended(id, LONG).await);
+        let shown = frame(&live);
+        assert_eq!(shown["trial"]["phase"], "stopped");
+        assert_eq!(shown["trial"]["words"], "No verdict: it was stopped.");
+        assert_eq!(shown["page"]["so"], "far");
+        let id = desk.start("quick").unwrap();
+        assert!(desk.ended(id, LONG).await);
+        let shown = frame(&live);
+        assert_eq!(
+            (&shown["trial"]["phase"], &shown["page"]["all"]),
+            (&"ended".into(), &1.into())
+        );
+    }
+
+    #[tokio::test]
+    async fn it_ends_with_the_service() {
+        let (live, desk) = desk();
+        desk.start("slow").unwrap();
+        desk.close().await;
+        assert_eq!(
+            frame(&live)["trial"]["words"],
+            "No verdict: the service was stopped."
+        );
+        assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
+    }
+
+    #[tokio::test]
+    async fn a_lab_that_fails_leaves_the_desk_free() {
+        let (live, desk) = desk();
+        let id = desk.start("bad").unwrap();
+        assert!(desk.ended(id, LONG).await);
+        assert_eq!(frame(&live)["trial"]["phase"], "failed");
+        assert!(desk.start("quick").is_ok());
+    }
+
+    #[tokio::test]
+    async fn without_a_lab_nothing_is_offered() {
+        let live = Live::default();
+        assert_eq!(live.desk().start("quick"), Err(NotStarted::NoLab));
+        assert_eq!(frame(&live)["offers"], serde_json::json!([]));
+    }
+}

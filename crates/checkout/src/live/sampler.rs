@@ -1,0 +1,264 @@
+//! Looks at locks, products and events while somebody watches, and puts what it sees on the wall.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
+use super::{Live, Topic};
+use crate::checkout::Checkout;
+use crate::http::{LockView, locks_of_products};
+use crate::id::Id;
+use crate::order::OrderStatus;
+use crate::product::Product;
+use crate::storage::StorageError;
+
+/// How often locks are looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// Everything else every so many ticks.
+const SLOW: u32 = 4;
+/// How long events are remembered for when the last one has left: a page that is loaded again has a past.
+const LINGER: Duration = Duration::from_secs(120);
+/// The most locks of a frame.
+const MAX_LOCKS: usize = 40;
+/// The most products of a frame.
+const MAX_PRODUCTS: usize = 16;
+
+#[derive(Serialize)]
+struct LocksFrame {
+    ttl_ms: u64,
+    locks: Vec<LockView>,
+    /// Locks that are left out.
+    more: usize,
+    /// The store does not serve.
+    is_down: bool,
+}
+
+#[derive(Serialize)]
+struct BoardFrame<'a> {
+    at_ms: i64,
+    waiting: u64,
+    breaker: &'static str,
+    minute: Sum,
+    products: Vec<Row>,
+    /// How many there are.
+    all_products: i64,
+    /// Orders that are neither confirmed nor over.
+    open_orders: i64,
+    /// The database does not serve.
+    is_down: bool,
+    entries: Vec<&'a Entry>,
+    orders: Vec<OrderLine>,
+    missed: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    product: Product,
+    shares: Vec<i32>,
+    minute: Sum,
+}
+
+#[derive(Serialize)]
+struct OrderLine {
+    at_ms: i64,
+    /// The end of its id: whoever knows all of it may see the whole order.
+    id: String,
+    status: OrderStatus,
+    items: Vec<Item>,
+    total_cents: i64,
+}
+
+#[derive(Serialize)]
+struct Item {
+    product: Id,
+    quantity: i64,
+}
+
+/// Makes frames while somebody watches, until told to stop.
+///
+/// # Cancel safety
+/// Changes nothing but the frames.
+pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: CancellationToken) {
+    let work = async {
+        loop {
+            while !live.wall.is_watched() {
+                live.came.notified().await;
+            }
+            let sampler = Sampler {
+                checkout: &checkout,
+                live: &live,
+                ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+                chronicle: Chronicle::new(now_ms()),
+            };
+            sampler.attend().await;
+        }
+    };
+    stop.run_until_cancelled(work).await;
+}
+
+struct Sampler<'a> {
+    checkout: &'a Checkout,
+    live: &'a Live,
+    ttl_ms: u64,
+    chronicle: Chronicle,
+}
+
+impl Sampler<'_> {
+    /// Until nobody has watched for a while.
+    async fn attend(mut self) {
+        let mut events = self.checkout.events().watch();
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut count = 0;
+        let mut watched_at = Instant::now();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    if self.live.wall.is_watched() {
+                        watched_at = Instant::now();
+                        self.look(count % SLOW == 0).await;
+                        count = count.wrapping_add(1);
+                    } else if watched_at.elapsed() > LINGER {
+                        return;
+                    }
+                }
+                event = events.recv() => match event {
+                    Ok(event) => self.chronicle.learn(&event, now_ms()),
+                    Err(RecvError::Lagged(missed)) => self.chronicle.missed += missed,
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    async fn look(&self, at_all: bool) {
+        self.put(Topic::Locks, &self.locks().await);
+        if at_all {
+            self.put(Topic::Board, &self.board().await);
+        }
+    }
+
+    fn put(&self, topic: Topic, frame: &impl Serialize) {
+        match serde_json::to_string(frame) {
+            Ok(text) => self.live.wall.put(topic, text),
+            Err(error) => tracing::error!(%error, "a frame cannot be written"),
+        }
+    }
+
+    async fn locks(&self) -> LocksFrame {
+        let listed = locks_of_products(self.checkout.locks()).await;
+        let is_down = listed.is_err();
+        let mut locks = listed.unwrap_or_default();
+        let more = locks.len().saturating_sub(MAX_LOCKS);
+        locks.truncate(MAX_LOCKS);
+        LocksFrame {
+            ttl_ms: self.ttl_ms,
+            locks,
+            more,
+            is_down,
+        }
+    }
+
+    async fn board(&self) -> BoardFrame<'_> {
+        let at_ms = now_ms();
+        let locks = self.checkout.locks();
+        let sums = locks.board().sums();
+        let read = self.read(at_ms / 1_000).await;
+        let is_down = read.is_err();
+        let (products, orders, (all_products, open_orders)) = read.unwrap_or_default();
+        BoardFrame {
+            at_ms,
+            waiting: sums.waiting,
+            breaker: locks.breaker(),
+            minute: self.chronicle.all.sum(at_ms / 1_000),
+            products,
+            all_products,
+            open_orders,
+            is_down,
+            entries: self.chronicle.entries.iter().collect(),
+            orders,
+            missed: self.chronicle.missed,
+        }
+    }
+
+    async fn read(&self, now: i64) -> Result<(Vec<Row>, Vec<OrderLine>, (i64, i64)), StorageError> {
+        let mut orders = Vec::new();
+        for made in &self.chronicle.orders {
+            orders.extend(self.order(made).await?);
+        }
+        let counts = self.checkout.storage().counts().await?;
+        Ok((self.products(now).await?, orders, counts))
+    }
+
+    /// Those that were asked for most in the last minute, and the first of the others; in the order of their ids, so that rows stay
+    /// where they are.
+    async fn products(&self, now: i64) -> Result<Vec<Row>, StorageError> {
+        let storage = self.checkout.storage();
+        let mut busy: Vec<(u64, &Id)> = self
+            .chronicle
+            .products
+            .iter()
+            .map(|(id, minute)| (minute.sum(now).asked, id))
+            .filter(|(asked, _)| *asked > 0)
+            .collect();
+        busy.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        busy.truncate(MAX_PRODUCTS);
+        let first = storage.products(None, MAX_PRODUCTS as i64).await?;
+        let mut shown: BTreeMap<Id, Product> = BTreeMap::new();
+        for (_, id) in busy {
+            let known = first.iter().find(|product| product.product_id == *id);
+            let product = match known {
+                Some(product) => Some(product.clone()),
+                None => storage.product(id).await?,
+            };
+            shown.extend(product.map(|product| (id.clone(), product)));
+        }
+        for product in first {
+            if shown.len() < MAX_PRODUCTS {
+                shown.insert(product.product_id.clone(), product);
+            }
+        }
+        let row = |product: Product| {
+            let minute = self.chronicle.products.get(&product.product_id);
+            Row {
+                shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
+                minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
+                product,
+            }
+        };
+        Ok(shown.into_values().map(row).collect())
+    }
+
+    async fn order(&self, made: &Made) -> Result<Option<OrderLine>, StorageError> {
+        let Some(order) = self.checkout.storage().order(&made.order).await? else {
+            return Ok(None);
+        };
+        let shops = order.order_checkout.shop_order_ids.iter();
+        let items: Vec<Item> = shops
+            .clone()
+            .flat_map(|shop| &shop.item_products)
+            .map(|item| Item {
+                product: item.product_id.clone(),
+                quantity: item.quantity,
+            })
+            .collect();
+        let id = made.order.as_str();
+        Ok(Some(OrderLine {
+            at_ms: made.at_ms,
+            id: id[id.len().saturating_sub(6)..].to_owned(),
+            status: made.status,
+            items,
+            total_cents: shops.map(|shop| shop.total_cents).sum(),
+        }))
+    }
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

@@ -1,0 +1,30 @@
+// Rows that stay the same elements while their key does: what somebody has selected, or has been read to, stays where it is.
+
+export class Keyed {
+  constructor(place, keyOf, make) {
+    this.place = place;
+    this.keyOf = keyOf;
+    this.make = make;
+    this.kept = new Map();
+  }
+
+  // `make` gives an element and a function that fills it with an item.
+  show(items) {
+    const kept = new Map();
+    items.forEach((item, at) => {
+      const key = this.keyOf(item);
+      const row = this.kept.get(key) ?? this.make();
+      row.fill(item);
+      kept.set(key, row);
+      const there = this.place.children[at];
+      if (there !== row.element) this.place.insertBefore(row.element, there ?? null);
+    });
+    for (const [key, row] of this.kept) if (!kept.has(key)) row.element.remove();
+    this.kept = kept;
+  }
+}
+
+// Writes only what is different: the browser then has nothing to lay out again.
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

@@ -1,0 +1,66 @@
+// The live page: every message is drawn when there is somebody to see it.
+
+import { $ } from '../../../trial/src/report/viewer/dom.js';
+import { startTheme } from '../../../trial/src/report/viewer/theme.js';
+import { Board } from './board.js';
+import { Trials } from './trial.js';
+import { Stream } from './stream.js';
+import { write } from './keyed.js';
+
+startTheme();
+const board = new Board();
+const trials = new Trials();
+const newest = {};
+let isStill = false;
+let isLinked = null;
+let version = null;
+
+const draw = {
+  locks: frame => board.showLocks(frame),
+  board: frame => board.showBoard(frame),
+  trial: frame => trials.show(frame),
+};
+
+function take(topic, frame) {
+  newest[topic] = frame;
+  if (!document.hidden && (!isStill || topic === 'trial')) drawNewest(topic);
+}
+
+function drawNewest(topic) {
+  const frame = newest[topic];
+  delete newest[topic];
+  if (frame) draw[topic](frame);
+}
+
+function catchUp() {
+  if (document.hidden) return;
+  for (const topic of Object.keys(draw)) if (!isStill || topic === 'trial') drawNewest(topic);
+}
+
+function link(isThere) {
+  if (isThere === isLinked) return;
+  isLinked = isThere;
+  write($('#link'), isThere ? 'connected' : 'connection lost');
+  document.body.classList.toggle('is-lost', !isThere);
+  const lost = $('#lost');
+  lost.hidden = isThere;
+  write(lost, isThere ? '' : `Connection lost at ${new Date().toTimeString().slice(0, 8)}: what is shown is older. Trying again.`);
+}
+
+// A service that was replaced by another version brings another page.
+function hello({ page }) {
+  if (version !== null && version !== page) location.reload();
+  version = page;
+}
+
+$('#still').addEventListener('click', event => {
+  isStill = !isStill;
+  event.target.setAttribute('aria-pressed', String(isStill));
+  event.target.textContent = isStill ? 'Go on' : 'Hold still';
+  catchUp();
+});
+document.addEventListener('visibilitychange', catchUp);
+
+const handlers = Object.fromEntries(Object.keys(draw).map(topic => [topic, frame => take(topic, frame)]));
+new Stream('/page/live', { hello, ...handlers }, link);
+document.documentElement.dataset.ready = 'true';
