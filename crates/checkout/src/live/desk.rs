@@ -20,6 +20,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Somebody who puts locks on trial with real processes.
 pub trait Lab: Send + Sync {
+    /// What happens in a trial, in a sentence or two.
+    fn about(&self) -> String;
+
     /// What can be tried.
     fn offers(&self) -> Vec<Offer>;
 
@@ -270,13 +273,17 @@ impl Desk {
     }
 
     fn show(&self, now: &Now) {
-        let offers = self.0.lab.get().map(|lab| lab.offers());
+        let lab = self.0.lab.get();
+        let (about, offers) = (lab.map(|lab| lab.about()), lab.map(|lab| lab.offers()));
         let json =
             |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
         let trial = json(serde_json::to_string(&now.trial));
         let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
+        let about = json(serde_json::to_string(&about.unwrap_or_default()));
         let page = now.page.as_deref().unwrap_or("null");
-        let frame = format!("{{\"trial\":{trial},\"offers\":{offers},\"page\":{page}}}");
+        let frame = format!(
+            "{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}"
+        );
         self.0.wall.put(Topic::Trial, frame);
     }
 }
@@ -290,6 +297,10 @@ mod tests {
     struct Slow;
 
     impl Lab for Slow {
+        fn about(&self) -> String {
+            String::new()
+        }
+
         fn offers(&self) -> Vec<Offer> {
             let offer = |lock: &str| Offer {
                 lock: lock.into(),
