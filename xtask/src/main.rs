@@ -6,6 +6,7 @@ mod counts;
 mod doc;
 mod interrupt;
 mod jobs;
+mod load;
 mod prepare;
 mod runner;
 mod servers;
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "Examples:
   cargo xtask soak --filter kill       one of them
   cargo xtask bench                    the benchmarks, as ratios
   cargo xtask bench --redis --peers    locks in Redis against the bare store and other locks, with a chart
+  cargo xtask load                     the checkout service under load, by k6
   cargo xtask tidy                     the checks on the tree alone, within a second";
 
 /// Fencepost's chores.
@@ -57,6 +59,8 @@ enum Chore {
     Soak(soak::Options),
     /// Run the benchmarks.
     Bench(bench::Options),
+    /// Put the checkout service under load with k6, and say which limits held.
+    Load(load::Options),
     /// Check the tree: file lengths, leftovers, paths, links, quoted code, contracts.
     Tidy,
     /// Build the documentation; a warning is a failure.
@@ -87,6 +91,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Prepare { install } => prepare::run(install).map(|()| true),
         Chore::Soak(options) => soak::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Load(options) => load::run(&options),
         Chore::Tidy => Ok(tidy::run(None)?.failed == 0),
         Chore::Doc => Ok(doc::run(None)?.failed == 0),
     }

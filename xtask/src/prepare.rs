@@ -46,6 +46,8 @@ const NEEDS: &[Need] = &[
            used_for: "private ZooKeeper servers" },
     Need { program: "/usr/share/java/curator-recipes.jar", package: "libcurator-recipes-java", optional: false,
            used_for: "a program with Curator's locks, which exclude ours" },
+    Need { program: "promtool", package: "prometheus", optional: false,
+           used_for: "alert rules, and a private Prometheus that reads the service" },
     Need { program: "psql", package: "postgresql", optional: false,
            used_for: "private servers, and sessions of psql whose locks exclude ours" },
     Need { program: "pgbouncer", package: "pgbouncer", optional: true,

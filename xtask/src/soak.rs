@@ -86,6 +86,12 @@ const LOOPS: &[Job] = &[
     library_trial!("redlock_interop" = "redlock", "interop::", "node redlock and ours count 1,000 each on three servers; no count is lost"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
+    Job {
+        name: "openapi_fuzz",
+        arguments: &["test", "--release", "--package", "fencepost-cli", "--all-features", "--test", "deploy", "--", "fuzz::", "--nocapture"],
+        shows: "schemathesis asks the service 400 times per operation: no 5xx, no answer that its description does not have",
+        counts_tests: true,
+    },
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 

@@ -4,10 +4,10 @@
 //! lease, another sweeps meanwhile, and the database refuses the late one. That it never sweeps a confirmed order does not
 //! depend on the lock: only a *pending* order can end, and only once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencepost::Guard;
-use metrics::counter;
+use metrics::{counter, gauge};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
@@ -17,6 +17,8 @@ use crate::storage::{Ending, SWEEP, Settled, StorageError};
 const AT_ONCE: i64 = 200;
 /// How long a store or database that failed is left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often whoever sweeps counts every unit. It reads every reservation there is.
+const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// How often to look, for reservations of this length: often enough that nobody waits for long, and not oftener.
 pub fn every(reserve_for: Duration) -> Duration {
@@ -45,21 +47,46 @@ pub async fn run(checkout: Checkout, every: Duration, stop: CancellationToken) {
 /// Returns when the lock is lost.
 async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration) {
     let work = async {
+        let mut audited: Option<Instant> = None;
         loop {
             match sweep(checkout, guard).await {
-                Ok(Swept::All(0)) => {}
-                Ok(Swept::All(count)) => tracing::info!(count, "reservations went back into stock"),
+                Ok(Swept::All(count)) => {
+                    counter!("checkout_sweeps_total").increment(1);
+                    if count > 0 {
+                        tracing::info!(count, "reservations went back into stock");
+                    }
+                }
                 Ok(Swept::Late) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot sweep");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
             }
+            if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
+                audited = Some(Instant::now());
+                audit(checkout).await;
+            }
             tokio::time::sleep(every).await;
         }
     };
     // Lost or late: the next acquisition decides who goes on.
     let _ = guard.run(work).await;
+    // From now on somebody else counts; an old count of ours must not stand against it.
+    gauge!("checkout_invariant_violations").set(0.0);
+}
+
+/// Counts the products whose units do not add up. There is none, unless something is wrong that nothing else has noticed.
+async fn audit(checkout: &Checkout) {
+    match checkout.storage().balances().await {
+        Ok(balances) => {
+            let wrong = balances.iter().filter(|balance| !balance.holds());
+            let count = wrong
+                .inspect(|balance| tracing::error!(?balance, "units do not add up"))
+                .count();
+            gauge!("checkout_invariant_violations").set(count as f64);
+        }
+        Err(error) => tracing::warn!(%error, "cannot count units"),
+    }
 }
 
 /// What a look came to.

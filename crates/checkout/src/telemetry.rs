@@ -8,6 +8,8 @@
 //! | `checkout_reservations_ended_total` | `ending` | `confirmed`, `cancelled`, `expired` |
 //! | `checkout_lock_retries_total` | – | pauses between two tries, where orders do not wait in line |
 //! | `checkout_fences_refused_total` | – | late locks that the database refused: the last barrier was needed |
+//! | `checkout_sweeps_total` | – | looks for reservations that are over, by the one instance that sweeps |
+//! | `checkout_invariant_violations` | – | products whose units do not add up, counted by the one that sweeps |
 //! | `checkout_breaker_opened_total`, `checkout_breaker_open` | – | the lock store was left alone; 1 while it is |
 //! | `checkout_locks_active`, `checkout_locks_waiting` | – | locks held and orders waiting in this process |
 //! | `checkout_http_requests_total` | `route`, `method`, `status` | answers |
@@ -61,7 +63,9 @@ pub fn describe() {
         "checkout_fences_refused_total",
         "checkout_breaker_opened_total",
         "checkout_http_shed_total",
+        "checkout_sweeps_total",
     ] {
         metrics::counter!(name).increment(0);
     }
+    metrics::gauge!("checkout_invariant_violations").set(0.0);
 }

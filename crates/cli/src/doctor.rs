@@ -9,7 +9,6 @@ use fencepost_trial::report::numbers::count;
 
 use crate::arguments::Look;
 use crate::backend::LockStore;
-use crate::exit;
 use crate::fault::Fault;
 use crate::server::Server;
 

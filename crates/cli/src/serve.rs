@@ -46,7 +46,7 @@ pub(crate) struct Serve {
     host: IpAddr,
     #[arg(long, env = "FENCEPOST_ADMIN_TOKEN", hide_env_values = true, value_parser = token)]
     admin_token: Option<String>,
-    #[arg(long, default_value = "shop.db", value_parser = Database::parse)]
+    #[arg(long, env = "FENCEPOST_DB", hide_env_values = true, default_value = "shop.db", value_parser = Database::parse)]
     db: Database,
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
     store: LockStore,

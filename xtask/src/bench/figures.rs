@@ -1,27 +1,27 @@
-//! The figures of a run, as the Redis benchmark writes them (`report.rs` there), and the table for docs/performance.md.
+//! The figures of a run, as the benchmarks write them (`benches/measure/report.rs`), and the table for docs/performance.md.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Figures {
     pub(super) machine: Machine,
     pub(super) rows: Vec<Row>,
     pub(super) skipped: Vec<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Machine {
     pub(super) cores: usize,
     pub(super) versions: Vec<String>,
 }
 
 /// One contender in one workload.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Row {
     pub(super) workload: String,
     pub(super) what: String,
@@ -36,20 +36,20 @@ pub(super) struct Row {
     pub(super) order: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Against {
     pub(super) one_is: String,
     pub(super) more_is_better: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Ratio {
     pub(super) median: f64,
     pub(super) min: f64,
     pub(super) max: f64,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Serialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Goal {
     AtLeast(f64),
@@ -79,6 +79,17 @@ impl Figures {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
+    /// Those of another run, behind these.
+    pub(super) fn add(&mut self, other: Self) {
+        for version in other.machine.versions {
+            if !self.machine.versions.contains(&version) {
+                self.machine.versions.push(version);
+            }
+        }
+        self.rows.extend(other.rows);
+        self.skipped.extend(other.skipped);
+    }
+
     /// To be pasted into the documentation as it is.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
@@ -106,6 +117,9 @@ impl Figures {
         let missed: Vec<String> = missed
             .map(|row| format!("{} ({})", row.workload, row.contender))
             .collect();
+        if with_goal.is_empty() {
+            return "goals:   none".to_owned();
+        }
         let met = with_goal.len() - missed.len();
         let mut text = format!("goals:   {met} of {} met", with_goal.len());
         if !missed.is_empty() {
@@ -187,6 +201,20 @@ pub(super) const SAMPLE: &str = r#"{
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_figures_of_several_runs_become_one_table() {
+        let mut both: Figures = serde_json::from_str(SAMPLE).unwrap();
+        let mut other: Figures = serde_json::from_str(SAMPLE).unwrap();
+        other.machine.versions.push("etcd 3.4".to_owned());
+        both.add(other);
+        assert_eq!(both.rows.len(), 8);
+        let versions = ["redis-server 7.0.15", "rslock 0.10.0", "etcd 3.4"];
+        assert_eq!(both.machine.versions, versions);
+        let written = serde_json::to_string(&both).unwrap();
+        let read: Figures = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.markdown(), both.markdown());
+    }
 
     #[test]
     fn the_table_names_each_workload_once_and_says_what_was_missed() {

@@ -22,17 +22,17 @@ const REAL_TIME: [&str; 3] = ["chrt", "--rr", "10"];
 #[derive(Args)]
 pub(crate) struct RedisOptions {
     /// Locks in Redis against the bare store: a table, target/bench/redis.json, .md and .svg
-    #[arg(long)]
+    #[arg(long, group = "of_stores")]
     pub(super) redis: bool,
     /// The same rounds for rslock, redis-py, node redlock and Postgres advisory locks, where they are installed
     #[arg(long, requires = "redis")]
     peers: bool,
-    /// Only these workloads: W1 (with W1d), W2, W3, W3p, W4, W5, W6
-    #[arg(long, value_name = "W1,W2", requires = "redis")]
-    workloads: Option<String>,
+    /// Only these workloads: W1 (with W1d), W2, W3, W3p, W4, and with --redis W5, W6
+    #[arg(long, value_name = "W1,W2", requires = "of_stores")]
+    pub(super) workloads: Option<String>,
     /// Run everything with real-time priority: ratios stay what they are although others use the machine
-    #[arg(long, requires = "redis")]
-    real_time: bool,
+    #[arg(long, requires = "of_stores")]
+    pub(super) real_time: bool,
 }
 
 /// Whether the benchmark ran. A missed goal is printed, and is not a failure.
@@ -40,7 +40,7 @@ pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     let folder = tree::root().join("target/bench");
     fs::create_dir_all(&folder)?;
     let file = |ending: &str| folder.join(format!("redis.{ending}"));
-    let mut command = benchmark(options.real_time)?;
+    let mut command = benchmark("redis", options.real_time)?;
     command.env("FENCEPOST_BENCH_JSON", file("json"));
     if let Some(workloads) = &options.workloads {
         command.env("FENCEPOST_BENCH", workloads);
@@ -56,7 +56,8 @@ pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     }
     let figures = Figures::read(&file("json"))?;
     fs::write(file("md"), figures.markdown())?;
-    fs::write(file("svg"), chart::draw(&figures))?;
+    let title = "Locks in Redis against the bare store and against other locks";
+    fs::write(file("svg"), chart::draw(&figures, title))?;
     say(format!(
         "figures: target/bench/redis.json\ntable:   target/bench/redis.md\nchart:   target/bench/redis.svg\n{}",
         figures.summary()
@@ -64,7 +65,8 @@ pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     Ok(true)
 }
 
-fn benchmark(real_time: bool) -> Result<Command> {
+/// The command that runs a benchmark of the library.
+pub(super) fn benchmark(name: &str, real_time: bool) -> Result<Command> {
     let mut arguments = Vec::new();
     let runner = format!("target.'cfg(unix)'.runner={REAL_TIME:?}");
     if real_time {
@@ -72,7 +74,7 @@ fn benchmark(real_time: bool) -> Result<Command> {
         arguments.extend(["--config", &runner]);
     }
     arguments.extend(["bench", "--package", "fencepost", "--all-features"]);
-    arguments.extend(["--bench", "redis"]);
+    arguments.extend(["--bench", name]);
     Ok(runner::cargo(arguments))
 }
 

@@ -28,7 +28,7 @@ enum Keeper {
     },
     #[cfg(feature = "postgres")]
     Server {
-        _server: Option<fencepost_rig::Postgres>,
+        _server: Option<Box<fencepost_rig::Postgres>>,
     },
 }
 
@@ -76,7 +76,9 @@ impl Stage {
         Self {
             runtime,
             shop: Shop(Arc::new(storage)),
-            _keeper: Keeper::Server { _server: server },
+            _keeper: Keeper::Server {
+                _server: server.map(Box::new),
+            },
         }
     }
 

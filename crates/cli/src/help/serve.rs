@@ -11,6 +11,7 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
                       FENCEPOST_ADMIN_TOKEN says the same, and keeps it out of ps
   --db DATABASE       products and orders: a file, or postgres://USER@HOST/DATABASE
                       (built with --features full)                    [default: shop.db]
+                      FENCEPOST_DB says the same, and keeps a password out of ps
   --store STORE       the locks: sqlite, sqlite:PATH, redis://HOST …  [default: sqlite]
   --ttl TIME          a lock's lease, kept alive while an order works [default: 3s]
   --retries N         pauses before an order gives up on a lock       [default: 10]

@@ -42,7 +42,8 @@ fn everything_dies_with_the_warden_too() {
 #[test]
 fn exec_killed_while_it_waits_leaves_nobody() {
     let stage = Stage::new();
-    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; sleep 1000");
+    // The shell becomes the sleeper: they are as many now as later.
+    let _holder = stage.shell("--name deploy --ttl 60s", "echo > held; exec sleep 1000");
     stage.until_lines("held", 1);
     let before = stage.processes().len();
     let waiter = stage.shell("--name deploy --wait 60s", "touch started");

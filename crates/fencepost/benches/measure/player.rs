@@ -112,14 +112,26 @@ impl Drop for Player {
 /// The time per change of holder while these players, with so many tasks each, take turns. Turns in which the lock
 /// comes back to the one who had it before do not count.
 pub(crate) fn take_turns(players: &mut [Player], tasks: usize, time: Duration) -> Duration {
+    try_take_turns(players, tasks, time).expect("players that answer")
+}
+
+/// The same.
+///
+/// # Errors
+/// When one of them has ended or does not answer.
+pub(crate) fn try_take_turns(
+    players: &mut [Player],
+    tasks: usize,
+    time: Duration,
+) -> io::Result<Duration> {
     let start = monotonic_ns();
     let request = format!("turns {tasks} {}", time.as_millis());
     for player in players.iter_mut() {
-        player.request(&request).expect("a player that listens");
+        player.request(&request)?;
     }
     let mut turns: Vec<(u64, usize)> = Vec::new();
     for (number, player) in players.iter_mut().enumerate() {
-        let answer = player.answer().expect("a player that answers");
+        let answer = player.answer()?;
         let words: Vec<u64> = answer
             .split_whitespace()
             .map(|word| word.parse().expect("a number"))
@@ -127,7 +139,7 @@ pub(crate) fn take_turns(players: &mut [Player], tasks: usize, time: Duration) -
         let turn = |pair: &[u64]| (pair[0], number * tasks + pair[1] as usize);
         turns.extend(words.chunks_exact(2).map(turn));
     }
-    per_change(turns, start, time)
+    Ok(per_change(turns, start, time))
 }
 
 /// The time per change of holder, of turns (when, who) that began at `start` and went on for `time`.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::Bench;
 use crate::lock::Play;
 use crate::measure::{Contender, Samples, rounds_of};
-use crate::player::{Player, take_turns};
+use crate::player::{Player, try_take_turns};
 use crate::raw::Limit;
 use crate::report::{Against, Contest, OURS, Row, Shown};
 
@@ -118,6 +118,7 @@ impl<'a> Contests<'a> {
         let pairs = self.bench.effort.pick(40, 2);
         let rounds = self.bench.effort.pick(5, 1);
         let Parties { limit, list } = parties;
+        let failed: RefCell<Vec<String>> = RefCell::default();
         let mut names = Vec::new();
         let mut contenders: Vec<Contender<'_>> = Vec::new();
         let has_limit = limit.is_some();
@@ -129,10 +130,21 @@ impl<'a> Contests<'a> {
                 continue;
             };
             let mut players: Vec<Player> = (0..count).map(|_| process()).collect();
-            // Connected, all of them.
-            take_turns(&mut players, 1, Duration::from_millis(100));
-            names.push(party.name.clone());
-            contenders.push(Box::new(move || take_turns(&mut players, 1, time)));
+            let (name, failed) = (party.name.clone(), &failed);
+            names.push(name.clone());
+            // The first round, which does not count, connects them.
+            contenders.push(Box::new(move || {
+                if players.is_empty() {
+                    return time;
+                }
+                let turns = try_take_turns(&mut players, 1, time);
+                turns.unwrap_or_else(|error| {
+                    eprintln!("W3p: {name}: {error}");
+                    failed.borrow_mut().push(name.clone());
+                    players.clear();
+                    time
+                })
+            }));
         }
         let samples = rounds_of(rounds, &mut contenders);
         let one_is = match has_limit {
@@ -140,7 +152,7 @@ impl<'a> Contests<'a> {
             false => self.one_is,
         };
         let against = Against::speed_of(one_is);
-        self.rows(
+        let rows = self.rows(
             "W3p",
             "16 processes take turns",
             against,
@@ -148,7 +160,12 @@ impl<'a> Contests<'a> {
             &names,
             has_limit,
             &samples,
-        )
+        );
+        drop(contenders);
+        // Who did not come to an end has no figure.
+        let failed = failed.into_inner();
+        let is_whole = |row: &Row| !failed.contains(&row.contender);
+        rows.into_iter().filter(is_whole).collect()
     }
 
     fn queue(&self, parties: &mut Parties) -> Vec<Row> {

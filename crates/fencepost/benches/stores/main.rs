@@ -90,12 +90,13 @@ fn main() {
             }
         }
         report.skipped.extend(skipped);
+        // What was measured is kept, whatever happens next.
+        report.write_json();
         // Those who talk to the servers end before them.
         drop(parties);
         drop(servers);
     }
     print!("{report}");
-    report.write_json();
 }
 
 pub(crate) fn runtime() -> Runtime {

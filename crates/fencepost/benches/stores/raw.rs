@@ -150,7 +150,8 @@ impl Postgres {
         let take = "INSERT INTO raw VALUES ($1, now() at time zone 'utc' + interval '10 s', now() at time zone 'utc', 'owner')
             ON CONFLICT (name) DO UPDATE SET lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by
             WHERE raw.lock_until <= now() at time zone 'utc' RETURNING true";
-        let give = "UPDATE raw SET lock_until = now() at time zone 'utc' WHERE name = $1 AND locked_by = 'owner' RETURNING true";
+        // Rounded down: a lock that was given back a moment ago is free.
+        let give = "UPDATE raw SET lock_until = date_trunc('milliseconds', now() at time zone 'utc') WHERE name = $1 AND locked_by = 'owner' RETURNING true";
         Self::open(address, make, take, give).await
     }
 
@@ -216,7 +217,9 @@ pub(crate) struct Zookeeper(ZkClient);
 
 impl Zookeeper {
     pub(crate) async fn open(hosts: &str, names: usize) -> Self {
-        let client = ZkClient::connect(hosts).await.expect("a session");
+        // Nobody keeps it alive while other processes have their turns.
+        let connector = ZkClient::connector().with_session_timeout(Duration::from_secs(120));
+        let client = connector.connect(hosts).await.expect("a session");
         let folder = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.create("/raw", b"", &folder).await.expect("a node");
         for name in 0..=names {

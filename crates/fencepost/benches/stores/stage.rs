@@ -39,7 +39,7 @@ pub(crate) const STORES: &[Store] = &[
     Store { name: "zookeeper", title: "ZooKeeper", start: zookeeper,
             one_is: "create, list children, delete in one session" },
     Store { name: "versus", title: "Redis against Postgres", start: versus,
-            one_is: "fencepost on Redis" },
+            one_is: "ours on Redis" },
 ];
 
 /// A store that runs, with everybody who takes part.
@@ -229,7 +229,7 @@ fn versus(bench: &Bench) -> Stage {
     let lax = Postgres::start_with(&["fsync=off"]).expect("a private Postgres");
     let version = format!("redis-server {}", redis.version());
     let mut stage = Stage::new(None, version)
-        .ours(bench, &redis.url())
+        .ours_as(bench, &redis.url(), "on Redis".into())
         .ours_as(bench, &server.url(), "advisory".into())
         .ours_as(bench, &lax.url(), "advisory, fsync off".into())
         .ours_as(bench, &with_table(bench, &server), "table".into())

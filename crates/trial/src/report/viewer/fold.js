@@ -151,8 +151,9 @@ class Fold {
     const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
-      // What it had promised died with the server.
-      if (e.change !== 'elected') for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
+      // What it had promised died with the server; where a restart is delayed, the others still keep it, and who forgot has no vote.
+      const isForgotten = e.change !== 'elected' && !this.run.command.includes('restart_delay');
+      if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
     const word = { cut_off: 'cut off:', reconnected: 'back:', killed: 'SIGKILL', promoted: 'takes over:', restarted_empty: 'empty:', elected: 'elected:' }[e.change];
     const band = { type: 'fault', lane: null, server: e.server, change: e.change, t0: e.t, t1: e.change === 'killed' ? null : e.t, word, event: e };

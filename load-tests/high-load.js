@@ -1,0 +1,37 @@
+// A hundred users for a minute, all on one product.
+
+import { sleep } from 'k6';
+import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
+import { TREND } from './summary.js';
+
+export { handleSummary } from './summary.js';
+
+const stages = IS_QUICK
+  ? [{ duration: '2s', target: 100 }, { duration: '4s', target: 100 }, { duration: '1s', target: 0 }]
+  : [{ duration: '30s', target: 100 }, { duration: '60s', target: 100 }, { duration: '10s', target: 0 }];
+
+export const options = {
+  scenarios: {
+    crowd: { executor: 'ramping-vus', startVUs: 0, stages, gracefulRampDown: '10s' },
+  },
+  thresholds: {
+    ...(IS_QUICK ? {} : { http_req_duration: ['p(95)<500', 'p(99)<1000'] }),
+    http_req_failed: ['rate<0.10'],
+    ...NOTHING_LOST,
+  },
+  summaryTrendStats: TREND,
+};
+
+export function setup() {
+  return reset('k6-high-load', 10000);
+}
+
+export default function ({ product_id }) {
+  purchase(product_id);
+  // A user looks at the answer before the next click.
+  sleep(0.1);
+}
+
+export function teardown({ product_id }) {
+  count_what_is_left(product_id);
+}

@@ -1,0 +1,76 @@
+// Thirty users at once, later up to twenty that come one after the other. Whoever finds the lock taken asks again, by one of three
+// schedules; the figures of each are told apart by the tag `schedule`.
+
+import { sleep } from 'k6';
+import exec from 'k6/execution';
+import { Counter, Trend } from 'k6/metrics';
+import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
+import { TREND } from './summary.js';
+
+export { handleSummary } from './summary.js';
+
+const MAX_RETRIES = 15;
+const CAP_MS = 5000;
+const exponential = (retry) => Math.min(100 * 2 ** retry, CAP_MS);
+const SCHEDULES = {
+  fixed: () => 100,
+  exponential,
+  jitter: (retry) => Math.random() * exponential(retry),
+};
+const NAMES = Object.keys(SCHEDULES);
+
+const retries = new Trend('retries_per_purchase');
+const took = new Trend('purchase_with_retries', true);
+const given_up = new Counter('given_up');
+
+const BEGIN_RAMP = IS_QUICK ? '4s' : '35s';
+const stages = IS_QUICK
+  ? [{ duration: '2s', target: 20 }, { duration: '1s', target: 0 }]
+  : [{ duration: '10s', target: 20 }, { duration: '15s', target: 20 }, { duration: '5s', target: 0 }];
+
+// Asked for by name, so that each has a line of its own among the figures. The limit holds whatever was measured.
+const per_schedule = {};
+for (const name of NAMES) {
+  per_schedule[`retries_per_purchase{schedule:${name}}`] = ['max>=0'];
+  per_schedule[`purchase_with_retries{schedule:${name}}`] = ['max>=0'];
+}
+
+export const options = {
+  scenarios: {
+    at_once: { executor: 'per-vu-iterations', vus: 30, iterations: 1, maxDuration: '30s' },
+    ramped: { executor: 'ramping-vus', startTime: BEGIN_RAMP, startVUs: 0, stages, gracefulRampDown: '20s' },
+  },
+  thresholds: {
+    ...(IS_QUICK ? {} : {
+      'http_req_duration{scenario:at_once}': ['p(95)<1000'],
+      'http_req_duration{scenario:ramped}': ['p(95)<1000'],
+    }),
+    http_req_failed: ['rate<0.10'],
+    ...per_schedule,
+    ...NOTHING_LOST,
+  },
+  summaryTrendStats: TREND,
+};
+
+export function setup() {
+  return reset('k6-retry', 10000);
+}
+
+export default function ({ product_id }) {
+  const schedule = NAMES[exec.vu.idInTest % NAMES.length];
+  const began = Date.now();
+  for (let retry = 0; retry <= MAX_RETRIES; retry += 1) {
+    const entry = purchase(product_id, { schedule });
+    if (entry && entry.success) {
+      retries.add(retry, { schedule });
+      took.add(Date.now() - began, { schedule });
+      return;
+    }
+    sleep(SCHEDULES[schedule](retry) / 1000);
+  }
+  given_up.add(1, { schedule });
+}
+
+export function teardown({ product_id }) {
+  count_what_is_left(product_id);
+}

@@ -1,0 +1,287 @@
+//! `cargo xtask load`: the checkout service under load, by k6, and which limits held.
+//!
+//! The scripts in load-tests/ say what is done and what must hold; here is what they need around them.
+
+mod limits;
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::clients;
+use crate::interrupt::TidyUp;
+use crate::runner;
+use crate::terminal::{self, headline, say};
+use crate::tree;
+use limits::Limit;
+use stage::Stage;
+
+/// What there is in load-tests/, and what each shows.
+const SCRIPTS: &[(&str, &str)] = &[
+    (
+        "oversell",
+        "50 users want the only unit: exactly 1 gets it, 49 are refused",
+    ),
+    (
+        "high-load",
+        "100 users on one product for a minute: p95 < 500 ms, p99 < 1 s, fewer than 10 % errors",
+    ),
+    (
+        "retry-comparison",
+        "30 users at once, then up to 20 one after the other, three schedules of retries: p95 < 1 s",
+    ),
+    (
+        "checkout",
+        "baskets of 3 out of 50 products at two instances; every unit is where the users saw it go",
+    ),
+];
+
+const EXAMPLES: &str = "Examples:
+  cargo xtask load                       everything, on SQLite: some five minutes
+  cargo xtask load --db postgres         the same on a private Postgres, locks in a private Redis
+  cargo xtask load oversell high-load    two of them
+  cargo xtask load checkout --quick      five seconds, without limits on time
+  cargo xtask load --store redis://HOST  locks elsewhere, as for `fencepost serve --store`
+  cargo xtask load --list                what each shows
+
+The figures of each run are written to results/load/NAME-DATABASE.json.
+Exit code: 0 when every limit held, 1 when one did not, 130 when interrupted.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Which scripts of load-tests/; all of them when none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Where products and orders are; `postgres` is a private server
+    #[arg(long, value_enum, default_value = "sqlite")]
+    db: Db,
+    /// Where the locks are: `redis` (a private server), `sqlite`, or an address. [default: sqlite; with --db postgres: redis]
+    #[arg(long)]
+    store: Option<String>,
+    /// Seconds instead of minutes, and no limits on time
+    #[arg(long)]
+    quick: bool,
+    /// Users of `checkout`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    users: Option<u32>,
+    /// A built `fencepost`, instead of building one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where the figures go
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Print the names and what each shows, and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Db {
+    Sqlite,
+    Postgres,
+}
+
+impl Db {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+/// What one script came to.
+struct Outcome {
+    name: &'static str,
+    limits: Vec<Limit>,
+    /// It ended as k6 ends when nothing went wrong.
+    is_complete: bool,
+}
+
+/// Whether every limit held.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let chosen = chosen(&options.names)?;
+    if options.list {
+        let row = |(name, shows): &(&str, &str)| vec![(*name).to_owned(), (*shows).to_owned()];
+        say(terminal::table(&chosen.iter().map(row).collect::<Vec<_>>()));
+        return Ok(true);
+    }
+    let k6 = clients::k6()?;
+    let program = match &options.program {
+        Some(program) => program.canonicalize().context("--program")?,
+        None => build()?,
+    };
+    let folder = options.output.clone();
+    let folder = folder.unwrap_or_else(|| tree::root().join("results/load"));
+    fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    // Servers and their folders go when the stage is dropped, also after Ctrl-C.
+    let _tidy_up = TidyUp::afterwards();
+    headline(&format!("a service on {}", options.db.word()));
+    let stage = Stage::set(&program, options.db, options.store.as_deref())?;
+    let mut outcomes = Vec::new();
+    for (name, shows) in chosen {
+        headline(&format!("{name}: {shows}"));
+        let file = folder.join(format!("{name}-{}.json", options.db.word()));
+        outcomes.push(run_one(&k6, name, options, &stage, &file)?);
+    }
+    headline("results");
+    print(&outcomes, &folder);
+    Ok(outcomes.iter().all(Outcome::is_good))
+}
+
+fn chosen(names: &[String]) -> Result<Vec<(&'static str, &'static str)>> {
+    for name in names {
+        if !SCRIPTS.iter().any(|(known, _)| known == name) {
+            let known: Vec<_> = SCRIPTS.iter().map(|(known, _)| *known).collect();
+            bail!("there is no «{name}»; there are: {}", known.join(", "));
+        }
+    }
+    let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);
+    let all = SCRIPTS.iter().copied();
+    Ok(all.filter(|(name, _)| is_chosen(name)).collect())
+}
+
+/// Builds the program as users do; the path to it.
+fn build() -> Result<PathBuf> {
+    headline("the program");
+    let mut command = runner::cargo([
+        "build",
+        "--release",
+        "--package",
+        "fencepost-cli",
+        "--features",
+        "postgres",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
+    command.stderr(std::process::Stdio::inherit());
+    let output = command.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("the program cannot be built");
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let built = messages
+        .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+        .next_back();
+    built.context("cargo did not say where the program is")
+}
+
+fn run_one(
+    k6: &Path,
+    name: &'static str,
+    options: &Options,
+    stage: &Stage,
+    summary: &Path,
+) -> Result<Outcome> {
+    // What an earlier run left would look like the figures of this one.
+    if summary.exists() {
+        fs::remove_file(summary)?;
+    }
+    let began = Instant::now();
+    let mut command = Command::new(k6);
+    command
+        .args(["run", "--quiet", "--no-usage-report", "--address", ""])
+        .arg(tree::root().join("load-tests").join(format!("{name}.js")))
+        .env("BASE_URL", &stage.addresses()[0])
+        .env("BASE_URLS", stage.addresses().join(","))
+        .env("SUMMARY", summary)
+        .env("QUICK", if options.quick { "1" } else { "0" });
+    if let Some(users) = options.users {
+        command.env("VUS", users.to_string());
+    }
+    let status = runner::run(&mut command, |_| {})?;
+    let limits = limits::read(summary).unwrap_or_else(|error| {
+        say(format!("no figures: {error:#}"));
+        Vec::new()
+    });
+    say(format!("took {}", terminal::duration(began.elapsed())));
+    Ok(Outcome {
+        name,
+        limits,
+        is_complete: status.success(),
+    })
+}
+
+impl Outcome {
+    fn is_good(&self) -> bool {
+        self.is_complete && !self.limits.is_empty() && self.limits.iter().all(|limit| limit.is_held)
+    }
+}
+
+fn print(outcomes: &[Outcome], folder: &Path) {
+    let mut rows = vec![
+        ["script", "metric", "limit", "measured", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for outcome in outcomes {
+        let limits = outcome.limits.iter().filter(|limit| limit.is_limit());
+        rows.extend(limits.map(|limit| limit.row(outcome.name)));
+        let without_reason = outcome.limits.iter().all(|limit| limit.is_held);
+        if !outcome.is_good() && without_reason {
+            let name = outcome.name.to_owned();
+            rows.push(vec![name, "k6 failed".into(), String::new(), String::new()]);
+        }
+    }
+    say(terminal::table(&rows));
+    print_figures(outcomes);
+    say(format!("all figures: {}", folder.display()));
+    let all_held = outcomes.iter().all(Outcome::is_good);
+    say(match all_held {
+        true => terminal::green("every limit held"),
+        false => terminal::red("a limit did not hold"),
+    });
+}
+
+fn print_figures(outcomes: &[Outcome]) {
+    let all = outcomes.iter().flat_map(|outcome| {
+        let figures = outcome.limits.iter();
+        figures.filter_map(|limit| limit.figures(outcome.name))
+    });
+    let mut rows: Vec<_> = all.collect();
+    if !rows.is_empty() {
+        let head = ["script", "metric"].iter().chain(&limits::FIGURES);
+        rows.insert(0, head.map(|word| (*word).to_owned()).collect());
+        say(format!("\n{}\n", terminal::table(&rows)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_is_in_the_table_and_every_entry_is_a_script() {
+        let folder = tree::root().join("load-tests");
+        for (name, _) in SCRIPTS {
+            assert!(folder.join(format!("{name}.js")).is_file(), "{name}");
+        }
+        let runnable = fs::read_dir(folder).unwrap().filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).ok()?;
+            let is_script = text.contains("export default function");
+            is_script.then(|| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        });
+        for name in runnable {
+            assert!(SCRIPTS.iter().any(|(known, _)| *known == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_nobody_has_is_answered_with_those_there_are() {
+        let error = chosen(&["elsewhere".into()]).unwrap_err().to_string();
+        assert!(error.contains("oversell, high-load"), "{error}");
+        assert_eq!(chosen(&["checkout".into()]).unwrap().len(), 1);
+        assert_eq!(chosen(&[]).unwrap().len(), SCRIPTS.len());
+    }
+}

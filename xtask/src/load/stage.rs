@@ -1,0 +1,129 @@
+//! Two instances of the service, and the servers they need: private, on free ports, gone when dropped.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use fencepost_rig::{Child, Postgres, Redis, Said, TempDir, feed, folder};
+
+use super::Db;
+use crate::interrupt;
+use crate::terminal::say;
+
+const INSTANCES: usize = 2;
+/// How long an instance may take until it serves.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) struct Stage {
+    // In this order: first the instances go, then what they use.
+    instances: Vec<Instance>,
+    addresses: Vec<String>,
+    _servers: (Option<Postgres>, Option<Redis>),
+    _folder: TempDir,
+}
+
+struct Instance {
+    _process: Child,
+    address: String,
+}
+
+impl Stage {
+    /// Starts everything and waits until it serves.
+    ///
+    /// Call it from a thread that lives as long as the stage: what it starts dies with that.
+    ///
+    /// # Errors
+    /// When a server is not installed or does not start.
+    pub(super) fn set(program: &Path, db: Db, store: Option<&str>) -> Result<Self> {
+        let folder = folder().context("a temporary folder")?;
+        let postgres = match db {
+            Db::Postgres => Some(Postgres::start().context("a private Postgres")?),
+            Db::Sqlite => None,
+        };
+        let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let database = postgres.as_ref().map(Postgres::url);
+        let database = database.unwrap_or_else(|| file("shop.db"));
+        let store = store.unwrap_or(match db {
+            Db::Sqlite => "sqlite",
+            Db::Postgres => "redis",
+        });
+        let redis = match store {
+            "redis" => Some(Redis::start().context("a private Redis")?),
+            _ => None,
+        };
+        let locks = match (store, &redis) {
+            (_, Some(redis)) => format!("redis://{}", redis.address()),
+            // One file for both, and not the one of whoever works here.
+            ("sqlite", None) => format!("sqlite:{}", file("locks.db")),
+            (address, None) => address.to_owned(),
+        };
+        let mut instances = Vec::new();
+        for _ in 0..INSTANCES {
+            instances.push(Instance::start(program, &database, &locks, folder.path())?);
+        }
+        let addresses: Vec<String> = instances
+            .iter()
+            .map(|instance| instance.address.clone())
+            .collect();
+        say(format!(
+            "products and orders in {}, locks in {}, served at {}",
+            db.word(),
+            store,
+            addresses.join(" and ")
+        ));
+        Ok(Self {
+            instances,
+            addresses,
+            _servers: (postgres, redis),
+            _folder: folder,
+        })
+    }
+
+    /// Where the instances are.
+    pub(super) fn addresses(&self) -> &[String] {
+        debug_assert_eq!(self.instances.len(), self.addresses.len());
+        &self.addresses
+    }
+}
+
+impl Instance {
+    fn start(program: &Path, database: &str, locks: &str, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command
+            .args(["serve", "--quiet", "--port", "0", "--db", database])
+            .args(["--store", locks])
+            .env_remove("FENCEPOST_ADMIN_TOKEN")
+            // It is killed in the end: what it leaves goes with our folder.
+            .env("TMPDIR", folder)
+            .current_dir(folder);
+        let (said, ears) = feed();
+        let mut process = Child::spawn(command, 0, &ears)
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && !interrupt::happened() {
+            match said
+                .next(Duration::from_millis(100))
+                .map(|heard| heard.said)
+            {
+                Ok(Said::Line(line)) => {
+                    if let Some(address) = line.strip_prefix("listening on ") {
+                        let address = address.to_owned();
+                        return Ok(Self {
+                            _process: process,
+                            address,
+                        });
+                    }
+                }
+                Ok(Said::Closed) => break,
+                Err(_) => {}
+            }
+        }
+        // It ends at once when it cannot begin; its words are what the user needs.
+        let _ = process.wait(Duration::from_secs(1));
+        bail!(
+            "the service did not start: {}",
+            process.last_words().join(" / ")
+        );
+    }
+}
