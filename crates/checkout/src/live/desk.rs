@@ -281,9 +281,8 @@ impl Desk {
         let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
         let about = json(serde_json::to_string(&about.unwrap_or_default()));
         let page = now.page.as_deref().unwrap_or("null");
-        let frame = format!(
-            "{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}"
-        );
+        let frame =
+            format!("{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}");
         self.0.wall.put(Topic::Trial, frame);
     }
 }
@@ -378,6 +377,19 @@ mod tests {
             "No verdict: the service was stopped."
         );
         assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
+    }
+
+    /// Made-up time passes as soon as nobody has anything else to do; the trial's thread lives in real time.
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_has_only_so_much_time() {
+        let (live, desk) = desk();
+        desk.start("slow").unwrap();
+        let mut under_way = desk.0.under_way.subscribe();
+        under_way.wait_for(|now| *now == 0).await.unwrap();
+        assert_eq!(
+            frame(&live)["trial"]["words"],
+            "No verdict: its time was over."
+        );
     }
 
     #[tokio::test]
