@@ -99,15 +99,13 @@ async fn views(locks: &Locks, pattern: &str) -> Result<Vec<LockView>, Problem> {
         }
         Err(_) => return Err(store_down()),
     };
-    let (ours, now) = (locks.locker().label(), locks.locker().backend().clock().now());
+    let (ours, now) = (
+        locks.locker().label(),
+        locks.locker().backend().clock().now(),
+    );
     let mut all: BTreeMap<String, LockView> = listed
         .into_iter()
-        .map(|listed| {
-            (
-                listed.name.clone(),
-                at_store(listed, ours, now),
-            )
-        })
+        .map(|listed| (listed.name.clone(), at_store(listed, ours, now)))
         .collect();
     for (product, seen) in locks.board().seen() {
         let name = lock_name(&product);

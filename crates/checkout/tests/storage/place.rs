@@ -177,7 +177,7 @@ pub(crate) fn in_time(stage: &Stage) {
         let overdue = shop.must_place(&[("a", 2)], Duration::ZERO).await;
         assert_eq!(
             shop.0.overdue(10).await.unwrap(),
-            [overdue.order_id.clone()]
+            std::slice::from_ref(&overdue.order_id)
         );
         let (early, late) = (pass(3), pass(4));
         let too_soon = shop

@@ -17,11 +17,16 @@ fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
     assert_eq!(down.status, 503, "{down:?}");
     assert!(down.header("retry-after").is_some());
     let text = down.problem().to_string();
-    assert!(!text.contains("5432") && !text.contains("checkout_"), "{text}");
+    assert!(
+        !text.contains("5432") && !text.contains("checkout_"),
+        "{text}"
+    );
     assert_eq!(service.client.get("/readyz").status, 503);
     assert_eq!(service.client.get("/metrics").status, 200);
     postgres.restart().unwrap();
-    until("orders are made again", || service.order(&[("lamp", 1)]).status == 201);
+    until("orders are made again", || {
+        service.order(&[("lamp", 1)]).status == 201
+    });
     let path = made.header("location").unwrap();
     assert_eq!(service.client.get(path).json(), made.json());
     assert_eq!(service.product("lamp")["reserved"], 2);

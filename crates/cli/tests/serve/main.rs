@@ -5,6 +5,7 @@
 mod access;
 mod bad_input;
 mod breaker;
+mod chaos;
 mod contract;
 mod database;
 mod facade;

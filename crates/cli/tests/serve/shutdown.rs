@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -79,7 +80,10 @@ fn those_who_watch_never_hold_up_a_stop() {
         read_until(&format!("event: {event}"));
     }
     read_until("\"stock\":3,\"reserved\":2");
+    let asked = Instant::now();
     assert!(service.stop().success());
+    // Who does not end by itself has ten seconds.
+    assert!(asked.elapsed() < Duration::from_secs(9));
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
 }
