@@ -20,6 +20,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Somebody who puts locks on trial with real processes.
 pub trait Lab: Send + Sync {
+    /// What happens in a trial, in a sentence or two.
+    fn about(&self) -> String;
+
     /// What can be tried.
     fn offers(&self) -> Vec<Offer>;
 
@@ -270,13 +273,16 @@ impl Desk {
     }
 
     fn show(&self, now: &Now) {
-        let offers = self.0.lab.get().map(|lab| lab.offers());
+        let lab = self.0.lab.get();
+        let (about, offers) = (lab.map(|lab| lab.about()), lab.map(|lab| lab.offers()));
         let json =
             |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
         let trial = json(serde_json::to_string(&now.trial));
         let offers = json(serde_json::to_string(&offers.unwrap_or_default()));
+        let about = json(serde_json::to_string(&about.unwrap_or_default()));
         let page = now.page.as_deref().unwrap_or("null");
-        let frame = format!("{{\"trial\":{trial},\"offers\":{offers},\"page\":{page}}}");
+        let frame =
+            format!("{{\"trial\":{trial},\"about\":{about},\"offers\":{offers},\"page\":{page}}}");
         self.0.wall.put(Topic::Trial, frame);
     }
 }
@@ -290,6 +296,10 @@ mod tests {
     struct Slow;
 
     impl Lab for Slow {
+        fn about(&self) -> String {
+            String::new()
+        }
+
         fn offers(&self) -> Vec<Offer> {
             let offer = |lock: &str| Offer {
                 lock: lock.into(),
@@ -367,6 +377,19 @@ mod tests {
             "No verdict: the service was stopped."
         );
         assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
+    }
+
+    /// Made-up time passes as soon as nobody has anything else to do; the trial's thread lives in real time.
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_has_only_so_much_time() {
+        let (live, desk) = desk();
+        desk.start("slow").unwrap();
+        let mut under_way = desk.0.under_way.subscribe();
+        under_way.wait_for(|now| *now == 0).await.unwrap();
+        assert_eq!(
+            frame(&live)["trial"]["words"],
+            "No verdict: its time was over."
+        );
     }
 
     #[tokio::test]

@@ -23,7 +23,8 @@ export class Trials {
     $('#token').addEventListener('keydown', event => event.key === 'Enter' && this.useToken());
   }
 
-  show({ trial, offers, page }) {
+  show({ trial, about, offers, page }) {
+    write($('#trial-about'), about);
     this.offer(offers);
     const isNew = trial.id !== this.id;
     this.id = trial.id;

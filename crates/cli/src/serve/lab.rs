@@ -28,6 +28,14 @@ const WAIT_MS: u64 = 20_000;
 pub(super) struct Races;
 
 impl Lab for Races {
+    fn about(&self) -> String {
+        format!(
+            "{BUYERS} real processes, each with {} ms of work, buy from a stock of {STOCK}: a scratch product in a folder of its \
+             own that is gone afterwards. Your products are not touched.",
+            WORK_US / 1_000
+        )
+    }
+
     fn offers(&self) -> Vec<Offer> {
         let known = LOCKS.iter().filter_map(|name| strategy::find(name));
         let offer = |strategy: &strategy::Strategy| Offer {

@@ -63,6 +63,8 @@ pub(crate) fn live_locks_appear_and_vanish() {
         assert_eq!(order.join().unwrap().status, 201);
     });
     browser.wait_for(&says("#locks-none", "No lock is held"));
+    let rows = browser.evaluate("document.querySelectorAll('#locks tbody tr').length");
+    assert_eq!(rows, 0);
     browser.wait_for(&says("#orders tbody", "lamp × 2"));
     browser.wait_for(&says("#products tbody tr", "100 %"));
     let units = browser.text("#products tbody tr");
