@@ -37,9 +37,11 @@ impl Drop for Holder {
     }
 }
 
-/// Condition: the text of the first element that a selector finds contains this.
+/// Condition: the first element that a selector finds can be seen, and its text contains this. What is hidden has a text, too.
 fn says(selector: &str, text: &str) -> String {
-    format!("document.querySelector({selector:?})?.innerText.includes({text:?}) === true")
+    format!(
+        "(element => element?.checkVisibility() && element.innerText.includes({text:?}))(document.querySelector({selector:?})) === true"
+    )
 }
 
 pub(crate) fn live_locks_appear_and_vanish() {
