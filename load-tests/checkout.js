@@ -4,7 +4,7 @@
 // BASE_URLS  the instances, with commas between   [http://127.0.0.1:8080]
 // VUS        users                                [100]
 // DURATION   how long                             [60s; QUICK=1: 5s]
-// STOCK      units of each product                [200]
+// STOCK      units of a product; every fifth has a twentieth of it [1000]
 
 import http from 'k6/http';
 import { check } from 'k6';
@@ -16,7 +16,7 @@ import { TREND } from './summary.js';
 export { handleSummary } from './summary.js';
 
 const URLS = (__ENV.BASE_URLS || 'http://127.0.0.1:8080').split(',');
-const STOCK = Number(__ENV.STOCK || 200);
+const STOCK = Number(__ENV.STOCK || 1000);
 const PRODUCTS = 50;
 const SHOPS = 5;
 const IN_BASKET = 3;
@@ -83,7 +83,7 @@ export function setup() {
       shop_id: shop_id(number),
       name: `Product ${number}`,
       price_cents: 100 + number,
-      stock: STOCK,
+      stock: number % 5 === 0 ? Math.ceil(STOCK / 20) : STOCK,
     });
     if (answer.status !== 201) throw new Error(`POST /v1/products: ${answer.status} ${answer.body}`);
   }

@@ -34,5 +34,5 @@ pub(crate) fn interrupted(signal: fencepost_rig::Signal) -> u8 {
 pub(crate) const LEGEND: &str =
     "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
   64 usage   65 not a history   69 store unreachable   70 the lab failed   73, 74 output
-  130 interrupted      exec, locks, doctor: own help
+  130 interrupted      exec, locks, doctor, serve: own help
 ";

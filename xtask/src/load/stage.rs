@@ -91,8 +91,10 @@ impl Instance {
     fn start(program: &Path, database: &str, locks: &str, folder: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command
-            .args(["serve", "--quiet", "--port", "0", "--db", database])
-            .args(["--store", locks])
+            .args(["serve", "--quiet", "--port", "0"])
+            // As in deploy/compose.yml: addresses may hold passwords.
+            .env("FENCEPOST_DB", database)
+            .env("FENCEPOST_STORE", locks)
             .env_remove("FENCEPOST_ADMIN_TOKEN")
             // It is killed in the end: what it leaves goes with our folder.
             .env("TMPDIR", folder)

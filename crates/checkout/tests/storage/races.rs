@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost_checkout::order::OrderStatus;
 use fencepost_checkout::storage::{Ending, Guarding, Placed, Settled};
 
-use crate::stage::{Stage, pass, times};
+use crate::stage::{Stage, pass, patiently, times};
 
 pub(crate) fn never_below_zero(stage: &Stage) {
     stage.play(async {
@@ -107,7 +107,8 @@ pub(crate) fn crossed(stage: &Stage) {
                         };
                         if let Placed::Created(order) = shop.place(&basket, guarding).await {
                             let ending = [Ending::Cancel, Ending::Confirm][round % 2];
-                            let settled = shop.0.settle(order.order_id, ending).await.unwrap();
+                            let own = || shop.0.settle(order.order_id.clone(), ending);
+                            let settled = patiently(own).await;
                             assert!(matches!(settled, Settled::Done(_)), "{settled:?}");
                         }
                     }

@@ -1,7 +1,7 @@
 //! What `serve` says about itself.
 
 pub(super) const SERVE: &str = "\
-A checkout over HTTP that never oversells: products, orders, reservations, under the library's locks.
+A checkout over HTTP that never oversells: products, orders, reservations under the library's locks.
 Usage: fencepost serve [OPTIONS]                                        (also: http-server)
 
   --port N            0 for any free one                              [default: 8080]

@@ -264,7 +264,6 @@ impl<'a> Asking<'a> {
             Standing::First(own) => Some(Step::Granted(self.granted(own, &granted))),
             Standing::Behind(_, key) => Some(Step::Behind(Behind {
                 key: key.to_vec(),
-                revision: line.revision,
                 lease: granted.lease,
                 lease_ttl: granted.ttl,
             })),
@@ -310,7 +309,6 @@ impl<'a> Asking<'a> {
             if let Standing::Behind(_, key) = line.standing() {
                 return Ok(Stand::Behind(Behind {
                     key: key.to_vec(),
-                    revision: line.revision,
                     lease,
                     lease_ttl: ttl,
                 }));

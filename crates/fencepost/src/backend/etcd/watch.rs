@@ -1,9 +1,13 @@
 //! Waiting for the one before us to go.
+//!
+//! We watch from now on and look once more when the watch has begun, so that nothing that happened in between is missed. To watch from the
+//! revision of the last look would need no second look; but where anybody has written since, etcd serves such a watch
+//! only every 100 ms, with all others that begin in the past.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchStream};
+use etcd_client::{EventType, GetOptions, WatchFilterType, WatchOptions, WatchStream};
 
 use super::failure;
 use super::hub::{Hub, Link, SILENCE};
@@ -11,15 +15,13 @@ use super::loan;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
 use crate::engine::within;
-use crate::error::{Operation, Result};
+use crate::error::{Effect, Operation, Result};
 
 /// A place in line.
 #[derive(Debug)]
 pub(super) struct Behind {
     /// The key just before ours.
     pub(super) key: Vec<u8>,
-    /// It was there at this revision.
-    pub(super) revision: i64,
     /// The lease that keeps our place.
     pub(super) lease: i64,
     pub(super) lease_ttl: Duration,
@@ -36,6 +38,9 @@ pub(super) struct Behind {
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
     let link = hub.link(Operation::Acquire).await?;
     let mut events = watch(hub, &link, behind).await?;
+    if !is_there(hub, &behind.key).await? {
+        return Ok(());
+    }
     let gone = until_deleted(&mut events);
     tokio::select! {
         biased;
@@ -50,12 +55,16 @@ pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -
     }
 }
 
+/// Returns when the watch has begun.
 async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStream> {
-    let options = WatchOptions::new()
-        .with_start_revision(behind.revision + 1)
-        .with_filters([WatchFilterType::NoPut]);
+    let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
     let mut client = link.client.clone();
-    let begun = client.watch(behind.key.clone(), Some(options));
+    let begun = async {
+        let mut events = client.watch(behind.key.clone(), Some(options)).await?;
+        // The first message says that it has begun, or that it is refused: then the next one is the end.
+        events.message().await?;
+        Ok(events)
+    };
     let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
     match begun {
         Some(Ok(events)) => Ok(events),
@@ -70,6 +79,21 @@ async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStre
             Err(failure::unanswered(Operation::Acquire))
         }
     }
+}
+
+/// Whether the key is there, as the majority knows it.
+async fn is_there(hub: &Hub, key: &[u8]) -> Result<bool> {
+    let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
+        let options = GetOptions::new().with_count_only();
+        client.get(key, Some(options)).await
+    });
+    let answer = asked.await;
+    // Looking changes nothing.
+    let answer = answer.map_err(|failed| {
+        let error = failed.into_error(Operation::Acquire);
+        error.with_effect(Effect::None)
+    })?;
+    Ok(answer.count() > 0)
 }
 
 /// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
