@@ -113,7 +113,9 @@ impl RedlockBuilder {
     /// Off by default.
     ///
     /// Where servers lose their data in a restart, give at least the longest TTL that anybody uses. Then no lock is held twice after
-    /// a restart; and after a start of *all* servers there are no locks for that long. Other programs' clients do not know of it.
+    /// a restart; and after a start of *all* servers there are no locks for that long, and up to 2 s more, as servers count their age in
+    /// whole seconds. They count it by the time of day: one whose clock is set forward after its start is believed to be older than it is.
+    /// Other programs' clients do not know of it.
     /// The user needs the right to call `INFO`.
     #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
