@@ -128,7 +128,7 @@ impl RedlockBuilder {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, [`ErrorKind::Unavailable`] when
     /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
-    /// Redis, or two addresses that lead to the same server.
+    /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connections.

@@ -69,6 +69,7 @@ const ADDRESSES: &[(&str, fn())] = &[
         "one_server_with_two_names",
         addresses::one_server_with_two_names,
     ),
+    ("a_replica", addresses::a_replica),
     ("users_and_passwords", addresses::users_and_passwords),
     ("names_that_are_taken", addresses::names_that_are_taken),
     ("scripts_forgotten", addresses::scripts_forgotten),
