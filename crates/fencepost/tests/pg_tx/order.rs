@@ -145,6 +145,11 @@ async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
     let sequence = "CREATE SEQUENCE grants";
     stage.eye.batch_execute(sequence).await.unwrap();
     let [row, advisory] = both();
+    // A row that is there is what is waited for, and not its making.
+    let mut first = stage.session().await;
+    let transaction = first.transaction().await.unwrap();
+    row.acquire(&transaction).await.unwrap();
+    transaction.commit().await.unwrap();
     // All by the row; and both ways beside each other.
     for other in [row.clone(), advisory] {
         let mut tasks = Vec::new();
