@@ -116,7 +116,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create_table(client: &Client) -> Result<()> {
-        let made = client.batch_execute(Self::CREATE_TABLE).await;
+        let made = make(client, Self::CREATE_TABLE).await;
         made.map_err(|cause| failure::of_statement(Operation::Open, cause))
     }
 
@@ -253,6 +253,13 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
             pass: Pass::new(fence, OwnerId::random(&SystemRandom)),
         })
     }
+}
+
+/// Two who make a table at the same time would fail each other, although each says IF NOT EXISTS: one goes after the other. Both statements are one
+/// transaction.
+async fn make(client: &Client, statement: &str) -> std::result::Result<(), tokio_postgres::Error> {
+    let turn = "SELECT pg_advisory_xact_lock(hashtext('fencepost: tables'))";
+    client.batch_execute(&format!("{turn}; {statement}")).await
 }
 
 /// One statement that leaves nothing prepared on a connection that is not ours. It is sent when this is polled for the first time.
