@@ -214,9 +214,12 @@ pub enum Settled {
 /// The gate of the one who sweeps.
 pub const SWEEP: &str = "checkout:sweep";
 
+/// How the locks of products begin.
+pub const PRODUCT_LOCK: &str = "lock:product:";
+
 /// The gate of a product, and the name of its lock.
 pub fn lock_name(product: &Id) -> String {
-    format!("lock:product:{product}")
+    format!("{PRODUCT_LOCK}{product}")
 }
 
 /// An order as the database keeps it.
