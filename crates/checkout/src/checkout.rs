@@ -20,6 +20,8 @@ use crate::storage::{
 const FRESH_STARTS: u32 = 3;
 /// How long a transaction that has begun may take when the service is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long beyond its deadline an order keeps its locks for a database that does not answer. Its customer has been told by then.
+const OVERTIME: Duration = Duration::from_secs(1);
 /// When somebody who found a product taken may come back.
 const COME_BACK: Duration = Duration::from_secs(1);
 
@@ -107,6 +109,20 @@ impl From<NotPriced> for Refusal {
             NotPriced::OtherShop(ids) => Self::OtherShop(ids),
         }
     }
+}
+
+/// What `writing` comes to, if that is known by then. It goes on all the same, and without a lock: from then on the fence in its
+/// transaction keeps it apart from those who hold the lock later.
+async fn in_time<T>(
+    writing: impl Future<Output = Result<T, StorageError>>,
+    until: Instant,
+) -> Result<T, StorageError> {
+    let written = tokio::time::timeout_at(until.into(), writing).await;
+    written.unwrap_or_else(|_| {
+        let words =
+            "no answer in time: its locks go back, its key tells whether the order was made";
+        Err(StorageError::Unavailable(words.into()))
+    })
 }
 
 /// An order that is there.
@@ -312,7 +328,8 @@ impl Checkout {
                 true => Ok(Placed::Conflict),
                 false => {
                     let guarding = Guarding::Fenced(held.passes());
-                    self.write(basket, key, guarding).await
+                    let writing = self.write(basket, key, guarding);
+                    in_time(writing, until + OVERTIME).await
                 }
             };
             held.release(&self.0.events).await;
