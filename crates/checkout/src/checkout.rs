@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::events::{Event, Events};
 use crate::id::Id;
 use crate::locking::{Locks, NotTaken};
-use crate::order::{Basket, Checkout as Priced, NotPriced, Order};
+use crate::order::{Basket, Checkout as Priced, NotPriced, Order, OrderStatus};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
 };
@@ -400,10 +400,16 @@ impl Checkout {
         let this = self.clone();
         let task = async move {
             let settled = this.0.storage.settle(id, ending).await?;
-            if let Settled::Done(order) = &settled {
-                let word = order.order_status.word();
+            let ended = |word: &'static str| {
                 counter!("checkout_reservations_ended_total", "ending" => word).increment(1);
-                this.tell_change(order);
+            };
+            match &settled {
+                Settled::Done(order) => {
+                    ended(order.order_status.word());
+                    this.tell_change(order);
+                }
+                Settled::Unread => ended(OrderStatus::Expired.word()),
+                Settled::Before(_) | Settled::Unknown | Settled::LateFence => {}
             }
             Ok(settled)
         };

@@ -205,6 +205,8 @@ pub enum Settled {
     Done(Order),
     /// It had ended before, in the way that its status says; or its time is not over.
     Before(Order),
+    /// It has expired, now; what was ordered cannot be read any more, which its units do not need.
+    Unread,
     /// There is no such order.
     Unknown,
     /// Somebody else sweeps now. Nothing was changed.

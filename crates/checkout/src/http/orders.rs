@@ -109,7 +109,7 @@ async fn settle(
             "Order has ended",
             format!("the order is {}", order.order_status.word()),
         )),
-        Settled::Unknown | Settled::LateFence => Err(no_such_order()),
+        Settled::Unknown | Settled::Unread | Settled::LateFence => Err(no_such_order()),
     }
 }
 
