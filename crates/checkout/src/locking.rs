@@ -122,6 +122,11 @@ impl Locks {
         self.breaker.word(Instant::now())
     }
 
+    /// Whether orders are refused now, without asking the store.
+    pub fn is_refusing(&self) -> bool {
+        self.breaker.is_refusing(Instant::now())
+    }
+
     /// How long to wait.
     pub fn patience(&self) -> &Patience {
         &self.patience
@@ -186,7 +191,10 @@ impl Locks {
     }
 
     fn hear(&self, leave: Leave<'_>) {
-        leave.answered();
+        if leave.answered() {
+            tracing::warn!("the lock store serves again");
+            self.events.tell(|| Event::Breaker { state: "closed" });
+        }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         *answered = Some(Instant::now());
     }
