@@ -207,6 +207,7 @@ impl Checkout {
     }
 
     /// Reserves everything in the basket and makes the order, or does neither. Waits for locks no longer than until then.
+    /// `keep` is dropped when it is over, however early the one who asks has left.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -218,9 +219,13 @@ impl Checkout {
         basket: Basket,
         key: Option<Key>,
         until: Instant,
+        keep: impl Send + 'static,
     ) -> Result<Ordered, Refusal> {
         let this = self.clone();
-        let work = async move { this.place(basket, key, until).await };
+        let work = async move {
+            let _kept = keep;
+            this.place(basket, key, until).await
+        };
         let span = tracing::Span::current();
         let task = tracing::Instrument::instrument(work, span);
         let placed = self.0.under_way.spawn(task).await;
@@ -389,16 +394,22 @@ impl Checkout {
         self.0.storage.place(placement).await
     }
 
-    /// Ends a pending order one way or the other.
+    /// Ends a pending order one way or the other. `keep` is dropped when it is over, however early the one who asks has left.
     ///
     /// # Errors
     /// The database's.
     ///
     /// # Cancel safety
     /// When dropped, it ends all the same.
-    pub async fn settle(&self, id: Id, ending: Ending) -> Result<Settled, StorageError> {
+    pub async fn settle(
+        &self,
+        id: Id,
+        ending: Ending,
+        keep: impl Send + 'static,
+    ) -> Result<Settled, StorageError> {
         let this = self.clone();
         let task = async move {
+            let _kept = keep;
             let settled = this.0.storage.settle(id, ending).await?;
             let ended = |word: &'static str| {
                 counter!("checkout_reservations_ended_total", "ending" => word).increment(1);

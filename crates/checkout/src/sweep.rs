@@ -105,6 +105,8 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
     let mut ended = 0;
     // They stay where they are, before all others, and would be met again at every look.
     let mut left: HashSet<Id> = HashSet::new();
+    // Once it may be about this order, whose rows somebody holds; twice in a row the database does not serve.
+    let mut failed_before = false;
     loop {
         let limit = AT_ONCE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
         let mut overdue = checkout.storage().overdue(limit).await?;
@@ -113,8 +115,17 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
             return Ok(Swept::All(ended));
         }
         for id in overdue {
-            let settled = checkout.settle(id.clone(), Ending::Expire(guard.pass()));
+            let settled = checkout.settle(id.clone(), Ending::Expire(guard.pass()), ());
             match settled.await {
+                Err(error @ StorageError::Unavailable(_)) => {
+                    if failed_before {
+                        return Err(error);
+                    }
+                    tracing::warn!(order = %id, %error, "an order cannot be swept now");
+                    left.insert(id);
+                    failed_before = true;
+                    continue;
+                }
                 Ok(Settled::Done(_)) => ended += 1,
                 Ok(Settled::Unread) => {
                     tracing::error!(order = %id, "an order that cannot be read has expired");
@@ -132,8 +143,8 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                     tracing::error!(order = %id, %error, "an order cannot be swept");
                     left.insert(id);
                 }
-                Err(error) => return Err(error),
             }
+            failed_before = false;
         }
     }
 }
