@@ -17,8 +17,8 @@ pub(super) struct Line {
     /// Of the leader that was asked.
     pub(super) term: u64,
     own: Option<Own>,
-    /// All keys but ours: since which revision, and its name. In order.
-    others: Vec<(i64, Vec<u8>)>,
+    /// All keys but ours, in order.
+    others: Vec<Other>,
 }
 
 /// A key of ours.
@@ -31,12 +31,20 @@ pub(super) struct Own {
     pub(super) value: Option<Value>,
 }
 
+/// A key of somebody else.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Other {
+    /// The revision that created it: who comes back to the line has the same key, and stands elsewhere.
+    pub(super) since: i64,
+    pub(super) key: Vec<u8>,
+}
+
 /// Where an owner stands.
 pub(super) enum Standing<'a> {
     /// It has the lock.
     First(&'a Own),
-    /// Behind this key.
-    Behind(&'a Own, &'a [u8]),
+    /// Behind this one.
+    Behind(&'a Own, &'a Other),
     /// It is not there; `is_free`: nobody is.
     Absent { is_free: bool },
 }
@@ -47,9 +55,9 @@ impl Line {
             let is_free = self.others.is_empty();
             return Standing::Absent { is_free };
         };
-        let before = self.others.iter().rfind(|(since, _)| *since < own.since);
+        let before = self.others.iter().rfind(|other| other.since < own.since);
         match before {
-            Some((_, key)) => Standing::Behind(own, key),
+            Some(other) => Standing::Behind(own, other),
             None => Standing::First(own),
         }
     }
@@ -78,7 +86,10 @@ impl Line {
             lease: kv.lease(),
             value,
         });
-        let other = |kv: &&etcd_client::KeyValue| (kv.create_revision(), kv.key().to_vec());
+        let other = |kv: &&etcd_client::KeyValue| Other {
+            since: kv.create_revision(),
+            key: kv.key().to_vec(),
+        };
         let mut others: Vec<_> = others.iter().map(other).collect();
         others.sort_unstable();
         Ok(Self {

@@ -262,8 +262,8 @@ impl<'a> Asking<'a> {
         Ok(match line.standing() {
             // Whoever was there has gone meanwhile.
             Standing::First(own) => Some(Step::Granted(self.granted(own, &granted))),
-            Standing::Behind(_, key) => Some(Step::Behind(Behind {
-                key: key.to_vec(),
+            Standing::Behind(_, other) => Some(Step::Behind(Behind {
+                other: other.clone(),
                 lease: granted.lease,
                 lease_ttl: granted.ttl,
             })),
@@ -306,9 +306,9 @@ impl<'a> Asking<'a> {
                 }
             };
             loans.note(lease, asked_at + ttl);
-            if let Standing::Behind(_, key) = line.standing() {
+            if let Standing::Behind(_, other) = line.standing() {
                 return Ok(Stand::Behind(Behind {
-                    key: key.to_vec(),
+                    other: other.clone(),
                     lease,
                     lease_ttl: ttl,
                 }));

@@ -11,6 +11,7 @@ use etcd_client::{EventType, GetOptions, WatchFilterType, WatchOptions, WatchStr
 
 use super::failure;
 use super::hub::{Hub, Link, SILENCE};
+use super::line::Other;
 use super::loan;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
@@ -20,8 +21,8 @@ use crate::error::{Effect, Operation, Result};
 /// A place in line.
 #[derive(Debug)]
 pub(super) struct Behind {
-    /// The key just before ours.
-    pub(super) key: Vec<u8>,
+    /// Who is just before us.
+    pub(super) other: Other,
     /// The lease that keeps our place.
     pub(super) lease: i64,
     pub(super) lease_ttl: Duration,
@@ -38,7 +39,7 @@ pub(super) struct Behind {
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
     let link = hub.link(Operation::Acquire).await?;
     let mut events = watch(hub, &link, behind).await?;
-    if !is_there(hub, &behind.key).await? {
+    if !is_there(hub, &behind.other).await? {
         return Ok(());
     }
     let gone = until_deleted(&mut events);
@@ -60,7 +61,9 @@ async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStre
     let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
     let mut client = link.client.clone();
     let begun = async {
-        let mut events = client.watch(behind.key.clone(), Some(options)).await?;
+        let mut events = client
+            .watch(behind.other.key.clone(), Some(options))
+            .await?;
         // The first message says that it has begun, or that it is refused: then the next one is the end.
         events.message().await?;
         Ok(events)
@@ -81,11 +84,11 @@ async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStre
     }
 }
 
-/// Whether the key is there, as the majority knows it.
-async fn is_there(hub: &Hub, key: &[u8]) -> Result<bool> {
+/// Whether it still stands where it stood, as the majority knows it. A key of the same name that was made since stands behind us.
+async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
     let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
-        let options = GetOptions::new().with_count_only();
-        client.get(key, Some(options)).await
+        let options = GetOptions::new().with_keys_only();
+        client.get(&*other.key, Some(options)).await
     });
     let answer = asked.await;
     // Looking changes nothing.
@@ -93,7 +96,8 @@ async fn is_there(hub: &Hub, key: &[u8]) -> Result<bool> {
         let error = failed.into_error(Operation::Acquire);
         error.with_effect(Effect::None)
     })?;
-    Ok(answer.count() > 0)
+    let found = answer.kvs().first();
+    Ok(found.is_some_and(|kv| kv.create_revision() == other.since))
 }
 
 /// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
@@ -119,5 +123,66 @@ async fn keep_place(hub: &Hub, claim: &Claim, behind: &Behind) -> Result<()> {
         if kept.is_none() {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::etcd::Etcd;
+    use crate::claim::{LockName, OwnerId};
+    use crate::random::SystemRandom;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// The one before us lost its place and came back with the same key, behind us, before our watch began: to wait for that key would be to
+    /// wait for somebody who waits for us.
+    #[tokio::test]
+    async fn who_has_come_back_behind_us_is_not_waited_for() {
+        let server = fencepost_rig::Etcd::start().expect("a private etcd");
+        let store = Etcd::open(&server.url()).await.expect("a connection");
+        let hub = &store.hub;
+        let mut client = hub
+            .link(Operation::Open)
+            .await
+            .expect("a link")
+            .client
+            .clone();
+        let mut put = async |value: &str| {
+            let put = client.put("before", value, None).await.expect("an answer");
+            put.header().expect("a header").revision()
+        };
+        let left = put("left").await;
+        put("written into").await;
+        let mut client = hub
+            .link(Operation::Open)
+            .await
+            .expect("a link")
+            .client
+            .clone();
+        let lease = client.lease_grant(60, None).await.expect("a lease").id();
+        let claim = Claim {
+            name: LockName::new("a").expect("a name"),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: LONG,
+            label: "test".into(),
+        };
+        let behind = |since| Behind {
+            other: Other {
+                since,
+                key: b"before".to_vec(),
+            },
+            lease,
+            lease_ttl: LONG,
+        };
+        // Still there, though written into: we wait.
+        let there = behind(left);
+        let waiting =
+            tokio::time::timeout(Duration::from_millis(300), until_gone(hub, &claim, &there));
+        waiting.await.expect_err("it is still there");
+        client.delete("before", None).await.expect("an answer");
+        client.put("before", "back", None).await.expect("an answer");
+        let gone = tokio::time::timeout(LONG / 2, until_gone(hub, &claim, &there));
+        gone.await.expect("not waited for").expect("an answer");
     }
 }
