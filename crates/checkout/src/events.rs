@@ -88,6 +88,8 @@ pub struct Fenced {
     pub product: Id,
     /// The fence of its lock.
     pub fence: String,
+    /// Whether somebody else had it when it was asked for.
+    pub was_taken: bool,
 }
 
 fn end_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
