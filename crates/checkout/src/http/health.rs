@@ -67,11 +67,7 @@ pub(super) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse,
     let sums = locks.board().sums();
     gauge!("checkout_locks_active").set(sums.active as f64);
     gauge!("checkout_locks_waiting").set(sums.waiting as f64);
-    gauge!("checkout_breaker_open").set(if locks.breaker() == "closed" {
-        0.0
-    } else {
-        1.0
-    });
+    gauge!("checkout_breaker_open").set(f64::from(u8::from(locks.is_refusing())));
     // A database that is down must not hide the other figures.
     let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts()).await;
     if let Ok(Ok((products, open))) = counts {

@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use metrics::{counter, gauge, histogram};
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use super::problem::Problem;
@@ -60,7 +61,8 @@ pub(super) async fn name_and_log(State(app): State<App>, request: Request, next:
     let matched = request.extensions().get::<MatchedPath>();
     // Not the path itself: it is unbounded, and may hold what is not for logs.
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let span = tracing::info_span!("request", id = %id, method = %method, route = %route);
+    // Errors carry it at every level of the log.
+    let span = tracing::error_span!("request", id = %id, method = %method, route = %route);
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status();
     let took = began.elapsed();
@@ -110,18 +112,25 @@ fn method_word(method: &axum::http::Method) -> &'static str {
 }
 
 /// Refuses at once when too many are under way: late answers to everybody help nobody.
-pub(super) async fn shed(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Next) -> Response {
     if is_about_us(request.uri().path()) {
         return next.run(request).await;
     }
-    let Ok(_place) = app.0.places.try_acquire() else {
+    let Ok(place) = Arc::clone(&app.0.places).try_acquire_owned() else {
         counter!("checkout_http_shed_total").increment(1);
         return Problem::unavailable("overloaded", "too many requests are under way")
             .retry_after(Duration::from_secs(1))
             .into_response();
     };
+    request.extensions_mut().insert(Place(Arc::new(place)));
     next.run(request).await
 }
+
+/// A place among those under way. What goes on after its customer has left keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct Place(
+    #[expect(dead_code, reason = "it is kept, not read")] Arc<OwnedSemaphorePermit>,
+);
 
 /// Those who look after us are let in when nobody else is.
 fn is_about_us(path: &str) -> bool {

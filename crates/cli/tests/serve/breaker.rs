@@ -67,6 +67,8 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
         service.order(&[("lamp", 1)]).status == 201
     });
     assert_eq!(breaker(), "closed");
+    let log = stage.read("stderr");
+    assert!(log.contains("the lock store serves again"), "{log}");
     until("it is ready again", || {
         service.client.get("/readyz").status == 200
     });
