@@ -100,10 +100,13 @@ pub(crate) fn every_path_is_there() {
         config.contains("--config.file=/etc/prometheus/prometheus.yml"),
         "{config}"
     );
-    let target =
-        yaml("prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"][0]
-            .clone();
-    assert_eq!(target, "checkout:8080");
+    // By name, not by one address: whoever starts three instances has three watched.
+    let found = &yaml("prometheus/prometheus.yml")["scrape_configs"][0]["dns_sd_configs"][0];
+    let command = services()["checkout"]["command"].to_string();
+    assert_eq!(found["names"], serde_json::json!(["checkout"]));
+    assert_eq!(found["type"], "A", "what Docker's DNS has");
+    let port = format!(r#""--port","{}""#, found["port"]);
+    assert!(command.contains(&port), "{port}: {command}");
 }
 
 pub(crate) fn images_are_pinned() {
