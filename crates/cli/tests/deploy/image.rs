@@ -154,6 +154,14 @@ pub(crate) fn no_secret_has_a_default() {
     assert_eq!(asked, names, "compose.yml and .env.example");
 }
 
+/// The service needs up to 17 s when something hangs; its own tests hold it to 20.
+pub(crate) fn nobody_is_killed_while_it_stops() {
+    let grace = services()["checkout"]["stop_grace_period"].clone();
+    let seconds = grace.as_str().and_then(|text| text.strip_suffix('s'));
+    let seconds: u64 = seconds.and_then(|text| text.parse().ok()).unwrap();
+    assert!(seconds > 20, "{grace}");
+}
+
 pub(crate) fn redis_keeps_locks() {
     let command = services()["redis"]["command"].to_string();
     for words in [
