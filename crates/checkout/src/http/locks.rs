@@ -46,8 +46,10 @@ pub(crate) struct LockView {
     fence: Option<String>,
     /// Until its lease ends, if it is not renewed.
     ttl_left_ms: Option<u64>,
-    /// How long it has been held, as far as it is known here.
+    /// Since when this process holds it.
     held_ms: Option<u64>,
+    /// Since when anybody holds it, where the store knows.
+    held_at_store_ms: Option<u64>,
     /// Other processes that wait at the store.
     waiting_at_store: usize,
     /// Orders of this process that wait.
@@ -144,7 +146,8 @@ fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
             .and_then(|holder| holder.epoch)
             .map(|epoch| epoch.to_string()),
         ttl_left_ms: holder.and_then(|holder| holder.ttl_left).map(ms),
-        held_ms: since.map(|since| ms(now.since(since))),
+        held_ms: None,
+        held_at_store_ms: since.map(|since| ms(now.since(since))),
         waiting_at_store: waiting.filter(|waiter| *waiter.label != *ours).count(),
         waiting_here: 0,
     }

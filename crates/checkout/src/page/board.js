@@ -40,7 +40,8 @@ function lockRow() {
     back.classList.toggle('cut', number.length > 6);
     fence.title = lock.fence ?? '';
     write(left, lock.ttl_left_ms == null ? '–' : seconds(lock.ttl_left_ms, 2));
-    write(held, lock.held_ms == null ? '–' : seconds(lock.held_ms, 1));
+    const heldMs = lock.held_ms ?? lock.held_at_store_ms;
+    write(held, heldMs == null ? '–' : seconds(heldMs, 1));
     write(waiting, count(lock.waiting_here + lock.waiting_at_store));
     bar.style.setProperty('--left', `${Math.min(100, (100 * (lock.ttl_left_ms ?? 0)) / lock.ttl_ms)}%`);
   };

@@ -4,8 +4,8 @@
 //! A lock is the set of keys below its name, each attached to a lease of its own: the one that was created first has the lock, the others stand
 //! in line. That is how etcd's own `Lock` and `etcdctl lock` do it; they keep us out and are kept out.
 //!
-//! **Waiting.** Who waits watches the key just before its own, from the revision at which it saw it: nobody polls, nobody is woken in vain, and nothing that
-//! happens in between is missed. Its place is kept by a lease of 5 s at most, which it keeps alive: a dead waiter costs the line 5 s and what etcd
+//! **Waiting.** Who waits watches the key just before its own, and looks for it once more when the watch has begun: nobody polls, nobody is woken in vain, and
+//! nothing that happens in between is missed. Its place is kept by a lease of 5 s at most, which it keeps alive: a dead waiter costs the line 5 s and what etcd
 //! takes to notice (a second), never a long TTL.
 //!
 //! **A grant** is given only after a look at our own key that was asked for after the lease was kept alive: it exists, nobody is before it, and the
