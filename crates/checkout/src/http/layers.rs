@@ -23,7 +23,13 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Requests under way.
 #[derive(Debug, Clone, Default)]
-pub struct InFlight(Arc<AtomicU64>);
+pub struct InFlight(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    now: AtomicU64,
+    late_while_closing: AtomicU64,
+}
 
 /// Gone with the request.
 struct One(InFlight);
@@ -31,11 +37,16 @@ struct One(InFlight);
 impl InFlight {
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.now.load(Ordering::Relaxed)
+    }
+
+    /// Those that were told, while the service was being stopped, that their answer comes too late.
+    pub fn late_while_closing(&self) -> u64 {
+        self.0.late_while_closing.load(Ordering::Relaxed)
     }
 
     fn enter(&self) -> One {
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        let before = self.0.now.fetch_add(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set((before + 1) as f64);
         One(self.clone())
     }
@@ -43,7 +54,7 @@ impl InFlight {
 
 impl Drop for One {
     fn drop(&mut self) {
-        let before = self.0.0.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.0.now.fetch_sub(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set(before.saturating_sub(1) as f64);
     }
 }
@@ -142,7 +153,13 @@ pub(super) async fn deadline(State(app): State<App>, mut request: Request, next:
     let until = Instant::now() + app.0.settings.deadline;
     request.extensions_mut().insert(Deadline(until));
     let answer = tokio::time::timeout_at((until + GRACE).into(), next.run(request)).await;
-    answer.unwrap_or_else(|_| Problem::too_late().into_response())
+    answer.unwrap_or_else(|_| {
+        if app.0.closing.is_cancelled() {
+            let late = &app.0.in_flight.0.late_while_closing;
+            late.fetch_add(1, Ordering::Relaxed);
+        }
+        Problem::too_late().into_response()
+    })
 }
 
 /// A fault of ours is an answer, not a closed connection.
