@@ -6,7 +6,7 @@
 // QUICK=1    seconds instead of a minute, and no limits on time: they mean nothing then
 
 import http from 'k6/http';
-import { Counter } from 'k6/metrics';
+import { Counter, Rate, Trend } from 'k6/metrics';
 
 export const BASE_URL = __ENV.BASE_URL || 'http://127.0.0.1:8080';
 export const IS_QUICK = __ENV.QUICK === '1';
@@ -14,6 +14,9 @@ const LOCK = __ENV.LOCK || 'safe';
 
 export const created = new Counter('purchases_created');
 export const rejected = new Counter('purchases_rejected');
+// Of those that were answered: a service that refuses everybody is quick, too.
+const share = new Rate('purchases_created_share');
+const took = new Trend('purchase_created_duration', true);
 // What was put in, less what was sold, less what is left. Anything but 0 was sold twice or lost.
 const unaccounted = new Counter('units_unaccounted');
 
@@ -42,7 +45,9 @@ export function purchase(product_id, tags) {
   const answer = post('/purchase', { product_id, quantity: 1, lock_strategy: LOCK }, tags);
   if (answer.status !== 200) return null;
   const entry = answer.json();
+  share.add(entry.success, tags);
   if (entry.success) {
+    took.add(answer.timings.duration, tags);
     created.add(1, tags);
     unaccounted.add(-1);
   } else {

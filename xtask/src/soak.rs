@@ -92,6 +92,12 @@ const LOOPS: &[Job] = &[
         shows: "schemathesis asks the service 400 times per operation: no 5xx, no answer that its description does not have",
         counts_tests: true,
     },
+    Job {
+        name: "checkout_chaos",
+        arguments: &["test", "--release", "--package", "fencepost-cli", "--all-features", "--test", "serve", "--", "chaos::", "--nocapture"],
+        shows: "3 minutes of kills, pauses beyond the TTL and a lock store that goes, for two instances and 100 customers: nothing oversold, lost or doubled",
+        counts_tests: true,
+    },
     target!("fencepost-cli", "exact_sales", "50 processes sell exactly the stock under the lock, on SQLite, Redis and Postgres"),
 ];
 

@@ -96,6 +96,15 @@ impl Breaker {
         }
     }
 
+    /// Whether whoever asks now is refused.
+    pub fn is_refusing(&self, now: Instant) -> bool {
+        match *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Closed { .. } => false,
+            State::Open { until } => now < until,
+            State::HalfOpen { since } => now < since + self.settings.open_for,
+        }
+    }
+
     fn change(&self, change: impl FnOnce(State) -> State) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = change(*state);
@@ -103,10 +112,15 @@ impl Breaker {
 }
 
 impl Leave<'_> {
-    /// The store answered.
-    pub fn answered(mut self) {
+    /// The store answered. Whether that closed the breaker.
+    pub fn answered(mut self) -> bool {
         self.is_told = true;
-        self.breaker.change(|_| State::Closed { failures: 0 });
+        let mut closed = false;
+        self.breaker.change(|state| {
+            closed = !matches!(state, State::Closed { .. });
+            State::Closed { failures: 0 }
+        });
+        closed
     }
 
     /// The store failed. Whether that opened the breaker.
@@ -168,7 +182,7 @@ mod tests {
             for _ in 0..4 {
                 assert!(!breaker.ask(now).unwrap().failed(now));
             }
-            breaker.ask(now).unwrap().answered();
+            assert!(!breaker.ask(now).unwrap().answered());
         }
         assert_eq!(breaker.word(now), "closed");
     }
@@ -181,6 +195,11 @@ mod tests {
         let later = now + Duration::from_millis(1_500);
         assert_eq!(breaker.ask(later).unwrap_err(), Duration::from_millis(500));
         assert_eq!(breaker.word(later), "open");
+        assert!(breaker.is_refusing(later));
+        assert!(
+            !breaker.is_refusing(now + OPEN_FOR),
+            "also when nobody comes to probe"
+        );
     }
 
     #[test]
@@ -192,7 +211,8 @@ mod tests {
         assert!(breaker.ask(later).is_err(), "never two probes");
         assert!(probe.failed(later));
         assert!(breaker.ask(later + OPEN_FOR / 2).is_err());
-        breaker.ask(later + OPEN_FOR).unwrap().answered();
+        assert!(breaker.ask(later + OPEN_FOR).unwrap().answered());
+        assert!(!breaker.ask(later + OPEN_FOR).unwrap().answered());
         assert_eq!(breaker.word(later + OPEN_FOR), "closed");
     }
 

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::events::{Event, Events};
 use crate::id::Id;
 use crate::locking::{Locks, NotTaken};
-use crate::order::{Basket, Checkout as Priced, NotPriced, Order};
+use crate::order::{Basket, Checkout as Priced, NotPriced, Order, OrderStatus};
 use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
 };
@@ -20,6 +20,8 @@ use crate::storage::{
 const FRESH_STARTS: u32 = 3;
 /// How long a transaction that has begun may take when the service is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long beyond its deadline an order keeps its locks for a database that does not answer. Its customer has been told by then.
+const OVERTIME: Duration = Duration::from_secs(1);
 /// When somebody who found a product taken may come back.
 const COME_BACK: Duration = Duration::from_secs(1);
 
@@ -109,6 +111,20 @@ impl From<NotPriced> for Refusal {
     }
 }
 
+/// What `writing` comes to, if that is known by then. It goes on all the same, and without a lock: from then on the fence in its
+/// transaction keeps it apart from those who hold the lock later.
+async fn in_time<T>(
+    writing: impl Future<Output = Result<T, StorageError>>,
+    until: Instant,
+) -> Result<T, StorageError> {
+    let written = tokio::time::timeout_at(until.into(), writing).await;
+    written.unwrap_or_else(|_| {
+        let words =
+            "no answer in time: its locks go back, its key tells whether the order was made";
+        Err(StorageError::Unavailable(words.into()))
+    })
+}
+
 /// An order that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ordered {
@@ -191,6 +207,7 @@ impl Checkout {
     }
 
     /// Reserves everything in the basket and makes the order, or does neither. Waits for locks no longer than until then.
+    /// `keep` is dropped when it is over, however early the one who asks has left.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -202,9 +219,13 @@ impl Checkout {
         basket: Basket,
         key: Option<Key>,
         until: Instant,
+        keep: impl Send + 'static,
     ) -> Result<Ordered, Refusal> {
         let this = self.clone();
-        let work = async move { this.place(basket, key, until).await };
+        let work = async move {
+            let _kept = keep;
+            this.place(basket, key, until).await
+        };
         let span = tracing::Span::current();
         let task = tracing::Instrument::instrument(work, span);
         let placed = self.0.under_way.spawn(task).await;
@@ -312,7 +333,8 @@ impl Checkout {
                 true => Ok(Placed::Conflict),
                 false => {
                     let guarding = Guarding::Fenced(held.passes());
-                    self.write(basket, key, guarding).await
+                    let writing = self.write(basket, key, guarding);
+                    in_time(writing, until + OVERTIME).await
                 }
             };
             held.release(&self.0.events).await;
@@ -372,21 +394,33 @@ impl Checkout {
         self.0.storage.place(placement).await
     }
 
-    /// Ends a pending order one way or the other.
+    /// Ends a pending order one way or the other. `keep` is dropped when it is over, however early the one who asks has left.
     ///
     /// # Errors
     /// The database's.
     ///
     /// # Cancel safety
     /// When dropped, it ends all the same.
-    pub async fn settle(&self, id: Id, ending: Ending) -> Result<Settled, StorageError> {
+    pub async fn settle(
+        &self,
+        id: Id,
+        ending: Ending,
+        keep: impl Send + 'static,
+    ) -> Result<Settled, StorageError> {
         let this = self.clone();
         let task = async move {
+            let _kept = keep;
             let settled = this.0.storage.settle(id, ending).await?;
-            if let Settled::Done(order) = &settled {
-                let word = order.order_status.word();
+            let ended = |word: &'static str| {
                 counter!("checkout_reservations_ended_total", "ending" => word).increment(1);
-                this.tell_change(order);
+            };
+            match &settled {
+                Settled::Done(order) => {
+                    ended(order.order_status.word());
+                    this.tell_change(order);
+                }
+                Settled::Unread => ended(OrderStatus::Expired.word()),
+                Settled::Before(_) | Settled::Unknown | Settled::LateFence => {}
             }
             Ok(settled)
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
@@ -49,7 +49,9 @@ pub enum Event {
     },
     /// An order was made, or has ended.
     OrderChanged {
-        /// The order.
+        /// The end of the order's id: whoever knows all of it may see the whole order, and everybody may watch.
+        #[serde(serialize_with = "end_of")]
+        #[schema(value_type = String, example = "9f3c1a")]
         order: Id,
         /// What it is now.
         status: OrderStatus,
@@ -86,6 +88,12 @@ pub struct Fenced {
     pub product: Id,
     /// The fence of its lock.
     pub fence: String,
+    /// Whether somebody else had it when it was asked for.
+    pub was_taken: bool,
+}
+
+fn end_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(id.end())
 }
 
 impl Event {

@@ -40,7 +40,7 @@ pub struct HttpSettings {
     pub admin_token: Option<String>,
     /// Only this machine can reach us.
     pub is_loopback: bool,
-    /// The most requests under way; who comes then is told to come later.
+    /// The most requests under way, orders included whose customer has left; who comes then is told to come later.
     pub max_in_flight: usize,
     /// How long a request may take.
     pub deadline: Duration,
@@ -73,7 +73,7 @@ struct Parts {
     metrics: Option<PrometheusHandle>,
     facade: Option<Arc<Facade>>,
     in_flight: InFlight,
-    places: Semaphore,
+    places: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     live: Live,
     closing: CancellationToken,
@@ -90,7 +90,7 @@ impl App {
         closing: CancellationToken,
     ) -> Self {
         Self(Arc::new(Parts {
-            places: Semaphore::new(settings.max_in_flight),
+            places: Arc::new(Semaphore::new(settings.max_in_flight)),
             watchers: Arc::new(Semaphore::new(settings.max_watchers)),
             in_flight: InFlight::default(),
             live: Live::default(),

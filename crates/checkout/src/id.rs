@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// How much of an order's id is shown to everybody.
+const END: usize = 6;
 /// The longest id.
 pub const MAX_ID: usize = 64;
 
@@ -49,6 +51,11 @@ impl Id {
     /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its last characters: enough to tell orders apart, and not enough to ask for one. Whoever knows all of an order's id may see it.
+    pub fn end(&self) -> &str {
+        &self.0[self.0.len().saturating_sub(END)..]
     }
 }
 

@@ -19,6 +19,7 @@ pub mod live;
 pub mod locking;
 pub mod logging;
 mod number;
+mod object;
 pub mod order;
 mod page;
 pub mod product;

@@ -122,6 +122,11 @@ impl Locks {
         self.breaker.word(Instant::now())
     }
 
+    /// Whether orders are refused now, without asking the store.
+    pub fn is_refusing(&self) -> bool {
+        self.breaker.is_refusing(Instant::now())
+    }
+
     /// How long to wait.
     pub fn patience(&self) -> &Patience {
         &self.patience
@@ -145,15 +150,20 @@ impl Locks {
         let waiting = self.board.wait(products.clone());
         let names: Vec<String> = products.iter().map(lock_name).collect();
         match self.wait(&names, until).await {
-            Ok(Some(guards)) => {
+            Ok(Some(Taken { guards, is_retry })) => {
                 self.hear(leave);
-                let fences = guards
-                    .guards()
+                let locks: Vec<Fenced> = products
                     .iter()
-                    .map(|guard| guard.fence().to_string());
-                let fences: Vec<String> = fences.collect();
-                let waited = waiting.waited();
-                self.events.tell(|| granted(&products, &fences, waited));
+                    .zip(guards.guards())
+                    .map(|(product, guard)| Fenced {
+                        product: product.clone(),
+                        fence: guard.fence().to_string(),
+                        was_taken: is_retry || guard.was_taken(),
+                    })
+                    .collect();
+                let fences: Vec<String> = locks.iter().map(|lock| lock.fence.clone()).collect();
+                let waited_ms = u64::try_from(waiting.waited().as_millis()).unwrap_or(u64::MAX);
+                self.events.tell(|| Event::LockGranted { locks, waited_ms });
                 let holding = waiting.granted(&fences);
                 Ok(Held {
                     guards,
@@ -186,7 +196,10 @@ impl Locks {
     }
 
     fn hear(&self, leave: Leave<'_>) {
-        leave.answered();
+        if leave.answered() {
+            tracing::warn!("the lock store serves again");
+            self.events.tell(|| Event::Breaker { state: "closed" });
+        }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         *answered = Some(Instant::now());
     }
@@ -196,39 +209,41 @@ impl Locks {
         answered.is_some_and(|at| at.elapsed() < ALIVE)
     }
 
-    async fn wait(
-        &self,
-        names: &[String],
-        until: Instant,
-    ) -> fencepost::Result<Option<MultiGuard>> {
+    async fn wait(&self, names: &[String], until: Instant) -> fencepost::Result<Option<Taken>> {
         let left = || until.saturating_duration_since(Instant::now());
         let pauses = self.patience.pauses();
         if self.patience.manner == Manner::Line {
             let patience = pauses.iter().sum::<Duration>().min(left());
             let names = names.iter().map(String::as_str);
-            return self.locker.acquire_all_within(names, patience).await;
+            let taken = self.locker.acquire_all_within(names, patience).await?;
+            return Ok(taken.map(|guards| Taken::new(guards, false)));
         }
         let all = || names.iter().map(String::as_str);
+        let mut is_retry = false;
         for pause in pauses {
             let taken = self.locker.try_acquire_all(all()).await?;
             if taken.is_some() || left() <= pause {
-                return Ok(taken);
+                return Ok(taken.map(|guards| Taken::new(guards, is_retry)));
             }
+            is_retry = true;
             counter!("checkout_lock_retries_total").increment(1);
             tokio::time::sleep(pause).await;
         }
-        self.locker.try_acquire_all(all()).await
+        let taken = self.locker.try_acquire_all(all()).await?;
+        Ok(taken.map(|guards| Taken::new(guards, is_retry)))
     }
 }
 
-fn granted(products: &[Id], fences: &[String], waited: Duration) -> Event {
-    let locks = products.iter().zip(fences).map(|(product, fence)| Fenced {
-        product: product.clone(),
-        fence: fence.clone(),
-    });
-    Event::LockGranted {
-        locks: locks.collect(),
-        waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+/// Locks that were granted.
+struct Taken {
+    guards: MultiGuard,
+    /// Not at the first try: which of them was in the way, nobody said.
+    is_retry: bool,
+}
+
+impl Taken {
+    fn new(guards: MultiGuard, is_retry: bool) -> Self {
+        Self { guards, is_retry }
     }
 }
 

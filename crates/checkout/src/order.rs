@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use crate::id::Id;
 use crate::number::whole;
+use crate::object;
 use crate::product::Product;
 use crate::text::Text;
 
@@ -103,6 +104,7 @@ pub struct ShopOrder {
     /// The shop.
     pub shop_id: Id,
     /// What is ordered there.
+    #[serde(deserialize_with = "object::each")]
     #[schema(min_items = 1, max_items = 100)]
     pub item_products: Vec<Item>,
 }
@@ -116,13 +118,14 @@ pub struct OrderRequest {
     /// Who buys.
     pub user_id: Id,
     /// The items, grouped by shop. At most 100 in all, each product once.
+    #[serde(deserialize_with = "object::each")]
     #[schema(min_items = 1, max_items = 100)]
     pub shop_order_ids: Vec<ShopOrder>,
     /// Where to send it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::one")]
     pub user_address: Address,
     /// How it will be paid.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::one")]
     pub user_payment: Payment,
 }
 

@@ -12,6 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+mod reader;
+
+use reader::Reader;
+
 /// Bounds of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionSettings {
@@ -19,6 +23,8 @@ pub struct ConnectionSettings {
     pub most: usize,
     /// How long a client may take to send a request's head, also when it sends none at all.
     pub head_timeout: Duration,
+    /// How long a client may leave an answer unread, without taking anything of it.
+    pub read_timeout: Duration,
     /// How long requests under way may take to end when the service is stopped.
     pub grace: Duration,
 }
@@ -28,6 +34,7 @@ impl Default for ConnectionSettings {
         Self {
             most: 1_024,
             head_timeout: Duration::from_secs(20),
+            read_timeout: Duration::from_secs(20),
             grace: Duration::from_secs(10),
         }
     }
@@ -87,6 +94,7 @@ fn connect(
 ) {
     // Answers are small and whole.
     let _ = stream.set_nodelay(true);
+    let stream = Reader::new(stream, settings.read_timeout);
     let service = TowerToHyperService::new(routes.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -100,4 +108,48 @@ fn connect(
         let _ = connection.await;
         drop(place);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Whatever does not happen within this time never will.
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_client_that_never_reads_never_keeps_its_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // More than the system keeps for a client that reads later.
+        let routes = Router::new()
+            .route("/long", get(async || "x".repeat(64 << 20)))
+            .route("/short", get(async || "short"));
+        let settings = ConnectionSettings {
+            most: 1,
+            read_timeout: Duration::from_millis(200),
+            ..ConnectionSettings::default()
+        };
+        let stop = CancellationToken::new();
+        let ask = async {
+            let mut deaf = TcpStream::connect(address).await.unwrap();
+            let long = b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            deaf.write_all(long).await.unwrap();
+            // There, and left unread.
+            deaf.readable().await.unwrap();
+            let mut other = TcpStream::connect(address).await.unwrap();
+            let short = b"GET /short HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            other.write_all(short).await.unwrap();
+            let mut answer = String::new();
+            let read = other.read_to_string(&mut answer);
+            tokio::time::timeout(LONG, read).await.unwrap().unwrap();
+            assert!(answer.ends_with("short"), "{answer}");
+            stop.cancel();
+        };
+        let (all_ended, ()) = tokio::join!(serve(listener, routes, settings, &stop), ask);
+        assert!(all_ended);
+    }
 }

@@ -1,7 +1,7 @@
 //! The whole service: what it is made of, and how it starts and ends.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencepost::{Backend, Locker};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -64,8 +64,10 @@ impl Default for Settings {
 pub struct Report {
     /// Requests that were under way when it was stopped, and were answered.
     pub finished: u64,
-    /// Orders among them that gave up waiting: nothing was reserved.
+    /// Orders among those under way that gave up waiting: nothing was reserved.
     pub undone: u64,
+    /// Requests under way that had no answer in time, or only that it comes too late. Their orders may have been made; the key tells.
+    pub unfinished: u64,
     /// Locks that were held when it was stopped.
     pub released: u64,
 }
@@ -146,24 +148,27 @@ impl Service {
         let noted = tokio::spawn(async move {
             stop.cancelled().await;
             // Streams end first: they would never end by themselves.
-            let seen = (in_flight.count(), board.sums().active);
+            let seen = (in_flight.count(), board.sums().active, Instant::now());
             closing.cancel();
             seen
         });
         let connections = self.settings.connections;
-        let all_ended = server::serve(listener, routes, connections, &self.closing).await;
-        let grace = match all_ended {
-            true => connections.grace,
-            false => Duration::ZERO,
-        };
-        self.checkout.finish(grace).await;
-        let (finished, released) = noted.await.unwrap_or_default();
+        server::serve(listener, routes, connections, &self.closing).await;
+        let noted = noted.await.unwrap_or((0, 0, Instant::now()));
+        let (in_flight, released, stopped) = noted;
+        // Answers and orders share one time: whoever stops the service waits for no more than that, and a few last words.
+        let left = connections.grace.saturating_sub(stopped.elapsed());
+        self.checkout.finish(left).await;
         let _ = tokio::join!(sweeper, upkeep, watched);
         self.checkout.locks().locker().shutdown().await;
         let undone = self.checkout.undone();
+        let requests = self.app.in_flight();
+        let unfinished = requests.late_while_closing() + requests.count();
+        let unfinished = unfinished.min(in_flight.saturating_sub(undone));
         Report {
-            finished: finished.saturating_sub(undone),
+            finished: in_flight.saturating_sub(undone + unfinished),
             undone,
+            unfinished,
             released,
         }
     }

@@ -205,6 +205,8 @@ pub enum Settled {
     Done(Order),
     /// It had ended before, in the way that its status says; or its time is not over.
     Before(Order),
+    /// It has expired, now; what was ordered cannot be read any more, which its units do not need.
+    Unread,
     /// There is no such order.
     Unknown,
     /// Somebody else sweeps now. Nothing was changed.
@@ -214,9 +216,12 @@ pub enum Settled {
 /// The gate of the one who sweeps.
 pub const SWEEP: &str = "checkout:sweep";
 
+/// How the locks of products begin.
+pub const PRODUCT_LOCK: &str = "lock:product:";
+
 /// The gate of a product, and the name of its lock.
 pub fn lock_name(product: &Id) -> String {
-    format!("lock:product:{product}")
+    format!("{PRODUCT_LOCK}{product}")
 }
 
 /// An order as the database keeps it.

@@ -4,6 +4,7 @@
 //! lease, another sweeps meanwhile, and the database refuses the late one. That it never sweeps a confirmed order does not
 //! depend on the lock: only a *pending* order can end, and only once.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use fencepost::Guard;
@@ -11,9 +12,10 @@ use metrics::{counter, gauge};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
+use crate::id::Id;
 use crate::storage::{Ending, SWEEP, Settled, StorageError};
 
-/// The most orders of one look.
+/// The most orders that are read at once.
 const AT_ONCE: i64 = 200;
 /// How long a store or database that failed is left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -92,24 +94,57 @@ async fn audit(checkout: &Checkout) {
 /// What a look came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Swept {
-    /// So many orders ended.
+    /// So many orders ended, and no other can.
     All(u64),
     /// Somebody else sweeps now.
     Late,
 }
 
+/// Until none is left that can end. An order that cannot be ended keeps nobody else's units back.
 async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError> {
     let mut ended = 0;
-    for id in checkout.storage().overdue(AT_ONCE).await? {
-        match checkout.settle(id, Ending::Expire(guard.pass())).await? {
-            Settled::Done(_) => ended += 1,
-            // Confirmed or cancelled in the last moment.
-            Settled::Before(_) | Settled::Unknown => {}
-            Settled::LateFence => {
-                counter!("checkout_fences_refused_total").increment(1);
-                return Ok(Swept::Late);
+    // They stay where they are, before all others, and would be met again at every look.
+    let mut left: HashSet<Id> = HashSet::new();
+    // Once it may be about this order, whose rows somebody holds; twice in a row the database does not serve.
+    let mut failed_before = false;
+    loop {
+        let limit = AT_ONCE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
+        let mut overdue = checkout.storage().overdue(limit).await?;
+        overdue.retain(|id| !left.contains(id));
+        if overdue.is_empty() {
+            return Ok(Swept::All(ended));
+        }
+        for id in overdue {
+            let settled = checkout.settle(id.clone(), Ending::Expire(guard.pass()), ());
+            match settled.await {
+                Err(error @ StorageError::Unavailable(_)) => {
+                    if failed_before {
+                        return Err(error);
+                    }
+                    tracing::warn!(order = %id, %error, "an order cannot be swept now");
+                    left.insert(id);
+                    failed_before = true;
+                    continue;
+                }
+                Ok(Settled::Done(_)) => ended += 1,
+                Ok(Settled::Unread) => {
+                    tracing::error!(order = %id, "an order that cannot be read has expired");
+                    ended += 1;
+                }
+                // Confirmed or cancelled in the last moment.
+                Ok(Settled::Before(_) | Settled::Unknown) => {
+                    left.insert(id);
+                }
+                Ok(Settled::LateFence) => {
+                    counter!("checkout_fences_refused_total").increment(1);
+                    return Ok(Swept::Late);
+                }
+                Err(StorageError::Broken(error)) => {
+                    tracing::error!(order = %id, %error, "an order cannot be swept");
+                    left.insert(id);
+                }
             }
+            failed_before = false;
         }
     }
-    Ok(Swept::All(ended))
 }

@@ -10,7 +10,7 @@
 //! | `checkout_fences_refused_total` | – | late locks that the database refused: the last barrier was needed |
 //! | `checkout_sweeps_total` | – | looks for reservations that are over, by the one instance that sweeps |
 //! | `checkout_invariant_violations` | – | products whose units do not add up, counted by the one that sweeps |
-//! | `checkout_breaker_opened_total`, `checkout_breaker_open` | – | the lock store was left alone; 1 while it is |
+//! | `checkout_breaker_opened_total`, `checkout_breaker_open` | – | the lock store was left alone; 1 while it is, or would be if anybody asked |
 //! | `checkout_locks_active`, `checkout_locks_waiting` | – | locks held and orders waiting in this process |
 //! | `checkout_http_requests_total` | `route`, `method`, `status` | answers |
 //! | `checkout_http_seconds` | `route` | how long they took |

@@ -37,6 +37,9 @@ mod words;
 use database::Database;
 use flags::{Pauses, log, manner, order_path, pauses, token};
 
+const LONGEST_RESERVATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_DEADLINE: Duration = Duration::from_secs(60 * 60);
+
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Serve {
@@ -105,6 +108,11 @@ impl Serve {
                 .at(format_args!("--host {}", self.host))
                 .effect("none: nothing was opened")
                 .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
+        }
+        if self.reserve_for > LONGEST_RESERVATION || self.deadline > LONGEST_DEADLINE {
+            return Err(usage("a time that long is a mistake")
+                .at("--reserve-for is a year at most, --deadline an hour")
+                .try_this("--reserve-for 10m --deadline 5s"));
         }
         if self.reserve_for.is_zero() || self.deadline.is_zero() {
             return Err(usage("a time of zero leaves no time")

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ struct Hold {
     lease: Arc<Lease>,
     fence: Fence,
     since: Moment,
+    was_taken: AtomicBool,
     ended: bool,
 }
 
@@ -77,9 +79,20 @@ impl Guard {
                 lease,
                 fence,
                 since,
+                was_taken: AtomicBool::new(false),
                 ended: false,
             }),
         }
+    }
+
+    /// Whether the lock was somebody else's when it was asked for: another task's, or, as far as the store has said so, another process's.
+    pub fn was_taken(&self) -> bool {
+        self.hold.was_taken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn met_somebody(self) -> Self {
+        self.hold.was_taken.store(true, Ordering::Relaxed);
+        self
     }
 
     /// When the lock became this guard's.

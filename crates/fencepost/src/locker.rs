@@ -216,17 +216,19 @@ impl Locker {
                 let answer = self.ask(duty, manner, until).await;
                 if wait.was_heard() || matches!(answer, Ok(None)) {
                     self.engine.telemetry.contended();
+                    return answer.map(|guard| guard.map(Guard::met_somebody));
                 }
                 answer
             }
             Entry::Queued(queued) => {
                 self.engine.telemetry.contended();
-                match self.wait_in_line(queued, until).await? {
+                let answer = match self.wait_in_line(queued, until).await? {
                     Some(Turn::Granted(guard)) => Ok(Some(guard)),
                     Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await,
                     Some(Turn::Failed(error)) => Err(error),
                     Some(Turn::Refused) | None => Ok(None),
-                }
+                };
+                answer.map(|guard| guard.map(Guard::met_somebody))
             }
         }
     }

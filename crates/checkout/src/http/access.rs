@@ -6,8 +6,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use super::App;
 use super::problem::Problem;
+use super::{App, HttpSettings};
 
 /// Posted, and changes nothing.
 const HARMLESS: &str = "/v1/checkout/review";
@@ -62,6 +62,11 @@ fn names_this_machine(host: &str) -> bool {
         || name
             .parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether there is a token, and the request shows it.
+pub(super) fn shows_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
+    settings.admin_token.is_some() && with_token(headers, settings.admin_token.as_deref()).is_ok()
 }
 
 fn with_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {

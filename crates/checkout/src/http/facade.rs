@@ -129,8 +129,11 @@ fn facade(app: &App) -> Result<&Arc<Facade>, Problem> {
 
 fn failed(failure: &Failure) -> Problem {
     tracing::warn!(%failure, "the shop for load tests failed");
-    Problem::unavailable("scratch-store-down", "the scratch store does not serve now")
-        .retry_after(Duration::from_secs(1))
+    Problem::unavailable(
+        "scratch-store-down",
+        "the scratch store does not serve now; if it came back empty, POST /reset sets the stock again",
+    )
+    .retry_after(Duration::from_secs(1))
 }
 
 /// Sets the stock of a scratch product

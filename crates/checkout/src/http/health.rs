@@ -45,14 +45,28 @@ pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem>
     if !matches!(tokio::time::timeout(PATIENCE, storage).await, Ok(Ok(()))) {
         return down("the database does not answer");
     }
+    match lock_store_answers(&app).await {
+        true => Ok(Json(Well { status: "ok" })),
+        false => down("the lock store does not answer"),
+    }
+}
+
+async fn lock_store_answers(app: &App) -> bool {
     let Ok(name) = LockName::new(SWEEP) else {
-        return Err(Problem::internal());
+        return false;
     };
     let backend = app.0.checkout.locks().locker().backend();
-    let locks = tokio::time::timeout(PATIENCE, backend.inspect(&name)).await;
-    match locks {
-        Ok(Ok(_)) => Ok(Json(Well { status: "ok" })),
-        _ => down("the lock store does not answer"),
+    let asked = tokio::time::timeout(PATIENCE, backend.inspect(&name)).await;
+    matches!(asked, Ok(Ok(_)))
+}
+
+/// Whether the lock store is left alone, and with reason. Only an order closes the breaker: where none comes, the store itself is asked
+/// whether it is back.
+async fn breaker_is_open(app: &App) -> bool {
+    match app.0.checkout.locks().breaker() {
+        "closed" => false,
+        "open" => true,
+        _ => !lock_store_answers(app).await,
     }
 }
 
@@ -67,13 +81,10 @@ pub(super) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse,
     let sums = locks.board().sums();
     gauge!("checkout_locks_active").set(sums.active as f64);
     gauge!("checkout_locks_waiting").set(sums.waiting as f64);
-    gauge!("checkout_breaker_open").set(if locks.breaker() == "closed" {
-        0.0
-    } else {
-        1.0
-    });
-    // A database that is down must not hide the other figures.
-    let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts()).await;
+    // A store or database that is down must not hide the other figures: Prometheus waits for less than both together.
+    let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts());
+    let (is_open, counts) = tokio::join!(breaker_is_open(&app), counts);
+    gauge!("checkout_breaker_open").set(f64::from(u8::from(is_open)));
     if let Ok(Ok((products, open))) = counts {
         gauge!("checkout_products").set(products as f64);
         gauge!("checkout_reservations_open").set(open as f64);

@@ -11,20 +11,21 @@ use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
 use crate::id::Id;
+use crate::object::Object;
 use crate::storage::Key;
 
 /// The longest idempotency key.
 const MAX_KEY: usize = 255;
 
-/// A JSON body.
+/// A JSON object as the body.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::<T>::from_request(request, state).await {
-            Ok(Json(body)) => Ok(Self(body)),
+        match Json::<Object<T>>::from_request(request, state).await {
+            Ok(Json(Object(body))) => Ok(Self(body)),
             Err(rejection) => Err(refused(&rejection)),
         }
     }

@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use metrics::{counter, gauge, histogram};
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use super::problem::Problem;
@@ -22,7 +23,13 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Requests under way.
 #[derive(Debug, Clone, Default)]
-pub struct InFlight(Arc<AtomicU64>);
+pub struct InFlight(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    now: AtomicU64,
+    late_while_closing: AtomicU64,
+}
 
 /// Gone with the request.
 struct One(InFlight);
@@ -30,11 +37,16 @@ struct One(InFlight);
 impl InFlight {
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.now.load(Ordering::Relaxed)
+    }
+
+    /// Those that were told, while the service was being stopped, that their answer comes too late.
+    pub fn late_while_closing(&self) -> u64 {
+        self.0.late_while_closing.load(Ordering::Relaxed)
     }
 
     fn enter(&self) -> One {
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        let before = self.0.now.fetch_add(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set((before + 1) as f64);
         One(self.clone())
     }
@@ -42,7 +54,7 @@ impl InFlight {
 
 impl Drop for One {
     fn drop(&mut self) {
-        let before = self.0.0.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.0.now.fetch_sub(1, Ordering::Relaxed);
         gauge!("checkout_http_in_flight").set(before.saturating_sub(1) as f64);
     }
 }
@@ -60,7 +72,8 @@ pub(super) async fn name_and_log(State(app): State<App>, request: Request, next:
     let matched = request.extensions().get::<MatchedPath>();
     // Not the path itself: it is unbounded, and may hold what is not for logs.
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let span = tracing::info_span!("request", id = %id, method = %method, route = %route);
+    // Errors carry it at every level of the log.
+    let span = tracing::error_span!("request", id = %id, method = %method, route = %route);
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status();
     let took = began.elapsed();
@@ -110,18 +123,25 @@ fn method_word(method: &axum::http::Method) -> &'static str {
 }
 
 /// Refuses at once when too many are under way: late answers to everybody help nobody.
-pub(super) async fn shed(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Next) -> Response {
     if is_about_us(request.uri().path()) {
         return next.run(request).await;
     }
-    let Ok(_place) = app.0.places.try_acquire() else {
+    let Ok(place) = Arc::clone(&app.0.places).try_acquire_owned() else {
         counter!("checkout_http_shed_total").increment(1);
         return Problem::unavailable("overloaded", "too many requests are under way")
             .retry_after(Duration::from_secs(1))
             .into_response();
     };
+    request.extensions_mut().insert(Place(Arc::new(place)));
     next.run(request).await
 }
+
+/// A place among those under way. What goes on after its customer has left keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct Place(
+    #[expect(dead_code, reason = "it is kept, not read")] Arc<OwnedSemaphorePermit>,
+);
 
 /// Those who look after us are let in when nobody else is.
 fn is_about_us(path: &str) -> bool {
@@ -133,7 +153,13 @@ pub(super) async fn deadline(State(app): State<App>, mut request: Request, next:
     let until = Instant::now() + app.0.settings.deadline;
     request.extensions_mut().insert(Deadline(until));
     let answer = tokio::time::timeout_at((until + GRACE).into(), next.run(request)).await;
-    answer.unwrap_or_else(|_| Problem::too_late().into_response())
+    answer.unwrap_or_else(|_| {
+        if app.0.closing.is_cancelled() {
+            let late = &app.0.in_flight.0.late_while_closing;
+            late.fetch_add(1, Ordering::Relaxed);
+        }
+        Problem::too_late().into_response()
+    })
 }
 
 /// A fault of ours is an answer, not a closed connection.

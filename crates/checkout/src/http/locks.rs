@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use fencepost::{Listed, Moment};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::App;
+use super::access;
 use super::input::Asked;
 use super::problem::Problem;
 use crate::locking::Locks;
-use crate::storage::lock_name;
+use crate::storage::{PRODUCT_LOCK, SWEEP, lock_name};
 
 /// The locks of products, and nothing else that is in the store.
 const PRODUCTS: &str = "lock:product:*";
@@ -25,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// A pattern with `*`, `?` and `[a-z]` over the names.
+    /// A pattern with `*`, `?` and `[a-z]` over the names. Names that are not this service's own are left out, unless the admin token is shown.
     #[param(
         max_length = 200,
         default = "lock:product:*",
@@ -68,6 +70,7 @@ pub(super) struct LockList {
     responses((status = 200, description = "They may have changed since", body = LockList)))]
 pub(super) async fn list(
     State(app): State<App>,
+    headers: HeaderMap,
     Asked(which): Asked<Which>,
 ) -> Result<Json<LockList>, Problem> {
     let pattern = which.pattern.as_deref().unwrap_or(PRODUCTS);
@@ -76,8 +79,16 @@ pub(super) async fn list(
             "pattern: at most 200 bytes, no control characters",
         ));
     }
-    let locks = views(app.0.checkout.locks(), pattern).await?;
+    let mut locks = views(app.0.checkout.locks(), pattern).await?;
+    if !access::shows_token(&headers, &app.0.settings) {
+        locks.retain(|lock| is_ours(&lock.name));
+    }
     Ok(Json(LockList { locks }))
+}
+
+/// Others may keep something in the same store, under names that are nobody's business.
+fn is_ours(name: &str) -> bool {
+    name == SWEEP || name.starts_with(PRODUCT_LOCK)
 }
 
 /// The locks of products that are held or wanted now.

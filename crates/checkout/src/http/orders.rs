@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 
 use super::input::{Body, PathId, key};
+use super::layers::Place;
 use super::problem::Problem;
 use super::{App, Deadline};
 use crate::id::Id;
@@ -42,15 +43,17 @@ pub(super) async fn review(
 pub(super) async fn order(
     State(app): State<App>,
     Extension(Deadline(until)): Extension<Deadline>,
+    Extension(place): Extension<Place>,
     headers: HeaderMap,
     Body(request): Body<OrderRequest>,
 ) -> Result<Response, Problem> {
     let key = key(&headers, &request)?;
-    let made = app.0.checkout.order(basket(request)?, key, until).await?;
-    let place = format!("/v1/orders/{}", made.order.order_id);
+    let basket = basket(request)?;
+    let made = app.0.checkout.order(basket, key, until, place).await?;
+    let location = format!("/v1/orders/{}", made.order.order_id);
     let answer = (
         StatusCode::CREATED,
-        [(header::LOCATION, place)],
+        [(header::LOCATION, location)],
         Json(made.order),
     );
     Ok(match made.is_replay {
@@ -78,9 +81,10 @@ pub(super) async fn show(
     (status = 409, description = "It was cancelled, or nobody confirmed it in time", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn confirm(
     State(app): State<App>,
+    Extension(place): Extension<Place>,
     PathId(id): PathId,
 ) -> Result<Json<Order>, Problem> {
-    settle(&app, id, Ending::Confirm, OrderStatus::Confirmed).await
+    settle(&app, place, id, Ending::Confirm, OrderStatus::Confirmed).await
 }
 
 /// Gives back what the order has reserved. Twice is once
@@ -90,18 +94,20 @@ pub(super) async fn confirm(
     (status = 409, description = "It was confirmed, or nobody confirmed it in time", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn cancel(
     State(app): State<App>,
+    Extension(place): Extension<Place>,
     PathId(id): PathId,
 ) -> Result<Json<Order>, Problem> {
-    settle(&app, id, Ending::Cancel, OrderStatus::Cancelled).await
+    settle(&app, place, id, Ending::Cancel, OrderStatus::Cancelled).await
 }
 
 async fn settle(
     app: &App,
+    place: Place,
     id: Id,
     ending: Ending,
     wanted: OrderStatus,
 ) -> Result<Json<Order>, Problem> {
-    match app.0.checkout.settle(id, ending).await? {
+    match app.0.checkout.settle(id, ending, place).await? {
         Settled::Done(order) => Ok(Json(order)),
         Settled::Before(order) if order.order_status == wanted => Ok(Json(order)),
         Settled::Before(order) => Err(Problem::conflict(
@@ -109,7 +115,7 @@ async fn settle(
             "Order has ended",
             format!("the order is {}", order.order_status.word()),
         )),
-        Settled::Unknown | Settled::LateFence => Err(no_such_order()),
+        Settled::Unknown | Settled::Unread | Settled::LateFence => Err(no_such_order()),
     }
 }
 

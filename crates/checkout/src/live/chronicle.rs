@@ -12,8 +12,6 @@ use crate::order::OrderStatus;
 
 /// Seconds that are remembered.
 pub(super) const SECONDS: usize = 60;
-/// An order that waited so long met somebody.
-const MET_MS: u64 = 5;
 /// The most products whose minute is remembered.
 const MAX_PRODUCTS: usize = 500;
 /// The most losses and refusals.
@@ -166,10 +164,13 @@ impl Chronicle {
     pub(super) fn learn(&mut self, event: &Event, now_ms: i64) {
         match event {
             Event::LockGranted { locks, waited_ms } => {
-                let products = locks.iter().map(|lock| &lock.product);
+                let products = locks.iter().map(|lock| (&lock.product, lock.was_taken));
                 self.answered(products, Some(*waited_ms), now_ms);
             }
-            Event::LockRefused { products } => self.answered(products.iter(), None, now_ms),
+            Event::LockRefused { products } => {
+                let products = products.iter().map(|product| (product, true));
+                self.answered(products, None, now_ms);
+            }
             Event::LockReleased {
                 products,
                 lost: true,
@@ -187,29 +188,29 @@ impl Chronicle {
         }
     }
 
-    /// An order got all of its locks, or none.
+    /// An order got all of its locks, or none; each product with whether somebody else had its lock.
     fn answered<'a>(
         &mut self,
-        products: impl Iterator<Item = &'a Id>,
+        products: impl Iterator<Item = (&'a Id, bool)> + Clone,
         waited_ms: Option<u64>,
         now_ms: i64,
     ) {
         let now = now_ms / 1_000;
-        let count = |second: &mut Second| {
+        let count = |second: &mut Second, met: bool| {
             second.asked += 1;
-            second.met += u32::from(waited_ms.is_none_or(|waited| waited >= MET_MS));
+            second.met += u32::from(met);
             second.refused += u32::from(waited_ms.is_none());
             second.waited_ms += waited_ms.unwrap_or(0);
         };
-        count(self.all.at(now));
-        for product in products {
+        count(self.all.at(now), products.clone().any(|(_, met)| met));
+        for (product, met) in products {
             if !self.products.contains_key(product) && self.products.len() >= MAX_PRODUCTS {
                 self.products
                     .retain(|_, minute| now - minute.last < SECONDS as i64);
             }
             if self.products.len() < MAX_PRODUCTS || self.products.contains_key(product) {
                 let minute = self.products.entry(product.clone());
-                count(minute.or_insert_with(|| Minute::new(now)).at(now));
+                count(minute.or_insert_with(|| Minute::new(now)).at(now), met);
             }
         }
     }
@@ -259,20 +260,34 @@ mod tests {
     }
 
     fn granted(product: &str, waited_ms: u64) -> Event {
+        granted_when(product, false, waited_ms)
+    }
+
+    fn granted_when(product: &str, was_taken: bool, waited_ms: u64) -> Event {
         Event::LockGranted {
             locks: vec![Fenced {
                 product: id(product),
                 fence: "1.0".into(),
+                was_taken,
             }],
             waited_ms,
         }
     }
 
     #[test]
+    fn a_slow_store_is_not_contention() {
+        let mut chronicle = Chronicle::new(0);
+        chronicle.learn(&granted("a", 900), 0);
+        chronicle.learn(&granted_when("a", true, 1), 0);
+        let sum = chronicle.all.sum(0);
+        assert_eq!((sum.asked, sum.met), (2, 1));
+    }
+
+    #[test]
     fn a_minute_passes() {
         let mut chronicle = Chronicle::new(1_000_000);
         chronicle.learn(&granted("a", 0), 1_000_000);
-        chronicle.learn(&granted("a", 30), 1_000_000);
+        chronicle.learn(&granted_when("a", true, 30), 1_000_000);
         let refused = Event::LockRefused {
             products: vec![id("a")],
         };

@@ -248,10 +248,9 @@ impl Sampler<'_> {
                 quantity: item.quantity,
             })
             .collect();
-        let id = made.order.as_str();
         Ok(Some(OrderLine {
             at_ms: made.at_ms,
-            id: id[id.len().saturating_sub(6)..].to_owned(),
+            id: made.order.end().to_owned(),
             status: made.status,
             items,
             total_cents: shops.map(|shop| shop.total_cents).sum(),

@@ -339,7 +339,13 @@ async fn settle(link: &mut Link, id: &Id, ending: Ending) -> Result<Done<Settled
     if changed == 1 {
         move_units(link, id, ending).await?;
     }
-    let Some(order) = order(link, id).await? else {
+    let order = match order(link, id).await {
+        Err(Fault::Storage(_)) if changed == 1 && matches!(ending, Ending::Expire(_)) => {
+            return Ok(Done::Keep(Settled::Unread));
+        }
+        order => order?,
+    };
+    let Some(order) = order else {
         return Ok(Done::Undo(Settled::Unknown));
     };
     Ok(Done::Keep(match changed {

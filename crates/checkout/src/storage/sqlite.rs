@@ -350,7 +350,13 @@ fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done
     if changed == 1 {
         move_units(transaction, id, ending)?;
     }
-    let Some(order) = order(transaction, id)? else {
+    let order = match order(transaction, id) {
+        Err(Fault::Storage(_)) if changed == 1 && matches!(ending, Ending::Expire(_)) => {
+            return Ok(Done::Keep(Settled::Unread));
+        }
+        order => order?,
+    };
+    let Some(order) = order else {
         return Ok(Done::Undo(Settled::Unknown));
     };
     Ok(Done::Keep(match changed {

@@ -71,8 +71,12 @@ pub(super) fn stopped(report: &Report) -> String {
         let ending = if count == 1 { "" } else { "s" };
         format!("{count} {what}{ending}")
     };
+    let unfinished = match report.unfinished {
+        0 => String::new(),
+        count => format!(" {count} not (Idempotency-Key tells what became of an order),"),
+    };
     format!(
-        "stopped: {} in flight finished, {} undone, {} released\n",
+        "stopped: {} in flight finished,{unfinished} {} undone, {} released\n",
         plural(report.finished, "request"),
         report.undone,
         plural(report.released, "lock"),

@@ -100,10 +100,13 @@ pub(crate) fn every_path_is_there() {
         config.contains("--config.file=/etc/prometheus/prometheus.yml"),
         "{config}"
     );
-    let target =
-        yaml("prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"][0]
-            .clone();
-    assert_eq!(target, "checkout:8080");
+    // By name, not by one address: whoever starts three instances has three watched.
+    let found = &yaml("prometheus/prometheus.yml")["scrape_configs"][0]["dns_sd_configs"][0];
+    let command = services()["checkout"]["command"].to_string();
+    assert_eq!(found["names"], serde_json::json!(["checkout"]));
+    assert_eq!(found["type"], "A", "what Docker's DNS has");
+    let port = format!(r#""--port","{}""#, found["port"]);
+    assert!(command.contains(&port), "{port}: {command}");
 }
 
 pub(crate) fn images_are_pinned() {
@@ -149,6 +152,14 @@ pub(crate) fn no_secret_has_a_default() {
         asked.insert(name);
     }
     assert_eq!(asked, names, "compose.yml and .env.example");
+}
+
+/// The service needs up to 17 s when something hangs; its own tests hold it to 20.
+pub(crate) fn nobody_is_killed_while_it_stops() {
+    let grace = services()["checkout"]["stop_grace_period"].clone();
+    let seconds = grace.as_str().and_then(|text| text.strip_suffix('s'));
+    let seconds: u64 = seconds.and_then(|text| text.parse().ok()).unwrap();
+    assert!(seconds > 20, "{grace}");
 }
 
 pub(crate) fn redis_keeps_locks() {

@@ -30,6 +30,10 @@ const ANYWHERE: Tests = &[
         "compose::no_secret_has_a_default",
         image::no_secret_has_a_default,
     ),
+    (
+        "compose::nobody_is_killed_while_it_stops",
+        image::nobody_is_killed_while_it_stops,
+    ),
     ("compose::redis_keeps_locks", image::redis_keeps_locks),
     ("image::its_healthcheck_tells", image::its_healthcheck_tells),
     (

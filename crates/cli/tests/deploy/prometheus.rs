@@ -33,9 +33,11 @@ impl Prometheus {
         let mut config = files::yaml("prometheus/prometheus.yml");
         config["global"]["scrape_interval"] = "250ms".into();
         config["global"]["evaluation_interval"] = "250ms".into();
-        let targets = &mut config["scrape_configs"][0]["static_configs"][0]["targets"];
-        assert!(targets.is_array(), "{targets}");
-        *targets = vec![service.to_string()].into();
+        let job = config["scrape_configs"][0].as_object_mut().unwrap();
+        let by_name = job.remove("dns_sd_configs");
+        assert!(by_name.is_some_and(|names| names.is_array()), "{job:?}");
+        let here = serde_json::json!([{"targets": [service.to_string()]}]);
+        job.insert("static_configs".into(), here);
         let write = |file, text: String| std::fs::write(folder.path().join(file), text).unwrap();
         write("prometheus.yml", config.to_string());
         write("alerts.yml", files::text("prometheus/alerts.yml"));

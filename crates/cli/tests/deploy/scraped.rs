@@ -100,7 +100,9 @@ pub(crate) fn every_query_answers() {
 
 /// The sides of an alert's expression that are held against a number.
 fn measured(expr: &str) -> Vec<String> {
-    let parts = expr.split(" and ").flat_map(|part| part.split("\nand "));
+    let parts = expr.split(" and ");
+    let parts = parts.flat_map(|part| part.split("\nand "));
+    let parts = parts.flat_map(|part| part.split("\nor "));
     let sides = parts.map(|part| {
         let end = [" > ", " == "]
             .iter()

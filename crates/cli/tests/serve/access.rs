@@ -1,8 +1,13 @@
 //! Who may change something.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::http::LONG;
+use crate::stage::{Stage, until};
 
 const TOKEN: &str = "--admin-token s3cret-enough";
 
@@ -88,4 +93,53 @@ fn another_sites_page_never_changes_anything() {
     );
     let own = format!("Origin: http://{}", service.client.0);
     assert_eq!(send(&[&own]), 200);
+}
+
+#[test]
+fn whoever_watches_never_learns_a_whole_order_id() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 5);
+    let mut stream = TcpStream::connect(service.client.0).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+        .write_all(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let mut seen = String::new();
+    let mut read_until = |what: &str| {
+        let mut bytes = [0; 4096];
+        while !seen.contains(what) {
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "ended before {what}: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        seen.clone()
+    };
+    read_until("event: hello");
+    let made = service.order(&[("lamp", 1)]).json();
+    let id = made["order_id"].as_str().unwrap();
+    let end = &id[id.len() - 6..];
+    let seen = read_until(&format!("\"order\":\"{end}\""));
+    assert!(!seen.contains(id), "{seen}");
+}
+
+#[test]
+fn names_of_others_in_the_store_are_never_shown_without_the_token() {
+    let stage = Stage::new();
+    let service = stage.serve(TOKEN);
+    let mut holder = stage.fencepost("exec --name session:hunter2 -- sh -c");
+    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+    until("it is held", || stage.path("held").exists());
+    let names = |headers: &[&str]| {
+        let path = "/v1/locks?pattern=*";
+        service.client.send("GET", path, headers, "").unwrap().body
+    };
+    // Its own are there, the lock of the sweep among them.
+    until("it sweeps", || names(&[]).contains("checkout:sweep"));
+    assert!(!names(&[]).contains("hunter2"));
+    assert!(!names(&["Authorization: Bearer wrong-token"]).contains("hunter2"));
+    assert!(names(&["Authorization: Bearer s3cret-enough"]).contains("session:hunter2"));
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert!(holder.wait().unwrap().success());
 }

@@ -92,6 +92,47 @@ fn an_order_that_makes_no_sense_never_changes_anything() {
             422,
         ),
         ("a list", json!([]), 422),
+        (
+            "a list of the fields",
+            json!(["c", "u", good["shop_order_ids"]]),
+            422,
+        ),
+        (
+            "an item as a list",
+            changed(
+                &good,
+                "/shop_order_ids/0/item_products/0",
+                json!(["lamp", 1]),
+            ),
+            422,
+        ),
+        (
+            "a shop as a list",
+            changed(
+                &good,
+                "/shop_order_ids/0",
+                json!(["s1", [{"product_id": "lamp", "quantity": 1}]]),
+            ),
+            422,
+        ),
+        (
+            "an address as a list",
+            {
+                let mut body = good.clone();
+                body["user_address"] = json!(["n", "s", "c", "p", "x"]);
+                body
+            },
+            422,
+        ),
+        (
+            "a payment as a list",
+            {
+                let mut body = good.clone();
+                body["user_payment"] = json!(["card", "r"]);
+                body
+            },
+            422,
+        ),
     ];
     for (what, body, status) in &cases {
         let answer = service.client.post("/v1/checkout/order", body);
@@ -147,6 +188,7 @@ fn a_body_that_is_no_json_is_never_read_as_one() {
         json!({"shop_id": "s", "name": "n", "price_cents": 1, "stock": 1_000_000_001}),
         json!({"shop_id": "s", "name": "n", "price_cents": 1}),
         json!({"shop_id": "s", "name": "a\nb", "price_cents": 1, "stock": 1}),
+        json!(["lamp", "s", "n", 1, 1]),
     ];
     for body in wrong {
         assert_eq!(

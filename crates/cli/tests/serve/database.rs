@@ -2,6 +2,8 @@
 
 #![cfg(feature = "postgres")]
 
+use fencepost_rig::{Direction, Proxy};
+
 use crate::stage::{Stage, until};
 
 #[test]
@@ -31,4 +33,34 @@ fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
     assert_eq!(service.client.get(path).json(), made.json());
     assert_eq!(service.product("lamp")["reserved"], 2);
     service.adds_up();
+}
+
+#[test]
+fn a_database_that_falls_silent_never_keeps_a_lock_alive() {
+    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let proxy = Proxy::start(postgres.address()).unwrap();
+    let stage = Stage::new();
+    let through = postgres.url().replace(
+        &postgres.address().to_string(),
+        &proxy.address().to_string(),
+    );
+    let cut_off = stage.serve(&format!("--deadline 300ms --db {through}"));
+    let healthy = stage.serve(&format!("--db {}", postgres.url()));
+    healthy.put_in("lamp", 5);
+    proxy.delay(Direction::ToServer, Proxy::FOREVER);
+    let late = cut_off.order(&[("lamp", 1)]);
+    assert_eq!(late.status, 504, "{late:?}");
+    // The first order of this lock, by the one that can make it: no TTL, no restart, no database has to end anything.
+    until("another instance sells it", || {
+        healthy.order(&[("lamp", 1)]).status == 201
+    });
+    let log = stage.read("stderr");
+    assert!(log.contains("no answer in time"), "{log}");
+    // What was asked for while nothing was heard comes too late: its fence is refused.
+    proxy.heal();
+    until("it sells again", || {
+        cut_off.order(&[("lamp", 1)]).status == 201
+    });
+    assert_eq!(healthy.product("lamp")["reserved"], 2);
+    healthy.adds_up();
 }

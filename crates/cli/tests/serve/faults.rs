@@ -1,6 +1,7 @@
 //! A service that cannot start says why, and what to do.
 
-use crate::stage::Stage;
+use crate::http::LONG;
+use crate::stage::{Stage, order};
 
 #[test]
 fn a_port_that_is_taken_is_never_shared() {
@@ -79,6 +80,8 @@ fn flags_that_make_no_sense_are_told_so() {
         "--reserve-for 10",
         "--reserve-for 0s",
         "--deadline 0s",
+        "--reserve-for 999999999d",
+        "--deadline 2h",
         "--ttl 1ms",
         "--log xml",
         "--admin-token short",
@@ -88,6 +91,27 @@ fn flags_that_make_no_sense_are_told_so() {
         assert_eq!((code, stdout.as_str()), (64, ""), "{flags}: {stderr}");
         assert!(stderr.contains("  try  "), "{flags}: {stderr}");
     }
+}
+
+#[test]
+fn an_error_in_the_log_always_names_its_request() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 5);
+    let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(LONG).unwrap();
+    database
+        .execute("ALTER TABLE checkout_keys RENAME TO gone", [])
+        .unwrap();
+    let headers = ["X-Request-Id: find-me", "Idempotency-Key: k"];
+    let body = order("c", &[("lamp", 1)]);
+    let failed = service
+        .client
+        .try_post("/v1/checkout/order", &body, &headers);
+    assert_eq!(failed.unwrap().status, 503);
+    let log = stage.read("stderr");
+    let mut errors = log.lines().filter(|line| line.contains("ERROR"));
+    assert!(errors.any(|line| line.contains("find-me")), "{log}");
 }
 
 #[test]

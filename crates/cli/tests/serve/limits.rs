@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::http::LONG;
-use crate::stage::{Stage, until};
+use crate::stage::{Stage, order, until};
 
 #[test]
 fn nobody_waits_for_a_lock_beyond_the_deadline() {
@@ -37,6 +37,46 @@ fn nobody_waits_for_a_lock_beyond_the_deadline() {
         });
         assert_eq!(service.product("lamp")["reserved"], 1, "{manner}");
     }
+}
+
+#[test]
+fn customers_who_hang_up_never_make_room_for_more_orders() {
+    let stage = Stage::new();
+    let service = stage.serve("--max-in-flight 2 --retries 1000 --deadline 60s");
+    service.put_in("lamp", 5);
+    let mut holder = stage.fencepost("exec --name lock:product:lamp -- sh -c");
+    holder.arg("echo > held; while test ! -e go; do sleep 0.01; done");
+    let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+    until("it is held", || stage.path("held").exists());
+    let says = |line: &str| {
+        let metrics = service.client.get("/metrics").body;
+        metrics.lines().any(|own| own == line)
+    };
+    for count in 1..=2 {
+        let body = order("c", &[("lamp", 1)]).to_string();
+        let mut customer = TcpStream::connect(service.client.0).unwrap();
+        let head = format!(
+            "POST /v1/checkout/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        customer
+            .write_all(format!("{head}{body}").as_bytes())
+            .unwrap();
+        let waiting = format!("checkout_locks_waiting {count}");
+        until("its order waits", || says(&waiting));
+    }
+    // Nobody but the one who looks.
+    until("both have left", || says("checkout_http_in_flight 1"));
+    assert!(says("checkout_locks_waiting 2"), "their orders have not");
+    let third = service.order(&[("lamp", 1)]);
+    assert_eq!(third.status, 503, "{third:?}");
+    assert!(third.header("retry-after").is_some());
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert!(holder.wait().unwrap().success());
+    until("there is room again", || {
+        service.order(&[("lamp", 1)]).status == 201
+    });
+    assert_eq!(service.product("lamp")["reserved"], 3);
 }
 
 #[test]

@@ -47,6 +47,46 @@ fn an_order_under_way_is_never_dropped_by_a_stop() {
     service.adds_up();
 }
 
+/// Ten seconds for what is under way, five for a last transaction, two for the lock store, and a busy machine.
+/// Less than deploy/compose.yml gives it before the kill.
+#[cfg(feature = "postgres")]
+const LONGEST_STOP: Duration = Duration::from_secs(20);
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_that_hangs_never_holds_up_a_stop_and_no_order_is_called_finished() {
+    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let proxy = fencepost_rig::Proxy::start(postgres.address()).unwrap();
+    let real = postgres.address().to_string();
+    let address = postgres.url().replace(&real, &proxy.address().to_string());
+    let stage = Stage::new();
+    let mut service = stage.serve(&format!("--db {address}"));
+    service.put_in("lamp", 5);
+    proxy.swallow(fencepost_rig::Direction::ToClient);
+    let client = service.client;
+    let order = std::thread::spawn(move || {
+        let body = crate::stage::order("c", &[("lamp", 1)]);
+        client.post("/v1/checkout/order", &body)
+    });
+    until("it has its lock", || {
+        let (_, listed, _) = stage.run("locks list lock:*");
+        listed.contains("lock:product:lamp")
+    });
+    let asked = Instant::now();
+    service.signal(Signal::SIGTERM);
+    let answer = order.join().unwrap();
+    assert!([503, 504].contains(&answer.status), "{answer:?}");
+    assert!(service.end().success());
+    let took = asked.elapsed();
+    assert!(took < LONGEST_STOP, "{took:?}");
+    println!("stopped after {took:?}");
+    let said = stage.read("stderr");
+    assert!(
+        said.contains("stopped: 0 requests in flight finished, 1 not"),
+        "{said}"
+    );
+}
+
 #[test]
 fn those_who_watch_never_hold_up_a_stop() {
     let stage = Stage::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, until};
+use crate::stage::{Service, Stage, until};
 
 #[test]
 fn abandoned_units_come_back_and_confirmed_ones_never_do() {
@@ -57,4 +57,57 @@ fn the_next_instance_sweeps_when_the_first_is_killed() {
     });
     assert_eq!(second.product("lamp")["stock"], 10);
     second.adds_up();
+}
+
+fn metric(service: &Service, name: &str) -> u64 {
+    let metrics = service.client.get("/metrics").body;
+    let mut lines = metrics.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("no {name}: {metrics}"))
+}
+
+#[test]
+fn an_order_that_cannot_be_read_never_keeps_units_back() {
+    let stage = Stage::new();
+    let service = stage.serve("--reserve-for 2s");
+    service.put_in("lamp", 10);
+    let unreadable = service.order(&[("lamp", 1)]).json()["order_id"].clone();
+    assert_eq!(service.order(&[("lamp", 2)]).status, 201);
+    let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(crate::http::LONG).unwrap();
+    let changed = database.execute(
+        "UPDATE checkout_orders SET document = 'x' WHERE id = $1",
+        [unreadable.as_str().unwrap()],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    until("all units are back", || {
+        service.product("lamp")["stock"] == 10
+    });
+    let log = stage.read("stderr");
+    assert!(log.contains("an order that cannot be read"), "{log}");
+    service.adds_up();
+}
+
+#[test]
+fn one_look_ends_all_that_is_over() {
+    let stage = Stage::new();
+    // It looks every five seconds.
+    let service = stage.serve("--reserve-for 10m");
+    service.put_in("lamp", 10);
+    assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+    let mut database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(crate::http::LONG).unwrap();
+    until("it sweeps", || {
+        metric(&service, "checkout_sweeps_total ") > 0
+    });
+    let copies = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 700)
+        INSERT INTO checkout_orders SELECT 'copy' || n, status, document, created_ms, 0 FROM checkout_orders, number";
+    let transaction = database.transaction().unwrap();
+    assert_eq!(transaction.execute(copies, []).unwrap(), 700);
+    let before = metric(&service, "checkout_sweeps_total ");
+    transaction.commit().unwrap();
+    let ended = "checkout_reservations_ended_total{ending=\"expired\"} ";
+    until("all have ended", || metric(&service, ended) == 700);
+    let looks = metric(&service, "checkout_sweeps_total ") - before;
+    assert!(looks <= 2, "{looks} looks");
 }

@@ -168,3 +168,20 @@ async fn a_shutdown_in_the_middle_leaves_nothing_without_hand_over() {
 async fn a_shutdown_in_the_middle_leaves_nothing_with_hand_over_of_no_time() {
     shut_down_in_the_middle(HandOver::new().time(Duration::ZERO)).await;
 }
+
+#[tokio::test]
+async fn a_guard_knows_whether_it_met_somebody() {
+    let stage = Stage::new();
+    let first = stage.locker.acquire("a").await.expect("an answer");
+    assert!(!first.was_taken());
+    let locker = stage.locker.clone();
+    let second = tokio::spawn(async move { locker.acquire("a").await });
+    settle().await;
+    let _released = first.release().await;
+    let second = second.await.expect("no panic").expect("an answer");
+    assert!(second.was_taken());
+    let _released = second.release().await;
+    settle().await;
+    let again = stage.locker.acquire("a").await.expect("an answer");
+    assert!(!again.was_taken());
+}

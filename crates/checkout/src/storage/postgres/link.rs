@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::task::AbortHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
@@ -84,19 +85,18 @@ impl Address {
             match &self.tls {
                 Some(tls) => {
                     let (client, connection) = self.config.connect(tls.clone()).await?;
-                    tokio::spawn(connection);
-                    Ok(client)
+                    Ok((client, tokio::spawn(connection).abort_handle()))
                 }
                 None => {
                     let (client, connection) = self.config.connect(NoTls).await?;
-                    tokio::spawn(connection);
-                    Ok(client)
+                    Ok((client, tokio::spawn(connection).abort_handle()))
                 }
             }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok(client)) => Ok(Link {
+            Ok(Ok((client, line))) => Ok(Link {
                 client,
+                line,
                 statements: HashMap::new(),
             }),
             Ok(Err(error)) => Err(StorageError::Unavailable(words(&error))),
@@ -141,12 +141,19 @@ pub(super) fn words(error: &Error) -> String {
 /// A connection of one who uses it alone.
 pub(super) struct Link {
     client: Client,
+    /// What carries words to and fro.
+    line: AbortHandle,
     statements: HashMap<&'static str, Statement>,
 }
 
 impl Link {
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
+    }
+
+    /// Closes it without a word: a goodbye would wait for answers that do not come.
+    pub(super) fn cut(&self) {
+        self.line.abort();
     }
 
     /// Statements without values or answers, such as `BEGIN`.

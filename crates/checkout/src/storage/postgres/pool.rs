@@ -1,12 +1,14 @@
 //! A few connections, each lent to one transaction at a time.
 //!
-//! A connection comes back only after its transaction has ended well; after any failure it is closed, and the server rolls back.
+//! A connection comes back only after its transaction has ended well; after any failure it is closed, and the server rolls back. A server
+//! that says nothing at all, or a line that leads nowhere, is given up on from here: the server's own timeouts cannot be heard then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fencepost::BoxFuture;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::error::SqlState;
 
 use super::link::{Address, Link, words};
@@ -16,6 +18,8 @@ use crate::storage::StorageError;
 const MOST: usize = 16;
 /// How long to wait for one.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// How long a transaction may take from its beginning to its commit. Longer than the server's own timeouts, which say more.
+const WHOLE: Duration = Duration::from_secs(12);
 /// What the server says about a transaction is about this one, whatever the database's default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
@@ -110,32 +114,61 @@ impl Pool {
             let busy = StorageError::Unavailable("all connections are in use".into());
             return Err(busy.into());
         };
-        let mut link = self.begin().await?;
-        let (end, value) = match work(&mut link).await? {
-            Done::Keep(value) => ("COMMIT", value),
-            Done::Undo(value) => ("ROLLBACK", value),
-        };
-        link.batch(end).await?;
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(link);
-        Ok(value)
+        let until = Instant::now() + WHOLE;
+        let mut link = self.begin(until).await?;
+        match timeout_at(until, carry_out(&mut link, work)).await {
+            Ok(ended) => {
+                let value = ended?;
+                let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                idle.push(link);
+                Ok(value)
+            }
+            Err(_) => Err(self.give_up_on(&link)),
+        }
     }
 
     /// A connection in a transaction that has just begun.
-    async fn begin(&self) -> Result<Link, Fault> {
+    async fn begin(&self, until: Instant) -> Result<Link, Fault> {
         // The server may have gone and come back since: then all of these are of no use.
         while let Some(link) = self.idle() {
-            if !link.is_closed() && link.batch(BEGIN).await.is_ok() {
-                return Ok(link);
+            if link.is_closed() {
+                continue;
+            }
+            match timeout_at(until, link.batch(BEGIN)).await {
+                Ok(Ok(())) => return Ok(link),
+                Ok(Err(_)) => {}
+                Err(_) => return Err(self.give_up_on(&link)),
             }
         }
         let link = self.0.address.connect().await?;
-        link.batch(BEGIN).await?;
-        Ok(link)
+        match timeout_at(until, link.batch(BEGIN)).await {
+            Ok(begun) => begun.map(|()| link).map_err(Fault::from),
+            Err(_) => Err(self.give_up_on(&link)),
+        }
+    }
+
+    /// Nothing is heard on this connection; the idle ones lead to the same place.
+    fn give_up_on(&self, link: &Link) -> Fault {
+        link.cut();
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.drain(..).for_each(|link| link.cut());
+        StorageError::Unavailable("no answer in time".into()).into()
     }
 
     fn idle(&self) -> Option<Link> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.pop()
     }
+}
+
+async fn carry_out<T>(
+    link: &mut Link,
+    work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send,
+) -> Result<T, Fault> {
+    let (end, value) = match work(link).await? {
+        Done::Keep(value) => ("COMMIT", value),
+        Done::Undo(value) => ("ROLLBACK", value),
+    };
+    link.batch(end).await?;
+    Ok(value)
 }
