@@ -32,6 +32,12 @@ macro_rules! library_bench {
 #[rustfmt::skip]
 const BENCHES: &[Job] = &[
     library_bench!("handover", "hand-over inside a process against tokio's mutex; bytes per waiter; 10,000 waiters"),
+    Job {
+        name: "orders",
+        arguments: &["bench", "--package", "fencepost-checkout", "--features", "postgres", "--bench", "orders"],
+        shows: "orders a second under locks, versions and row locks against a bare conditional UPDATE",
+        counts_tests: false,
+    },
     library_bench!("sqlite", "acquire and release on SQLite against the bare statements"),
 ];
 

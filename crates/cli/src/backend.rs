@@ -30,6 +30,8 @@ pub(crate) struct NotOpened {
     pub(crate) place: String,
     /// Why.
     pub(crate) words: String,
+    /// What the program ends with: an address that can never work is not a store that is away.
+    pub(crate) code: u8,
     advice: Cow<'static, str>,
 }
 
@@ -47,7 +49,14 @@ impl LockStore {
                 what: format!(
                     "--store {text} is a private server, which nobody else could ask for a lock"
                 ),
-                advice: format!("--store {text}://HOST for one you run · no --store for sqlite"),
+                advice: format!(
+                    "--store {text}://{} for one you run · no --store for sqlite",
+                    if text == "redlock" {
+                        "HOST,HOST,HOST"
+                    } else {
+                        "HOST"
+                    }
+                ),
             }),
             _ => match text.strip_prefix("sqlite:") {
                 Some(path) if !path.is_empty() => Ok(Self::Sqlite(Some(path.into()))),
@@ -91,8 +100,28 @@ impl LockStore {
         format!(" --store {}", shell_word(&typed))
     }
 
+    /// Opens the store for locks of this TTL; a file is made where none is.
+    pub(crate) async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>, NotOpened> {
+        match self {
+            // Its locks end with the session, which must not be shorter.
+            #[cfg(feature = "zookeeper")]
+            Self::Address(address) if address.starts_with("zk://") => {
+                let builder = fencepost::backend::zookeeper::Zookeeper::builder(address);
+                let session = ttl.max(fencepost::DEFAULT_TTL);
+                match builder.session_timeout(session).open().await {
+                    Ok(store) => Ok(Arc::new(store)),
+                    Err(error) => Err(NotOpened::new(self, &error)),
+                }
+            }
+            _ => {
+                let _ = ttl;
+                self.open().await
+            }
+        }
+    }
+
     /// Opens the store; a file is made where none is.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
+    async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
                 let path = self.path(path.as_deref())?;
@@ -135,6 +164,7 @@ impl LockStore {
         path.ok_or_else(|| NotOpened {
             place: self.place(),
             words: "neither XDG_STATE_HOME nor HOME says where this user's files are".to_owned(),
+            code: exit::STORE,
             advice: SQLITE_ADVICE.into(),
         })
     }
@@ -143,6 +173,7 @@ impl LockStore {
         NotOpened {
             place: self.place(),
             words: crate::fault::system_words(error),
+            code: exit::STORE,
             advice: SQLITE_ADVICE.into(),
         }
     }
@@ -154,6 +185,10 @@ impl NotOpened {
         Self {
             place: store.place(),
             words: error.message().to_owned(),
+            code: match error.kind() {
+                ErrorKind::InvalidInput => exit::USAGE,
+                _ => exit::STORE,
+            },
             advice: advice(store, error.kind()),
         }
     }
@@ -163,6 +198,7 @@ impl NotOpened {
         Self {
             place: store.place(),
             words: format!("it did not answer for {}", seconds(patience)),
+            code: exit::STORE,
             advice: advice(store, ErrorKind::Unavailable),
         }
     }
@@ -173,7 +209,7 @@ impl NotOpened {
 
     /// Where something had begun already.
     pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> Fault {
-        Fault::new(exit::STORE, "cannot use the store")
+        Fault::new(self.code, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
             .effect(effect)
             .try_this(advice)
@@ -210,6 +246,21 @@ fn own_file() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "etcd")]
+    #[test]
+    fn etcd_is_reached_with_tls_too() {
+        let address = "etcds://ci:p@a,b";
+        let parsed = LockStore::parse(address).unwrap();
+        assert_eq!(parsed, LockStore::Address(address.into()));
+        assert_eq!(parsed.place(), "etcds://ci:***@a,b");
+    }
+
+    #[test]
+    fn advice_can_be_followed() {
+        let advice = LockStore::parse("redlock").unwrap_err().advice;
+        assert!(advice.starts_with("--store redlock://HOST,HOST,HOST "));
+    }
 
     #[test]
     fn a_store_of_locks_is_a_file_or_an_address() {

@@ -210,7 +210,7 @@ impl Plan {
     }
 
     async fn under_the_lock(&self, link: Link, signals: &mut Signals) -> Result<u8, NotStarted> {
-        let opening = self.store.open();
+        let opening = self.store.open_for(self.ttl);
         let opened = wait::unless_interrupted(self, signals, opening).await?;
         let backend = opened.map_err(|reason| NotStarted::store(self, &reason))?;
         let locker = Locker::builder(backend)

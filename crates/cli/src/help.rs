@@ -1,5 +1,7 @@
 //! What there is, and how to use it. Only what works is named.
 
+use std::collections::BTreeSet;
+
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::strategy::{self, Stores, Strategy};
 
@@ -231,8 +233,7 @@ fn ttl(scenario: Scenario) -> String {
 
 /// The TTLs of all scenarios that run by name.
 fn ttls() -> String {
-    let mut all = TRIALS.map(Scenario::ttl_ms).to_vec();
-    all.dedup();
+    let all: BTreeSet<u64> = TRIALS.map(Scenario::ttl_ms).into();
     let all: Vec<String> = all.iter().map(ToString::to_string).collect();
     all.join(" or ")
 }
@@ -277,6 +278,7 @@ Usage: fencepost trial NAME [OPTIONS]
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
                       these two start Redis servers of their own (redis-server), and kill them;
+                      their TTL is the longer one
                       built with --features full: failover also --store etcd, restart-empty also
                       --store redlock or 'redlock?restart_delay=10s' (who forgot has no vote)
   lost-wakeup         A gives the lock back just when B is about to wait for it: is B woken?

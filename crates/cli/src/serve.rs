@@ -155,7 +155,8 @@ impl Serve {
             Fault::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
         })?;
         let storage = self.db.open().await?;
-        let backend = self.store.open().await.map_err(|reason| reason.fault())?;
+        let opened = self.store.open_for(self.ttl).await;
+        let backend = opened.map_err(|reason| reason.fault())?;
         let counts = storage.counts().await;
         let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
         let facade = self.scratch().await?;

@@ -21,7 +21,7 @@ static SERVERS: [Server; 5] = [
              form: "redis://[USER:PASSWORD@]HOST" },
     Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
-    Server { schemes: &["etcd://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
+    Server { schemes: &["etcd://", "etcds://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
              form: "etcd://HOST,HOST,HOST[/PREFIX]" },
     Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
              form: "zk://HOST,HOST,HOST[/CHROOT]" },

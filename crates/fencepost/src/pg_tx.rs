@@ -53,7 +53,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use futures_util::future::join3;
+use futures_util::future::join4;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage, Transaction};
 
@@ -78,7 +78,11 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock($1)::text";
 const MAKE: &str =
     "INSERT INTO fencepost_tx (name, epoch) VALUES ($1, 1) ON CONFLICT (name) DO NOTHING";
 
-/// Locks the row as `SELECT … FOR UPDATE` does, and raises the counter. The time is read when the row is locked; a time in another age does not count.
+/// Locks the row. A statement of its own: an `UPDATE` that waits for a holder who then rolls back goes on with the time it read when it began to wait,
+/// which is before the fence of others who got in between.
+const LOCK_ROW: &str = "SELECT 1 FROM fencepost_tx WHERE name = $1 FOR UPDATE";
+
+/// Raises the counter of the row that is locked; a time in another age does not count.
 const RAISE: &str = "
 UPDATE fencepost_tx SET epoch = greatest(epoch + 1, CASE
     WHEN clock_timestamp() BETWEEN '2024-01-01T00:00Z' AND '2160-01-01T00:00Z'
@@ -112,7 +116,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create_table(client: &Client) -> Result<()> {
-        let made = client.batch_execute(Self::CREATE_TABLE).await;
+        let made = make(client, Self::CREATE_TABLE).await;
         made.map_err(|cause| failure::of_statement(Operation::Open, cause))
     }
 
@@ -169,9 +173,10 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
             }
         };
         let make = ask(transaction, MAKE, name);
+        let lock_row = ask(transaction, LOCK_ROW, name);
         let raise = ask(transaction, RAISE, name);
-        let (locked, made, raised) = join3(lock, make, raise).await;
-        self.held(&locked.and(made).and(raised)?)
+        let (locked, made, row_locked, raised) = join4(lock, make, lock_row, raise).await;
+        self.held(&locked.and(made).and(row_locked).and(raised)?)
     }
 
     /// Takes the lock if nobody has it. `None`: somebody has, and the transaction goes on without.
@@ -248,6 +253,13 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
             pass: Pass::new(fence, OwnerId::random(&SystemRandom)),
         })
     }
+}
+
+/// Two who make a table at the same time would fail each other, although each says IF NOT EXISTS: one goes after the other. Both statements are one
+/// transaction.
+async fn make(client: &Client, statement: &str) -> std::result::Result<(), tokio_postgres::Error> {
+    let turn = "SELECT pg_advisory_xact_lock(hashtext('fencepost: tables'))";
+    client.batch_execute(&format!("{turn}; {statement}")).await
 }
 
 /// One statement that leaves nothing prepared on a connection that is not ours. It is sent when this is polled for the first time.

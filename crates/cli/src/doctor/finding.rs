@@ -36,6 +36,12 @@ pub(super) enum Harm {
     Vanishes,
     /// One can be forgotten by a restart or a failover.
     Forgotten,
+    #[cfg(any(feature = "postgres", feature = "redlock"))]
+    /// Its fence can fall behind what resources have seen.
+    FenceFalls,
+    #[cfg(any(feature = "etcd", feature = "zookeeper"))]
+    /// All are forgotten with one machine, or its disk.
+    OneMachine,
     /// They work, less well than they could.
     Hampered,
 }
@@ -107,6 +113,19 @@ impl Finding {
         self
     }
 
+    #[cfg(feature = "redlock")]
+    pub(super) fn harm(&self) -> Option<Harm> {
+        self.harm
+    }
+
+    /// The same, where it takes more than this to do that harm.
+    #[cfg(feature = "redlock")]
+    pub(super) fn only(mut self, harm: Harm) -> Self {
+        self.severity = Severity::Caution;
+        self.harm = Some(harm);
+        self
+    }
+
     /// The same in other words.
     #[cfg(feature = "redlock")]
     pub(super) fn saying(mut self, what: String) -> Self {
@@ -142,6 +161,10 @@ pub(super) fn conclusion(findings: &[Finding]) -> &'static str {
         Some(Harm::NoLocks) => "no lock can be taken here.",
         Some(Harm::Vanishes) => "a lock here can vanish while it is held.",
         Some(Harm::Forgotten) => "a restart or a failover can forget locks that are held.",
+        #[cfg(any(feature = "postgres", feature = "redlock"))]
+        Some(Harm::FenceFalls) => "a crash or a failover can make fences fall here.",
+        #[cfg(any(feature = "etcd", feature = "zookeeper"))]
+        Some(Harm::OneMachine) => "locks here do not outlive the loss of one machine.",
         Some(Harm::Hampered) => "locks work here, but not as well as they could.",
         None => "nothing was found that endangers locks here.",
     }

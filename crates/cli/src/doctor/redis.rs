@@ -54,7 +54,8 @@ pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
             "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
         return Err(Fault::new(exit::USAGE, what).at("--store").try_this(advice));
     }
-    let node = node(address).map_err(|gone| gone.fault(&place))?;
+    let form = "redis://USER:PASSWORD@HOST";
+    let node = node(address).map_err(|gone| gone.fault(&place, form))?;
     Ok(Examination {
         place,
         patient: node.patient,
@@ -147,7 +148,8 @@ impl Gone {
         }
     }
 
-    pub(super) fn fault(self, place: &str) -> Fault {
+    /// `form` is how an address of this kind looks.
+    pub(super) fn fault(self, place: &str, form: &str) -> Fault {
         let (what, at, advice) = match self {
             Self::Silent(words) => (
                 "cannot reach the store",
@@ -159,7 +161,7 @@ impl Gone {
                 "answers, but not as Redis does".to_owned(),
                 "another HOST:PORT",
             ),
-            Self::Refuses(words) => ("cannot use the store", words, "redis://USER:PASSWORD@HOST"),
+            Self::Refuses(words) => ("cannot use the store", words, form),
         };
         Fault::new(exit::STORE, what)
             .at(format_args!("{place}: {at}"))

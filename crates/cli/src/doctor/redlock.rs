@@ -1,8 +1,9 @@
 //! The examination of several Redis servers of which a majority decides: each by itself, and all together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fencepost::DEFAULT_TTL;
 use fencepost::backend::redlock::Redlock;
 use fencepost_trial::report::numbers::{decimal, plural};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::reach::refused;
 use super::redis::{self, Gone, Node};
 use crate::backend::LockStore;
 use crate::fault::Fault;
+use crate::server::Server;
 
 /// A majority of fewer does not outlive the loss of one.
 const FEWEST: usize = 3;
@@ -21,6 +23,9 @@ const APART_MS: f64 = 1_000.0;
 
 /// What is found by looking at all of them, and not of each.
 const TOGETHER: [&str; 3] = ["persistence", "clock", "round trip"];
+
+/// What the library does not put up with in a single server, whatever the others are.
+const REFUSED: [&str; 2] = ["replica", "protocol"];
 
 pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
     let builder = Redlock::builder(address);
@@ -38,7 +43,7 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
         let fault = silent
             .into_iter()
             .next()
-            .map(|(_, gone)| gone.fault(&place));
+            .map(|(_, gone)| gone.fault(&place, Server::of(address).map_or("", |kind| kind.form)));
         return Err(fault.unwrap_or_else(|| Fault::new(crate::exit::USAGE, "no servers").at(place)));
     }
     let mut findings = vec![number(addresses.len()), majority(addresses.len(), &silent)];
@@ -46,7 +51,7 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
     findings.push(restart(&nodes, builder.chosen_restart_delay()));
     findings.extend(slowest(&nodes));
     findings.push(clocks(&nodes));
-    findings.extend(of_each(&nodes));
+    findings.extend(of_each(&nodes, addresses.len()));
     Ok(Examination {
         place: store.place(),
         patient: patient(&nodes, addresses.len()),
@@ -136,55 +141,95 @@ fn majority(all: usize, silent: &[(String, Gone)]) -> Finding {
 /// Two addresses of one server would vote twice.
 fn apart(nodes: &[(String, Node)]) -> Finding {
     let mut identities: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut unknown: Vec<&str> = Vec::new();
     for (host, node) in nodes {
-        let identity = node.identity.as_deref();
-        identities
-            .entry(identity.unwrap_or_default())
-            .or_default()
-            .push(host);
+        match node.identity.as_deref() {
+            Some(identity) => identities.entry(identity).or_default().push(host),
+            None => unknown.push(host),
+        }
     }
-    if let Some(unknown) = identities.remove("") {
-        let what = format!(
-            "whether {} are different servers: the user may not INFO",
-            unknown.join(", ")
-        );
-        return Finding::unknown("independence", what);
-    }
-    match identities.values().find(|hosts| hosts.len() > 1) {
-        Some(hosts) => Finding::danger("independence", Harm::NoLocks, format!("{} are one and the same server", hosts.join(" and ")))
+    if let Some(hosts) = identities.values().find(|hosts| hosts.len() > 1) {
+        return Finding::danger("independence", Harm::NoLocks, format!("{} are one and the same server", hosts.join(" and ")))
             .means("It votes twice, and its loss counts twice. Fencepost refuses such an address; other clients let two in.")
-            .advice("a server of its own for each address, on a machine of its own"),
-        None => Finding::fine("independence", "each a server of its own"),
+            .advice("a server of its own for each address, on a machine of its own");
+    }
+    match unknown.is_empty() {
+        true => Finding::fine("independence", "each a server of its own"),
+        false => {
+            let hosts = unknown.join(", ");
+            let what = format!("whether {hosts} are servers of their own: the user may not INFO");
+            Finding::unknown("independence", what)
+        }
+    }
+}
+
+/// What a server has of its votes after it was started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    /// All of them.
+    Keeps,
+    /// All, unless the power was cut.
+    KeepsBut,
+    Forgets,
+    Unknown,
+}
+
+fn memory(node: &Node) -> Memory {
+    let mut findings = node.findings.iter();
+    let Some(finding) = findings.find(|finding| finding.topic == "persistence") else {
+        return Memory::Unknown;
+    };
+    let figure = |name| finding.figures.get(name);
+    match (figure("append_only"), figure("fsync")) {
+        (Some(Value::Bool(false)), _) => Memory::Forgets,
+        (Some(Value::Bool(true)), Some(fsync)) if fsync == "always" => Memory::Keeps,
+        (Some(Value::Bool(true)), Some(_)) => Memory::KeepsBut,
+        _ => Memory::Unknown,
     }
 }
 
 /// A server that comes back without its data votes for the next as if nobody had the lock.
 fn restart(nodes: &[(String, Node)], delay: Duration) -> Finding {
-    let forgets = |node: &Node| {
-        node.findings
-            .iter()
-            .any(|finding| finding.topic == "persistence" && finding.is_trouble())
+    let of = |kind: Memory| -> Vec<&str> {
+        let alike = nodes.iter().filter(|(_, node)| memory(node) == kind);
+        alike.map(|(host, _)| host.as_str()).collect()
     };
-    let hosts: Vec<&str> = nodes
-        .iter()
-        .filter(|(_, node)| forgets(node))
-        .map(|(host, _)| host.as_str())
-        .collect();
-    let finding = if hosts.is_empty() {
-        Finding::fine("restart", "append-only files")
-    } else if !delay.is_zero() {
+    let (forget, but, unknown) = (
+        of(Memory::Forgets),
+        of(Memory::KeepsBut),
+        of(Memory::Unknown),
+    );
+    let said = |hosts: &[&str], what: &str| format!("{} {what}", list(hosts, nodes.len()));
+    let finding = if delay >= DEFAULT_TTL {
         let said = format!(
             "a restarted server does not vote for {} s",
             decimal(delay.as_secs_f64())
         );
         Finding::fine("restart", said)
+    } else if !forget.is_empty() {
+        two_can_hold(said(&forget, "a restart forgets votes"), delay)
+    } else if !but.is_empty() {
+        let what = "a power cut forgets votes (appendfsync is not always)";
+        two_can_hold(said(&but, what), delay)
+    } else if !unknown.is_empty() {
+        let what = said(&unknown, "whether a restart forgets votes");
+        Finding::unknown("restart", what)
     } else {
-        let what = format!("{} a restart forgets votes", list(&hosts, nodes.len()));
-        Finding::caution("restart", Harm::Forgotten, what)
-            .means("It then votes for the next while the lock is held: two can hold it.")
-            .advice("?restart_delay=30s in the address (the longest TTL of all programs), or an append-only file with appendfsync always on each")
+        Finding::fine("restart", "append-only files, fsync always")
     };
     finding.figure("delay_ms", delay.as_millis() as u64)
+}
+
+fn two_can_hold(mut what: String, delay: Duration) -> Finding {
+    if !delay.is_zero() {
+        let (delay, ttl) = (delay.as_millis(), DEFAULT_TTL.as_secs());
+        what.push_str(&format!(
+            ", and a restart_delay of {delay} ms is shorter than the usual TTL of {ttl} s"
+        ));
+    }
+    Finding::caution("restart", Harm::Forgotten, what)
+        .means("It then votes for the next while the lock is held: two can hold it.")
+        .advice("?restart_delay=30s in the address (the longest TTL of all programs), or an append-only file with appendfsync always on each")
 }
 
 /// `all:` or their names.
@@ -234,7 +279,7 @@ fn clocks(nodes: &[(String, Node)]) -> Finding {
     let finding = if apart < APART_MS {
         Finding::fine("clock", said)
     } else {
-        Finding::caution("clock", Harm::Forgotten, format!("{said} ({} and {})", first.1, last.1))
+        Finding::caution("clock", Harm::FenceFalls, format!("{said} ({} and {})", first.1, last.1))
             .means("A server that comes back without its data counts fences on from its clock: they can fall.")
             .advice("a time service on all of them, which slews")
     };
@@ -242,7 +287,7 @@ fn clocks(nodes: &[(String, Node)]) -> Finding {
 }
 
 /// What each has by itself, once where several have the same.
-fn of_each(nodes: &[(String, Node)]) -> Vec<Finding> {
+fn of_each(nodes: &[(String, Node)], all: usize) -> Vec<Finding> {
     let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
     for (host, node) in nodes {
         let own = node
@@ -260,7 +305,16 @@ fn of_each(nodes: &[(String, Node)]) -> Vec<Finding> {
             }
         }
     }
+    let may_be_lost = (all - 1) / 2;
+    let without_vote = groups
+        .iter()
+        .filter(|(finding, _)| finding.harm() == Some(Harm::NoLocks))
+        .flat_map(|(_, hosts)| hosts.iter().copied())
+        .collect::<BTreeSet<&str>>()
+        .len();
+    let is_enough = all - nodes.len() + without_vote <= may_be_lost;
     let told = |(finding, hosts): (Finding, Vec<&str>)| {
+        let finding = of_one_among_several(finding, is_enough);
         let is_plain = finding.severity == Severity::Fine && hosts.len() == nodes.len();
         let what = match is_plain {
             true => finding.what.clone(),
@@ -269,6 +323,20 @@ fn of_each(nodes: &[(String, Node)]) -> Vec<Finding> {
         finding.saying(what)
     };
     groups.into_iter().map(told).collect()
+}
+
+/// What keeps one server from holding locks costs a vote. Only what [`Redlock::open`] refuses, or too few others, keeps all locks away.
+fn of_one_among_several(finding: Finding, others_are_enough: bool) -> Finding {
+    if finding.harm() != Some(Harm::NoLocks) {
+        return finding;
+    }
+    if REFUSED.contains(&finding.topic) {
+        return finding.means("Fencepost refuses an address with such a server.");
+    }
+    match others_are_enough {
+        true => finding.only(Harm::Hampered).means("It does not vote."),
+        false => finding.means("Too few others are left to agree: no lock can be taken."),
+    }
 }
 
 /// A clock that is set is a matter of that server; one that is off is a matter of all.
@@ -294,14 +362,72 @@ mod tests {
         assert_eq!((odd, more), (Severity::Fine, Severity::Fine));
     }
 
+    fn node(identity: Option<&str>, findings: Vec<Finding>) -> Node {
+        Node {
+            patient: String::new(),
+            identity: identity.map(str::to_owned),
+            findings,
+        }
+    }
+
+    fn named(nodes: Vec<Node>) -> Vec<(String, Node)> {
+        let name = |(at, node)| (format!("h{at}"), node);
+        nodes.into_iter().enumerate().map(name).collect()
+    }
+
+    #[test]
+    fn who_cannot_be_told_apart_does_not_hide_who_is_the_same() {
+        let nodes = |ids: [Option<&str>; 3]| named(ids.map(|id| node(id, vec![])).into());
+        let same = apart(&nodes([None, Some("a"), Some("a")]));
+        assert_eq!(same.severity, Severity::Danger);
+        assert!(same.what.contains("h1 and h2"), "{}", same.what);
+        let unknown = apart(&nodes([None, Some("a"), Some("b")]));
+        assert_eq!(unknown.severity, Severity::Unknown);
+        let fine = apart(&nodes([Some("c"), Some("a"), Some("b")]));
+        assert_eq!(fine.severity, Severity::Fine);
+    }
+
+    #[test]
+    fn a_server_that_cannot_hold_locks_costs_a_vote() {
+        let full = || Finding::danger("disk", Harm::NoLocks, "full");
+        let nodes = |broken: usize, count: usize, finding: &dyn Fn() -> Finding| {
+            let own = |at| (at < broken).then(finding).into_iter().collect();
+            named((0..count).map(|at| node(None, own(at))).collect())
+        };
+        let severity = |nodes: &[(String, Node)], all| of_each(nodes, all)[0].severity;
+        assert_eq!(severity(&nodes(1, 3, &full), 3), Severity::Caution);
+        assert_eq!(severity(&nodes(2, 3, &full), 3), Severity::Danger);
+        // One is silent, too.
+        assert_eq!(severity(&nodes(1, 2, &full), 3), Severity::Danger);
+        assert_eq!(severity(&nodes(2, 5, &full), 5), Severity::Caution);
+        let replica = || Finding::danger("replica", Harm::NoLocks, "of another");
+        assert_eq!(severity(&nodes(1, 3, &replica), 3), Severity::Danger);
+    }
+
+    #[test]
+    fn votes_are_kept_or_the_forgetful_wait() {
+        let kept = |fsync: &str| {
+            let finding = Finding::fine("persistence", "").figure("append_only", true);
+            finding.figure("fsync", fsync)
+        };
+        let off = Finding::fine("persistence", "").figure("append_only", false);
+        let all = |finding: &Finding| named(vec![node(None, vec![finding.clone()])]);
+        let told = |nodes: &[(String, Node)], delay_ms| {
+            restart(nodes, Duration::from_millis(delay_ms)).severity
+        };
+        assert_eq!(told(&all(&kept("always")), 0), Severity::Fine);
+        assert_eq!(told(&all(&kept("everysec")), 0), Severity::Caution);
+        assert_eq!(told(&all(&off), 1), Severity::Caution);
+        assert_eq!(told(&all(&off), 10_000), Severity::Fine);
+        let silent = named(vec![node(None, vec![])]);
+        assert_eq!(told(&silent, 0), Severity::Unknown);
+    }
+
     #[test]
     fn clocks_that_are_apart_are_told() {
-        let node = |ahead: f64| Node {
-            patient: String::new(),
-            identity: None,
-            findings: vec![Finding::fine("clock", "").figure("ahead_ms", ahead)],
-        };
-        let nodes = |ahead: [f64; 2]| ahead.map(|ahead| ("h".to_owned(), node(ahead)));
+        let clock = |ahead: f64| Finding::fine("clock", "").figure("ahead_ms", ahead);
+        let nodes =
+            |ahead: [f64; 2]| named(ahead.map(|ahead| node(None, vec![clock(ahead)])).into());
         assert_eq!(clocks(&nodes([-3.0, 400.0])).severity, Severity::Fine);
         assert_eq!(clocks(&nodes([-600.0, 600.0])).severity, Severity::Caution);
     }

@@ -97,7 +97,7 @@ async fn for_the_full_time(
 impl NotStarted {
     pub(super) fn store(plan: &Plan, reason: &NotOpened) -> Self {
         Self {
-            code: exit::STORE,
+            code: reason.code,
             lines: vec![
                 format!("cannot use the store {}: {}", reason.place, reason.words),
                 format!("{} was not started", plan.program()),

@@ -7,7 +7,7 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
   --name NAME         the lock: any text without control characters, at most 255 bytes
   --wait TIME         queue this long for the lock                    [default: one attempt]
   --ttl TIME          how long the lock outlives a crash, 500ms to 24h; kept alive meanwhile
-                                                                      [default: 10s]
+                      ZooKeeper: at most its maxSessionTimeout        [default: 10s]
   --grace TIME        between SIGTERM and SIGKILL when the lock is lost; less than half the TTL
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]

@@ -53,6 +53,43 @@ fn of_etcd() {
 fn of_zookeeper() {
     let server = fencepost_rig::Zookeeper::start().unwrap();
     two_commands_take_turns(format!("zk://{}", server.address()));
+    // Longer than a session lasts by default, and longer than this server allows one to last.
+    let stage = Stage::with_store(format!("zk://{}", server.address()));
+    let with_ttl = |ttl| stage.run(&["exec", "--name", "long", "--ttl", ttl, "--", "true"]);
+    let longer = with_ttl("20s");
+    assert_eq!(longer.code(), 0, "{}", longer.stderr);
+    let too_long = with_ttl("12h");
+    assert_eq!(too_long.code(), 64, "{}", too_long.stderr);
+    assert!(
+        too_long.stderr.contains("maxSessionTimeout"),
+        "{}",
+        too_long.stderr
+    );
+}
+
+/// What can never work is not a store that is away.
+#[cfg(all(feature = "redlock", feature = "etcd", feature = "zookeeper"))]
+#[test]
+fn an_address_that_cannot_be_is_an_error_of_usage() {
+    for store in [
+        "redlock://a,b,c?restart_delay=30",
+        "etcd://",
+        "etcds://",
+        "zk://h/a//b",
+    ] {
+        let stage = Stage::with_store(store.to_owned());
+        for arguments in [
+            &["locks", "list"][..],
+            &["exec", "--name", "x", "--", "true"],
+            &["doctor"],
+        ] {
+            let ran = stage.run(arguments);
+            assert_eq!(ran.code(), 64, "{store} {arguments:?}: {}", ran.stderr);
+        }
+    }
+    let ran = Stage::with_store("redlock://a b".to_owned()).run(&["doctor"]);
+    let form = "try       redlock://[USER:PASSWORD@]HOST,HOST,HOST";
+    assert!(ran.stderr.contains(form), "{}", ran.stderr);
 }
 
 #[cfg(feature = "redlock")]
@@ -142,7 +179,7 @@ mod of_redlock {
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
         let two = address.rsplit_once(',').unwrap().0.to_owned();
         let ran = Stage::with_store(two).run(&["locks", "list"]);
-        assert_eq!(ran.code(), 69, "{}", ran.stderr);
+        assert_eq!(ran.code(), 64, "{}", ran.stderr);
         assert!(
             ran.stderr.contains("2 servers are too few"),
             "{}",

@@ -24,8 +24,11 @@ fn refused_fences(service: &Service) -> String {
 #[test]
 fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
     let stage = Stage::new();
-    let paused = stage.serve(FLAGS);
-    let other = stage.serve(FLAGS);
+    // Not in a file: stopped in a transaction there, it would hold up everybody, as SQLite has it.
+    let redis = fencepost_rig::Redis::start().unwrap();
+    let flags = format!("{FLAGS} --store redis://{}", redis.address());
+    let paused = stage.serve(&flags);
+    let other = stage.serve(&flags);
     paused.put_in("last", 1);
     // The database is somebody else's, so that the order stands between its lock and its transaction.
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();

@@ -13,7 +13,7 @@ const SCHEMES: &[(&str, &str)] = &[
     ("sqlite:", "sqlite"),
     ("redis://", "redis"), ("rediss://", "redis-tls"), ("unix:", "redis"),
     ("postgres://", "postgres"), ("postgresql://", "postgres"),
-    ("etcd://", "etcd"),
+    ("etcd://", "etcd"), ("etcds://", "etcd-tls"),
     ("zk://", "zookeeper"),
     ("redlock://", "redlock"),
 ];
@@ -26,7 +26,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
 /// | `postgres://…` | advisory locks of Postgres |
 /// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them |
-/// | `etcd://HOST,HOST,HOST` | an etcd cluster |
+/// | `etcd://HOST,HOST,HOST`, `etcds://…` | an etcd cluster |
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
@@ -63,7 +63,7 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
         #[cfg(feature = "postgres")]
         "postgres" => Ok(Arc::new(super::postgres::Postgres::open(address).await?)),
         #[cfg(feature = "etcd")]
-        "etcd" => Ok(Arc::new(super::etcd::Etcd::open(address).await?)),
+        "etcd" | "etcd-tls" => Ok(Arc::new(super::etcd::Etcd::open(address).await?)),
         #[cfg(feature = "zookeeper")]
         "zookeeper" => Ok(Arc::new(super::zookeeper::Zookeeper::open(address).await?)),
         #[cfg(feature = "redlock")]
@@ -94,6 +94,31 @@ mod tests {
             let error = open(wrong).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+
+    /// How every kind of address begins that a backend can read: each gets as far as its backend, which finds the rest missing.
+    #[cfg(all(
+        feature = "etcd",
+        feature = "zookeeper",
+        feature = "redlock",
+        feature = "postgres"
+    ))]
+    #[tokio::test]
+    async fn every_kind_of_address_is_known() {
+        for scheme in [
+            "redis://",
+            "rediss://",
+            "postgres://?x=y",
+            "postgresql://?x=y",
+            "etcd://",
+            "etcds://",
+            "zk://",
+            "redlock://",
+        ] {
+            let error = open(scheme).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{scheme}: {error}");
+            assert_ne!(error.store(), STORE, "{scheme}: {error}");
         }
     }
 

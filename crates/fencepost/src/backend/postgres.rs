@@ -23,7 +23,7 @@
 //! A name is the first eight bytes of its SHA-256 as a signed number, big-endian. In SQL:
 //!
 //! ```sql
-//! select ('x' || encode(substr(sha256('stock'::bytea), 1, 8), 'hex'))::bit(64)::bigint
+//! select ('x' || encode(substr(sha256(convert_to('stock', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
 //! ```
 //!
 //! A name like `#123` is the number 123 itself. Numbers belong to a *database*: programs exclude each other only in the same one.

@@ -113,7 +113,9 @@ impl RedlockBuilder {
     /// Off by default.
     ///
     /// Where servers lose their data in a restart, give at least the longest TTL that anybody uses. Then no lock is held twice after
-    /// a restart; and after a start of *all* servers there are no locks for that long. Other programs' clients do not know of it.
+    /// a restart; and after a start of *all* servers there are no locks for that long, and up to 2 s more, as servers count their age in
+    /// whole seconds. They count it by the time of day: one whose clock is set forward after its start is believed to be older than it is.
+    /// Other programs' clients do not know of it.
     /// The user needs the right to call `INFO`.
     #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
@@ -126,7 +128,7 @@ impl RedlockBuilder {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, [`ErrorKind::Unavailable`] when
     /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
-    /// Redis, or two addresses that lead to the same server.
+    /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connections.

@@ -36,7 +36,7 @@ impl PgGate {
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create(client: &Client) -> Result<(), Error> {
-        let made = client.batch_execute(CREATE_GATE).await;
+        let made = super::make(client, CREATE_GATE).await;
         made.map_err(|cause| failure::of_statement(Operation::Resource, cause))
     }
 

@@ -136,6 +136,51 @@ async fn no_update_is_lost_and_fences_rise_in_the_order_of_commits() {
     );
 }
 
+/// Who waited while others came, went and took their counts back does not get a fence from before them.
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_rise_in_the_order_of_grants_where_everybody_rolls_back() {
+    const SESSIONS: usize = 6;
+    const TURNS: usize = 40;
+    let stage = Stage::set().await;
+    let sequence = "CREATE SEQUENCE grants";
+    stage.eye.batch_execute(sequence).await.unwrap();
+    let [row, advisory] = both();
+    // A row that is there is what is waited for, and not its making.
+    let mut first = stage.session().await;
+    let transaction = first.transaction().await.unwrap();
+    row.acquire(&transaction).await.unwrap();
+    transaction.commit().await.unwrap();
+    // All by the row; and both ways beside each other.
+    for other in [row.clone(), advisory] {
+        let mut tasks = Vec::new();
+        for at in 0..SESSIONS {
+            let mut session = stage.session().await;
+            let lock = if at % 2 == 0 { &row } else { &other }.clone();
+            tasks.push(tokio::spawn(async move {
+                let mut fences = Vec::new();
+                for _ in 0..TURNS {
+                    let transaction = session.transaction().await.unwrap();
+                    let held = lock.acquire(&transaction).await.unwrap();
+                    // A sequence does not roll back: drawn under the lock, it tells the order.
+                    let draw = "SELECT nextval('grants')";
+                    let turn: i64 = transaction.query_one(draw, &[]).await.unwrap().get(0);
+                    fences.push((turn, held.fence()));
+                    transaction.rollback().await.unwrap();
+                }
+                fences
+            }));
+        }
+        let mut fences = Vec::new();
+        for task in tasks {
+            fences.extend(soon("everybody's turns", task).await.unwrap());
+        }
+        assert_eq!(fences.len(), SESSIONS * TURNS);
+        fences.sort_unstable();
+        let fallen = fences.windows(2).filter(|pair| pair[1].1 <= pair[0].1);
+        assert_eq!(fallen.count(), 0, "fences fell: {fences:?}");
+    }
+}
+
 /// What other programs do to the same row or number keeps us out, and we keep them out.
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_sessions_exclude_and_are_excluded() {

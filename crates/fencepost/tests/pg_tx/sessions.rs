@@ -1,8 +1,29 @@
 //! Connections that serve one transaction after the other, as those of a pool do.
 
-use fencepost::pg_tx::PgTxLock;
+use fencepost::pg_tx::{PgGate, PgTxLock};
 
 use crate::stage::{Stage, both, soon};
+
+/// Programs that start together do not fail each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_made_by_many_at_once() {
+    let stage = Stage::set().await;
+    for _ in 0..10 {
+        let drop = "DROP TABLE fencepost_tx, fencepost_gate";
+        stage.eye.batch_execute(drop).await.unwrap();
+        let mut making = Vec::new();
+        for _ in 0..6 {
+            let session = stage.session().await;
+            making.push(tokio::spawn(async move {
+                PgTxLock::create_table(&session).await?;
+                PgGate::create(&session).await
+            }));
+        }
+        for made in making {
+            soon("the tables", made).await.unwrap().unwrap();
+        }
+    }
+}
 
 /// A connection that goes back to its pool takes no lock along, however its transaction ended.
 #[tokio::test(flavor = "multi_thread")]

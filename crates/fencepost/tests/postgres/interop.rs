@@ -180,7 +180,7 @@ pub(crate) fn the_server_computes_the_same_number() {
     run(async {
         let server = Server::start();
         let eyes = server.eyes().await;
-        for name in [NAME, "ключ 🔒", "o'clock", "a\\b"] {
+        for name in [NAME, "ключ 🔒", "o'clock", "a\\b", "\\x41"] {
             let quoted = name.replace('\'', "''");
             let number = format!(
                 "select ('x' || encode(substr(sha256(convert_to('{quoted}', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"

@@ -114,6 +114,14 @@ pub(crate) fn other_columns() {
                 "ALTER TABLE shedlock ADD region text NOT NULL",
                 "further column region",
             ),
+            (
+                "ALTER TABLE shedlock SET UNLOGGED",
+                r#"ALTER TABLE "public"."shedlock" SET LOGGED"#,
+            ),
+            (
+                "ALTER TABLE shedlock_fence SET UNLOGGED",
+                r#"ALTER TABLE "public"."shedlock_fence" SET LOGGED"#,
+            ),
             ("ALTER TABLE shedlock_fence DROP epoch", "no column epoch"),
             ("ALTER TABLE shedlock_line DROP ticket", "no column ticket"),
         ];

@@ -43,6 +43,21 @@ pub(crate) fn one_server_with_two_names() {
     });
 }
 
+/// It takes no votes, which must not be found out when another server fails.
+pub(crate) fn a_replica() {
+    run(async {
+        let servers = Servers::start();
+        let [primary, replica] = [1, 2].map(|at| servers.0[at].address());
+        let (host, port) = (primary.ip().to_string(), primary.port().to_string());
+        servers.plain(2).does(&["REPLICAOF", &host, &port]);
+        let error = Redlock::open(&servers.address()).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, "is a replica");
+        assert!(error.to_string().contains(&replica.to_string()), "{error}");
+        servers.plain(2).does(&["REPLICAOF", "NO", "ONE"]);
+        servers.store().await;
+    });
+}
+
 /// Each server has a user and a password of its own, and all the same database; none of it is shown.
 pub(crate) fn users_and_passwords() {
     run(async {

@@ -49,6 +49,10 @@ const ATTACKS: &[(&str, fn())] = &[
         "a_server_without_a_memory_does_not_vote",
         majority::a_server_without_a_memory_does_not_vote,
     ),
+    (
+        "a_young_server_does_not_vote_too_early",
+        majority::a_young_server_does_not_vote_too_early,
+    ),
     ("a_free_lock_cancelled", cancellation::of_a_free_lock),
     (
         "a_held_lock_cancelled",
@@ -65,6 +69,7 @@ const ADDRESSES: &[(&str, fn())] = &[
         "one_server_with_two_names",
         addresses::one_server_with_two_names,
     ),
+    ("a_replica", addresses::a_replica),
     ("users_and_passwords", addresses::users_and_passwords),
     ("names_that_are_taken", addresses::names_that_are_taken),
     ("scripts_forgotten", addresses::scripts_forgotten),

@@ -1,7 +1,7 @@
 //! A majority is lost, silent, or has forgotten.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fencepost::backend::redlock::Redlock;
 use fencepost::resource::{FencedCell, FencedError, FencedResource};
@@ -178,6 +178,38 @@ pub(crate) fn a_server_without_a_memory_does_not_vote() {
         let lost_at = soon("the loss", lost_at).await.unwrap();
         assert!(lost_at < granted_at, "two held it");
         drop(second);
+        careful.shutdown().await;
+    });
+}
+
+/// Servers tell their age in whole seconds of the time of day. Started shortly before the next one begins, they are not believed to be a second older.
+pub(crate) fn a_young_server_does_not_vote_too_early() {
+    run(async {
+        let delay = Duration::from_secs(2);
+        let is_late_in_the_second = || {
+            let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            time.unwrap().subsec_millis() >= 800
+        };
+        eventually("the second is almost over", is_late_in_the_second).await;
+        let started = Instant::now();
+        let servers = Servers::start();
+        let careful = Redlock::builder(&servers.address()).restart_delay(delay);
+        let careful = locker(&Arc::new(careful.open().await.unwrap()), delay);
+        let granted = async {
+            loop {
+                match careful.try_acquire(NAME).await {
+                    Ok(Some(guard)) => break guard,
+                    // What the attempt before gave back is on its way.
+                    Ok(None) => {}
+                    Err(error) => is(&error, ErrorKind::Unavailable, "does not vote yet"),
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let guard = soon("they vote", granted).await;
+        let age = started.elapsed();
+        assert!(age >= delay, "they voted {age:?} after their start");
+        drop(guard);
         careful.shutdown().await;
     });
 }

@@ -205,3 +205,33 @@ pub(crate) fn deleted_while_waiting() {
         eyes.is_clean().await;
     });
 }
+
+/// Somebody has taken away the right to delete in one folder: leases elsewhere end as ever, and this one when the right is back.
+pub(crate) fn a_node_that_cannot_be_deleted() {
+    run(async {
+        let server = Server::start();
+        let (store, eyes) = (server.store().await, server.eyes().await);
+        let mut other = claim(Duration::from_millis(600));
+        other.name = "other".try_into().unwrap();
+        let stuck = claim(Duration::from_millis(200));
+        let folder = format!("{BASE}/{NAME}");
+        assert!(store.try_acquire(&stuck).await.unwrap().is_some());
+        let rights = |permission| [Acl::new(permission, zookeeper_client::AuthId::anyone())];
+        let all_but_delete =
+            Permission::CREATE | Permission::READ | Permission::WRITE | Permission::ADMIN;
+        let set = eyes.0.set_acl(&folder, &rights(all_but_delete), None);
+        set.await.unwrap();
+        assert!(store.try_acquire(&other).await.unwrap().is_some());
+        let nodes = async |name: &str| eyes.children(&format!("{BASE}/{name}")).await.len();
+        soon("the other lease ends", async {
+            while nodes("other").await > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        assert_eq!(nodes(NAME).await, 1, "it could be deleted");
+        let set = eyes.0.set_acl(&folder, &rights(Permission::ALL), None);
+        set.await.unwrap();
+        soon("this one ends", eyes.wait_for_line(0)).await;
+    });
+}

@@ -71,6 +71,10 @@ const FAULTS: &[(&str, fn())] = &[
     ("wrong_password", faults::wrong_password),
     ("no_right_to_write", faults::no_right_to_write),
     ("ephemeral_in_the_way", faults::an_ephemeral_node_in_the_way),
+    (
+        "node_that_cannot_be_deleted",
+        faults::a_node_that_cannot_be_deleted,
+    ),
     ("node_deleted_while_held", faults::deleted_while_held),
     ("node_deleted_while_waiting", faults::deleted_while_waiting),
 ];

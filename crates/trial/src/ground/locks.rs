@@ -181,8 +181,8 @@ pub fn restart_delay(text: &str) -> Option<Duration> {
 /// Waits until servers that were started just now vote, where this store keeps them from it for a while.
 pub fn grow_old(store: &str) {
     if let Some(delay) = restart_delay(store) {
-        // They count whole seconds.
-        std::thread::sleep(delay + Duration::from_secs(1));
+        // They count whole seconds, and vote when they say that it is more than this, which they notice ten times a second.
+        std::thread::sleep(delay + Duration::from_millis(2_100));
     }
 }
 

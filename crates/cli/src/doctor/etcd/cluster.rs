@@ -97,7 +97,7 @@ fn margin(known: &Known, voters: usize, there: usize) -> Finding {
     let quorum = voters / 2 + 1;
     let missing = known.silent.len();
     let finding = match voters {
-        1 => Finding::caution("members", Harm::Forgotten, "one member: nobody else has its data")
+        1 => Finding::caution("members", Harm::OneMachine, "one member: nobody else has its data")
             .means("While it is down no lock can be taken, and without its disk all is forgotten, fences too.")
             .advice("three members on three machines"),
         2 => Finding::caution("members", Harm::Hampered, "two members: when either is gone, no lock can be taken")

@@ -27,6 +27,8 @@ const MORE: &str = "
            (select setting from pg_settings where name = 'track_activity_query_size') as track_bytes,
            (select count(*) from pg_stat_replication where pid not in
               (select active_pid from pg_replication_slots where slot_type = 'logical' and active_pid is not null)) as standbys,
+           (select count(sync_state) from pg_stat_replication) as standbys_seen,
+           (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')) as standbys_waited_for,
            current_setting('max_connections') as connections,
            current_setting('superuser_reserved_connections') as reserved,
            (select sum(numbackends) from pg_stat_database) as connected,

@@ -32,9 +32,17 @@ fn disk(facts: &Facts, kind: Kind) -> Finding {
         }
     };
     let what = format!("{} off", off.join(" and "));
-    Finding::caution("persistence", Harm::Forgotten, what)
+    Finding::caution("persistence", harm(kind), what)
         .means(means)
         .advice("fsync = on and full_page_writes = on, then pg_ctl reload")
+}
+
+/// What is lost when the last commits are: an advisory lock ends with its session anyway, and its holder is told.
+fn harm(kind: Kind) -> Harm {
+    match kind {
+        Kind::Advisory => Harm::FenceFalls,
+        Kind::Table => Harm::Forgotten,
+    }
 }
 
 /// Whether a standby that takes over knows every grant.
@@ -49,6 +57,7 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
         _ => true,
     };
     let is_synchronous = !names.is_empty() && is_waited_for;
+    let waited_for = facts.number("standbys_waited_for").unwrap_or_default();
     let said = plural(count as usize, "standby", "standbys");
     let finding = match (count, is_synchronous) {
         (0, true) => Finding::danger(
@@ -59,7 +68,32 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
         .means("Every commit waits for one, and so does every grant: it hangs.")
         .advice("start the standby, or empty synchronous_standby_names and reload"),
         (0, false) => Finding::fine("standbys", "no standby"),
-        (_, true) => Finding::fine("standbys", format!("{said}, synchronous")),
+        (_, true) if facts.number("standbys_seen") == Some(0) => Finding::unknown(
+            "standbys",
+            format!(
+                "{said}; whether '{names}' means them: the user may not see (pg_read_all_stats)"
+            ),
+        ),
+        (_, true) if waited_for < needed(names) => Finding::danger(
+            "standbys",
+            Harm::NoLocks,
+            format!(
+                "{said}, and synchronous_standby_names is '{names}', which means {} of them",
+                match waited_for {
+                    0 => "none".to_owned(),
+                    few => format!("only {few}"),
+                }
+            ),
+        )
+        .means(format!(
+            "Every commit waits for {}, and so does every grant: it hangs.",
+            needed(names)
+        ))
+        .advice("start the standby that is named, or correct synchronous_standby_names and reload"),
+        (_, true) if waited_for == count => {
+            Finding::fine("standbys", format!("{said}, synchronous"))
+        }
+        (_, true) => Finding::fine("standbys", format!("{said}, {waited_for} synchronous")),
         (_, false) => {
             let means = match kind {
                 Kind::Advisory => {
@@ -73,12 +107,21 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
                 true => format!("{said}, asynchronous"),
                 false => format!("{said}, not waited for: synchronous_commit is {commit}"),
             };
-            Finding::caution("standbys", Harm::Forgotten, what)
+            Finding::caution("standbys", harm(kind), what)
                 .means(means)
                 .advice("fence the resource; or synchronous_standby_names with more than one standby (with one, its loss stops all writes)")
         }
     };
     finding.figure("replicas", count)
+}
+
+/// How many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or a list, of which it is one.
+fn needed(names: &str) -> i64 {
+    let Some((before, _)) = names.split_once('(') else {
+        return 1;
+    };
+    let number = before.split_whitespace().next_back();
+    number.and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -91,8 +134,33 @@ mod tests {
             ("standbys", count),
             ("synchronous_standbys", names),
             ("synchronous_commit", commit),
+            ("standbys_seen", count),
+            (
+                "standbys_waited_for",
+                if names.is_empty() { "0" } else { count },
+            ),
         ]);
         standbys(&facts, kind).severity
+    }
+
+    #[test]
+    fn a_standby_that_is_not_named_is_not_waited_for() {
+        let of = |count, names, seen, waited_for| {
+            let facts = Facts::of(&[
+                ("standbys", count),
+                ("synchronous_standbys", names),
+                ("synchronous_commit", "on"),
+                ("standbys_seen", seen),
+                ("standbys_waited_for", waited_for),
+            ]);
+            standbys(&facts, Kind::Advisory).severity
+        };
+        assert_eq!(of("1", "nosuch", "1", "0"), Severity::Danger);
+        assert_eq!(of("2", "a", "2", "1"), Severity::Fine);
+        assert_eq!(of("2", "FIRST 2 (a, b)", "2", "1"), Severity::Danger);
+        assert_eq!(of("2", "ANY 1 (a, b)", "2", "2"), Severity::Fine);
+        assert_eq!(of("1", "2(a, b)", "1", "1"), Severity::Danger);
+        assert_eq!(of("1", "a", "0", "0"), Severity::Unknown);
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn margin(voters: usize, servers: &[Server]) -> Finding {
     let finding = match voters {
         1 => {
             let what = "one server, alone: nobody else has its data";
-            Finding::caution("members", Harm::Forgotten, what)
+            Finding::caution("members", Harm::OneMachine, what)
                 .means("While it is down no lock can be taken, and without its disk all is forgotten, fences too.")
                 .advice("an ensemble of three servers on three machines")
         }

@@ -151,6 +151,8 @@ fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
     let seen = Seen::at(&server.url());
     assert_eq!(seen.troubles(), ["caution standbys"]);
     seen.says("1 standby, asynchronous");
+    let last = ": a crash or a failover can make fences fall here.\n";
+    assert!(seen.ran.stdout.ends_with(last), "{}", seen.ran.stdout);
     let seen = Seen::at(&table(&server));
     assert_eq!(seen.troubles(), ["danger table", "caution standbys"]);
     seen.says("A promotion can forget a lock granted just before: then two hold it.");
@@ -165,6 +167,25 @@ fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
     let seen = Seen::at(&server.url());
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says("1 standby, synchronous");
+    let nobody = "alter system set synchronous_standby_names = 'nosuch'";
+    tell(&server, nobody);
+    tell(&server, "select pg_reload_conf()");
+    let asynchronous = "select count(*) from pg_stat_replication where sync_state = 'async'";
+    until("it is not waited for", || {
+        tell(&server, asynchronous) == "1"
+    });
+    let seen = Seen::at(&server.url());
+    assert!(
+        seen.troubles().contains(&"danger standbys".to_owned()),
+        "{:?}",
+        seen.troubles()
+    );
+    seen.says("1 standby, and synchronous_standby_names is 'nosuch', which means none of them");
+    tell(&server, "alter system set synchronous_standby_names = '*'");
+    tell(&server, "select pg_reload_conf()");
+    until("it is read", || {
+        tell(&server, "show synchronous_standby_names") == "*"
+    });
     drop(standby);
     until("it is gone", || {
         tell(&server, "select count(*) from pg_stat_replication") == "0"

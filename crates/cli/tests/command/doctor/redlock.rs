@@ -7,6 +7,7 @@ fn several(count: usize) -> Option<Vec<Patient>> {
     let mut patients = Vec::new();
     for _ in 0..count {
         let mut patient = Patient::admit()?;
+        patient.tell("CONFIG SET appendfsync always");
         patient.tell("CONFIG SET appendonly yes");
         patients.push(patient);
     }
@@ -36,6 +37,13 @@ fn three_servers_with_nothing_the_matter_are_fine() {
     seen.says("3 of 3 servers answer");
     seen.says("3 servers, 1 may be lost; all answer; each a server of its own");
     seen.says("the slowest; clocks of the servers");
+    patients[2].tell("CONFIG SET appendfsync everysec");
+    let seen = Seen::at(&url(&patients));
+    assert_eq!(
+        (seen.ran.code, seen.troubles()),
+        (1, vec!["caution restart".to_owned()])
+    );
+    seen.says("a power cut forgets votes");
     for patient in &mut patients[..2] {
         patient.tell("CONFIG SET appendonly no");
     }
@@ -52,6 +60,9 @@ fn three_servers_with_nothing_the_matter_are_fine() {
         "{}: a restart forgets votes",
         forgetful.join(", ")
     ));
+    let seen = Seen::at(&format!("{}?restart_delay=1ms", url(&patients)));
+    assert_eq!(seen.ran.code, 1, "{}", seen.ran.stdout);
+    seen.says("shorter than the usual TTL of 10 s");
     let seen = Seen::at(&format!("{}?restart_delay=30s", url(&patients)));
     assert_eq!(
         (seen.ran.code, seen.troubles()),
@@ -104,6 +115,11 @@ fn the_same_server_twice_and_a_replica_of_another() {
         "{}: this is a replica of {first}",
         patients[2].server.address()
     ));
+    seen.says("Fencepost refuses an address with such a server.");
+    let exec = format!("exec --name q --store {} -- true", url(&patients));
+    let ran = run(&exec);
+    assert_eq!(ran.code, 69, "{}", ran.stderr);
+    assert!(ran.stderr.contains("is a replica"), "{}", ran.stderr);
 }
 
 #[test]

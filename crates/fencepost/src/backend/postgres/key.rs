@@ -4,7 +4,7 @@
 //! compute it, in SQL so:
 //!
 //! ```sql
-//! select ('x' || encode(substr(sha256('stock'::bytea), 1, 8), 'hex'))::bit(64)::bigint
+//! select ('x' || encode(substr(sha256(convert_to('stock', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
 //! ```
 //!
 //! A name of the form `#123` or `#-5` is that number itself, for locks whose numbers other programs have chosen. Two names with one

@@ -52,7 +52,7 @@ pub(super) fn no_name_of_a_table(text: &str, longest: usize) -> Error {
 /// Tables that are missing, with the statements that make them.
 pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     unusable(format!(
-        "there is no table {}; open with create_table(true), or let somebody with the right to do so run: {statements}",
+        "there is no table {}; let somebody with the right to do so (or a program, with create_table(true)) run: {statements}",
         tables.join(", ")
     ))
 }

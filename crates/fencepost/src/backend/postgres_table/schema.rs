@@ -16,12 +16,14 @@ SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, c
        (SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass($1))";
 
-/// `$1` quoted names: of each table its columns, their types, whether an insert must fill them, and whether each is a key by itself.
+/// `$1` quoted names: of each table its columns, their types, whether an insert must fill them, whether each is a key by itself, and
+/// whether the table outlives a crash.
 const COLUMNS: &str = "
 SELECT t.name, a.attname::text, format_type(a.atttypid, NULL), a.atttypmod,
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '',
        EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
-               AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+               AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum),
+       (SELECT c.relpersistence = 'p' FROM pg_class AS c WHERE c.oid = a.attrelid)
 FROM unnest($1) AS t (name) JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name)
 WHERE a.attnum > 0 AND NOT a.attisdropped";
 
@@ -91,6 +93,7 @@ async fn look(client: &Client, tables: &Tables) -> Result<Seen> {
             modifier: row.get(3),
             must_be_filled: row.get(4),
             is_key: row.get(5),
+            is_logged: row.get(6),
         };
         let table = columns.entry(row.get(0)).or_default();
         table.insert(row.get(1), column);
@@ -145,7 +148,10 @@ fn check(seen: &Seen, tables: &Tables) -> Result<()> {
     locks.has_text("locked_by", 255)?;
     locks.needs_no_more_than(&["name", "lock_until", "locked_at", "locked_by"])?;
     locks.has_key("name")?;
-    table(tables.fence()).has("name, lock, epoch, owner, since")?;
+    locks.outlives_a_crash()?;
+    let fence = table(tables.fence());
+    fence.has("name, lock, epoch, owner, since")?;
+    fence.outlives_a_crash()?;
     table(tables.line()).has("name, owner, ticket, lock, label, joined")?;
     let Some((table, right)) = seen.lacking.first() else {
         return Ok(());
@@ -164,6 +170,8 @@ struct Column {
     modifier: i32,
     must_be_filled: bool,
     is_key: bool,
+    /// Of its table.
+    is_logged: bool,
 }
 
 /// A table, as it was found.
@@ -225,6 +233,17 @@ impl Checked<'_> {
             Some((name, _)) => Err(failure::unusable(format!(
                 "the table {} has a further column {name} without a default: give it one, or give another table",
                 self.table
+            ))),
+        }
+    }
+
+    /// Postgres empties unlogged tables after a crash: who holds a lock would have to share it with the next.
+    fn outlives_a_crash(&self) -> Result<()> {
+        match self.column("name")?.is_logged {
+            true => Ok(()),
+            false => Err(failure::unusable(format!(
+                "the table {} is unlogged or temporary: a crash of the server empties it, and forgets locks that are held; run: ALTER TABLE {} SET LOGGED",
+                self.table, self.table
             ))),
         }
     }

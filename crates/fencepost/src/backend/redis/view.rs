@@ -25,11 +25,22 @@ pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>
 }
 
 pub(crate) async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
+    Ok(look_closely(link, name).await?.map(|(record, _)| record))
+}
+
+/// With the value of the lock's key, by which holders that are not ours can be told apart.
+pub(crate) async fn look_closely(
+    link: &Arc<Link>,
+    name: &str,
+) -> Result<Option<(Record, Option<String>)>> {
     let mut call = INSPECT.call(3);
     call.arg(name).arg(line_of(name)).arg(wait_of(name));
     let answer = link.call(Operation::Inspect, &INSPECT, &call).await?;
     let read = read(&answer, BootClock.now());
-    read.ok_or_else(|| failure::unexpected(Operation::Inspect, &format!("{answer:?}")))
+    let record =
+        read.ok_or_else(|| failure::unexpected(Operation::Inspect, &format!("{answer:?}")))?;
+    let value = answer.item(1).and_then(|value| value.text());
+    Ok(record.map(|record| (record, value.map(str::to_owned))))
 }
 
 /// The outer `None`: the answer makes no sense.

@@ -96,6 +96,12 @@ pub(super) fn twice(address: &str, other: &str) -> Error {
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
 }
 
+/// What the server has is a copy of another's.
+pub(super) fn replica() -> Error {
+    let message = "is a replica, and takes no votes; Redlock needs independent servers";
+    Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
+}
+
 /// The same error under this store's name.
 pub(super) fn ours(error: &Error) -> Error {
     Error::new(

@@ -118,18 +118,13 @@ impl Node {
         self.hub.link(operation).await
     }
 
-    /// Connects, and asks who that is; `None`: it does not tell.
+    /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
     pub(super) async fn identity(&self) -> Result<Option<String>> {
         let link = self.link(Operation::Open).await?;
-        let mut info = redis::cmd("INFO");
-        info.arg("server");
-        let answer = link.send(&info).await;
-        let text = answer.ok().and_then(|answer| answer_text(&answer));
-        let id = text.and_then(|text| {
-            let mut lines = text.lines();
-            lines.find_map(|line| Some(line.strip_prefix("run_id:")?.to_owned()))
-        });
-        Ok(id)
+        if told(&link, "replication", "role:").await.as_deref() == Some("slave") {
+            return Err(failure::replica());
+        }
+        Ok(told(&link, "server", "run_id:").await)
     }
 
     /// Asks for the key.
@@ -273,6 +268,14 @@ impl Node {
             false => Err(redis_failure::unreachable(operation)),
         }
     }
+}
+
+/// What `INFO` has behind this in a section, if the user may ask.
+async fn told(link: &Link, section: &str, name: &str) -> Option<String> {
+    let answer = link.send(redis::cmd("INFO").arg(section)).await.ok()?;
+    let text = answer_text(&answer)?;
+    let mut lines = text.lines();
+    lines.find_map(|line| Some(line.strip_prefix(name)?.trim_end().to_owned()))
 }
 
 fn of_command(operation: Operation) -> impl FnOnce(RedisError) -> Error {

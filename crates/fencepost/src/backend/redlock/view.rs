@@ -12,7 +12,7 @@ use super::node::Node;
 use super::quorum::Quorum;
 use crate::backend::redis::keys::name_of_quorum;
 use crate::backend::redis::link::Link;
-use crate::backend::redis::view::{STEP, lock_of, look, scan};
+use crate::backend::redis::view::{STEP, lock_of, look_closely, scan};
 use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
@@ -29,11 +29,7 @@ impl Quorum {
                 look_at(node, name.clone())
             })
             .await?;
-        let records = seen
-            .answers
-            .into_iter()
-            .map(|record| record.and_then(|record| record.holder));
-        let holder = held_by_a_majority(records.flatten().collect(), seen.needed);
+        let holder = held_by_a_majority(seen.answers.into_iter().flatten().collect(), seen.needed);
         Ok(holder.map(record))
     }
 
@@ -44,16 +40,12 @@ impl Quorum {
             .await?;
         let mut names = BTreeSet::new();
         for some in &seen.answers {
-            names.extend(some.iter().map(|listed| listed.name.clone()));
+            names.extend(some.iter().map(|(name, _)| name.clone()));
         }
         let held = names.into_iter().filter_map(|name| {
-            let of_name = seen
-                .answers
-                .iter()
-                .flatten()
-                .filter(|lock| lock.name == name);
-            let holders = of_name.filter_map(|lock| lock.record.holder.clone());
-            let holder = held_by_a_majority(holders.collect(), seen.needed)?;
+            let of_name = seen.answers.iter().flatten().filter(|(of, _)| *of == name);
+            let keys = of_name.map(|(_, key)| key.clone());
+            let holder = held_by_a_majority(keys.collect(), seen.needed)?;
             lock_of(&name, record(holder))
         });
         Ok(held.collect())
@@ -111,12 +103,29 @@ struct Seen<T> {
     needed: usize,
 }
 
-async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Record>> {
-    let link = node.link(Operation::Inspect).await?;
-    look(&link, &name).await
+/// The lock's key on one server.
+#[derive(Debug, Clone)]
+struct Key {
+    holder: Holder,
+    /// What it holds, if it is not ours: clients of other programs have nothing else to be told apart by.
+    token: Option<String>,
 }
 
-async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<Listed>> {
+async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Key>> {
+    let link = node.link(Operation::Inspect).await?;
+    key_at(&link, &name).await
+}
+
+async fn key_at(link: &Arc<Link>, name: &str) -> Result<Option<Key>> {
+    let seen = look_closely(link, name).await?;
+    Ok(seen.and_then(|(record, value)| {
+        let holder = record.holder?;
+        let token = value.filter(|_| holder.owner.is_none());
+        Some(Key { holder, token })
+    }))
+}
+
+async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
     let link = node.link(Operation::Inspect).await?;
     let pattern = pattern.as_deref();
     let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
@@ -128,28 +137,28 @@ async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<Liste
         let strings = scan(&link, pattern).await?.into_iter();
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
-    records(&link, names.into_iter().collect()).await
+    keys(&link, names.into_iter().collect()).await
 }
 
-async fn records(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<Listed>> {
+async fn keys(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<(String, Key)>> {
     let mut listed = Vec::new();
     for some in names.chunks(STEP) {
-        let records = join_all(some.iter().map(|name| look(link, name))).await;
-        for (name, record) in some.iter().zip(records) {
-            let name = name.clone();
-            listed.extend(record?.map(|record| Listed { name, record }));
+        let keys = join_all(some.iter().map(|name| key_at(link, name))).await;
+        for (name, key) in some.iter().zip(keys) {
+            listed.extend(key?.map(|key| (name.clone(), key)));
         }
     }
     Ok(listed)
 }
 
 /// The one whose key is on so many of the servers.
-fn held_by_a_majority(mut holders: Vec<Holder>, needed: usize) -> Option<Holder> {
-    while let Some(owner) = holders.first().map(|holder| holder.owner) {
-        let (mut same, others): (Vec<_>, Vec<_>) = holders
-            .into_iter()
-            .partition(|holder| holder.owner == owner);
+fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
+    while let Some(first) = keys.first().cloned() {
+        let is_same =
+            |key: &Key| key.holder.owner == first.holder.owner && key.token == first.token;
+        let (same, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_same);
         if same.len() >= needed {
+            let mut same: Vec<Holder> = same.into_iter().map(|key| key.holder).collect();
             // A majority lasts as long as its first to end.
             same.sort_by_key(|holder| {
                 std::cmp::Reverse(holder.ttl_left.map_or(u128::MAX, |left| left.as_millis()))
@@ -162,7 +171,7 @@ fn held_by_a_majority(mut holders: Vec<Holder>, needed: usize) -> Option<Holder>
             let epoch = epoch.flatten();
             return Some(Holder { epoch, ..last });
         }
-        holders = others;
+        keys = others;
     }
     None
 }
@@ -180,38 +189,55 @@ mod tests {
     use crate::claim::OwnerId;
     use crate::random::SeededRandom;
 
-    fn holder(seed: u64, epoch: u64, left_ms: u64) -> Holder {
-        Holder {
+    fn key(seed: u64, epoch: u64, left_ms: u64) -> Key {
+        let holder = Holder {
             owner: Some(OwnerId::random(&SeededRandom::new(seed))),
             label: "test".into(),
             epoch: Some(epoch),
             since: None,
             ttl_left: Some(Duration::from_millis(left_ms)),
             ttl: None,
+        };
+        Key {
+            holder,
+            token: None,
         }
     }
 
     #[test]
+    fn strangers_are_told_apart_by_what_they_wrote() {
+        let stranger = |token: &str| Key {
+            holder: Holder {
+                owner: None,
+                epoch: None,
+                ..key(1, 0, 90).holder
+            },
+            token: Some(token.to_owned()),
+        };
+        let two = vec![stranger("one"), stranger("other")];
+        assert_eq!(held_by_a_majority(two, 2), None);
+        let one = vec![stranger("one"), stranger("other"), stranger("one")];
+        assert!(held_by_a_majority(one, 2).is_some());
+    }
+
+    #[test]
     fn a_majority_holds_and_a_minority_does_not() {
-        let both = held_by_a_majority(
-            vec![holder(1, 7, 90), holder(2, 9, 50), holder(1, 7, 80)],
-            2,
-        );
+        let both = held_by_a_majority(vec![key(1, 7, 90), key(2, 9, 50), key(1, 7, 80)], 2);
         let both = both.unwrap();
-        assert_eq!(both.owner, holder(1, 0, 0).owner);
+        assert_eq!(both.owner, key(1, 0, 0).holder.owner);
         assert_eq!(both.epoch, Some(7));
         assert_eq!(both.ttl_left, Some(Duration::from_millis(80)));
         assert_eq!(
-            held_by_a_majority(vec![holder(1, 7, 90), holder(2, 9, 50)], 2),
+            held_by_a_majority(vec![key(1, 7, 90), key(2, 9, 50)], 2),
             None
         );
     }
 
     #[test]
     fn the_epoch_is_the_one_that_a_majority_has() {
-        let seen = vec![holder(1, 9, 90), holder(1, 7, 90), holder(1, 7, 80)];
+        let seen = vec![key(1, 9, 90), key(1, 7, 90), key(1, 7, 80)];
         assert_eq!(held_by_a_majority(seen, 2).unwrap().epoch, Some(7));
-        let undecided = vec![holder(1, 9, 90), holder(1, 7, 90)];
+        let undecided = vec![key(1, 9, 90), key(1, 7, 90)];
         assert_eq!(held_by_a_majority(undecided, 2).unwrap().epoch, None);
     }
 }

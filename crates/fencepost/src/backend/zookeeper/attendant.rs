@@ -6,7 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use futures_util::future::join_all;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 
 use super::folders;
 use super::link::Link;
@@ -14,22 +17,24 @@ use super::place::{Known, Place};
 use super::requests::remove_all;
 use crate::clock::{BootClock, Clock, Moment};
 
+/// Before the server is asked again for what it did not do; twice as long each time, up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// Runs until the session is over or nobody uses it.
 pub(super) async fn attend(link: Arc<Link>) {
     let on_duty = OnDuty(link);
     let link = &on_duty.0;
     let mut state = link.client.state_watcher();
+    // Beside each other: a node that the server does not remove holds up nobody else's.
+    let mut ending = FuturesUnordered::new();
     while !link.is_down() {
         let now = BootClock.now();
-        let due: Vec<_> = link
-            .places()
-            .into_iter()
-            .filter(|place| place.end_by(now))
-            .collect();
-        if !due.is_empty() {
-            join_all(due.iter().map(|place| end(link, place))).await;
-            continue;
-        }
+        let due = link.places().into_iter();
+        ending.extend(
+            due.filter(|place| place.end_by(now))
+                .map(|place| end(link, place)),
+        );
         if link.folders.idle_at() <= now {
             folders::tidy(link, now).await;
             continue;
@@ -41,6 +46,7 @@ pub(super) async fn attend(link: Arc<Link>) {
             continue;
         }
         tokio::select! {
+            Some(()) = ending.next() => {}
             () = link.bell.notified() => {}
             _ = state.changed() => {}
             () = BootClock.sleep_until(next) => {}
@@ -56,17 +62,20 @@ fn next_look(link: &Link) -> Moment {
 }
 
 /// Removes the node of a place, however long that takes: what the session cannot do any more, the server does when it ends.
-async fn end(link: &Link, place: &Arc<Place>) {
+async fn end(link: &Link, place: Arc<Place>) {
     if place.known() != Known::Nothing {
         tracing::debug!(folder = place.folder, owner = %place.owner, "nobody renews this, or comes back for it");
-        while let Err(error) = remove_all(link, place).await {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = remove_all(link, &place).await {
             if link.is_down() {
                 break;
             }
             tracing::debug!(%error, "not removed yet");
+            BootClock.sleep_until(BootClock.now() + pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-    link.forget(place);
+    link.forget(&place);
 }
 
 /// When the attendant is gone, also because its runtime is, the session is of no use: nothing would end in it.

@@ -37,7 +37,7 @@ pub(super) fn session_ended(operation: Operation) -> Error {
 pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duration) -> Error {
     let message = format!(
         "a TTL of {ttl:?} is more than the session timeout of {session:?}, after which the server gives the lock away; choose a \
-         shorter TTL or a longer session_timeout, up to what the server allows (maxSessionTimeout)"
+         shorter TTL, ask for a longer session_timeout, or let the server allow it (maxSessionTimeout)"
     );
     Error::new(ErrorKind::InvalidInput, STORE, operation, message)
 }

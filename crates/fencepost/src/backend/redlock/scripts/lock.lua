@@ -1,12 +1,13 @@
 -- Takes the lock's key on this server, and draws a count for it.
 -- KEYS: lock counter. ARGV: owner · ttl · «ttl since label» · 1 when the count is to be lifted to the server's time
---   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up
+--   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up for
 -- Returns the count: the key is the owner's · the count, negative: it was before · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only
 local call = redis.call
 local lock, counter, owner, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if ARGV[6] ~= '0' then
   local up = tonumber(string.match(call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
-  if up < tonumber(ARGV[6]) then return {-3, up} end
+  -- The difference of two times of day, each cut to a whole second: it says n from n - 1 s on.
+  if up <= tonumber(ARGV[6]) then return {-3, up} end
 end
 local value = call('GET', lock)
 if value then
