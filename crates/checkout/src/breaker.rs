@@ -96,15 +96,6 @@ impl Breaker {
         }
     }
 
-    /// Whether whoever asks now is refused.
-    pub fn is_refusing(&self, now: Instant) -> bool {
-        match *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Closed { .. } => false,
-            State::Open { until } => now < until,
-            State::HalfOpen { since } => now < since + self.settings.open_for,
-        }
-    }
-
     fn change(&self, change: impl FnOnce(State) -> State) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = change(*state);
@@ -195,11 +186,6 @@ mod tests {
         let later = now + Duration::from_millis(1_500);
         assert_eq!(breaker.ask(later).unwrap_err(), Duration::from_millis(500));
         assert_eq!(breaker.word(later), "open");
-        assert!(breaker.is_refusing(later));
-        assert!(
-            !breaker.is_refusing(now + OPEN_FOR),
-            "also when nobody comes to probe"
-        );
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct HttpSettings {
     pub deadline: Duration,
     /// The longest body.
     pub max_body: usize,
-    /// The most who watch events at once.
+    /// The most who watch events at once; as many again may have the page open.
     pub max_watchers: usize,
 }
 
@@ -75,6 +75,7 @@ struct Parts {
     in_flight: InFlight,
     places: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
+    pages: Arc<Semaphore>,
     live: Live,
     closing: CancellationToken,
 }
@@ -92,6 +93,7 @@ impl App {
         Self(Arc::new(Parts {
             places: Arc::new(Semaphore::new(settings.max_in_flight)),
             watchers: Arc::new(Semaphore::new(settings.max_watchers)),
+            pages: Arc::new(Semaphore::new(settings.max_watchers)),
             in_flight: InFlight::default(),
             live: Live::default(),
             checkout,

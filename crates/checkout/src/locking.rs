@@ -122,11 +122,6 @@ impl Locks {
         self.breaker.word(Instant::now())
     }
 
-    /// Whether orders are refused now, without asking the store.
-    pub fn is_refusing(&self) -> bool {
-        self.breaker.is_refusing(Instant::now())
-    }
-
     /// How long to wait.
     pub fn patience(&self) -> &Patience {
         &self.patience

@@ -102,7 +102,7 @@ pub trait Storage: Send + Sync + 'static {
     /// Changes nothing.
     fn counts(&self) -> Outcome<'_, (i64, i64)>;
 
-    /// Whether it answers.
+    /// Whether it answers, and takes writes as far as that is known without one.
     ///
     /// # Cancel safety
     /// Changes nothing.

@@ -184,7 +184,13 @@ impl NotOpened {
     pub(crate) fn new(store: &LockStore, error: &Error) -> Self {
         Self {
             place: store.place(),
-            words: error.message().to_owned(),
+            words: match error.kind() {
+                ErrorKind::Timeout => {
+                    let look = format!("fencepost doctor{} may say why", store.flag());
+                    format!("{}; {look}", error.message())
+                }
+                _ => error.message().to_owned(),
+            },
             code: match error.kind() {
                 ErrorKind::InvalidInput => exit::USAGE,
                 _ => exit::STORE,

@@ -142,7 +142,7 @@ async fn orders(checkout: &Checkout, ids: &[String]) -> Score {
                 turn += 7;
                 let basket = baskets[turn % baskets.len()].clone();
                 let until = Instant::now() + Duration::from_secs(5);
-                match checkout.order(basket, None, until).await {
+                match checkout.order(basket, None, until, ()).await {
                     Ok(_) => made.fetch_add(1, Ordering::Relaxed),
                     Err(Refusal::Contended(..)) => refused.fetch_add(1, Ordering::Relaxed),
                     Err(other) => panic!("{other:?}"),

@@ -125,7 +125,7 @@ async fn guarded(request: Request, next: Next) -> Response {
 
 /// Frames, as server-sent events. They come at a pace, and each replaces the one before.
 async fn live(State(app): State<App>) -> Result<Response, Problem> {
-    let place = Arc::clone(&app.0.watchers).try_acquire_owned();
+    let place = Arc::clone(&app.0.pages).try_acquire_owned();
     let place = place.map_err(|_| {
         Problem::unavailable("too-many-watchers", "too many watch already")
             .retry_after(Duration::from_secs(5))

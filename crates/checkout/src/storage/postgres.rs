@@ -24,6 +24,8 @@ use pool::{Done, Fault, Pool, Work};
 /// Instances that start at once make the tables one after the other.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
 const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// A standby that nobody has promoted answers as well, and makes no orders.
+const IS_READ_ONLY: &str = "SELECT current_setting('transaction_read_only') = 'on'";
 const PRODUCTS_OF: &str = "\
 SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
 WHERE id = ANY($1) ORDER BY id";
@@ -177,6 +179,11 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
+                let rows = link.query(IS_READ_ONLY, &[]).await?;
+                if rows.first().is_some_and(|row| row.get(0)) {
+                    let words = "the database takes no writes".into();
+                    return Err(StorageError::Unavailable(words).into());
+                }
                 Ok(Done::Undo(()))
             })
         })

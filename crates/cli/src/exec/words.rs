@@ -56,6 +56,10 @@ pub(super) fn waiting(
     own_label: &str,
 ) -> Spoken {
     let holder = match &record.holder {
+        // The store shows the grant, and has not answered yet: it may wait for a disk or a standby.
+        Some(holder) if *holder.label == *own_label => {
+            return format!("waiting for the store to confirm that {name} is ours");
+        }
         Some(holder) => format!(", held by {}", held_by(holder, now)),
         None => String::new(),
     };
@@ -184,6 +188,29 @@ mod tests {
 
     fn at(ms: u64) -> Moment {
         Moment::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn nobody_waits_for_himself() {
+        let name = LockName::new("deploy").unwrap();
+        let held_by = |label: &str| Record {
+            holder: Some(Holder {
+                owner: None,
+                label: label.into(),
+                epoch: None,
+                since: None,
+                ttl: None,
+                ttl_left: None,
+            }),
+            waiting: Vec::new(),
+        };
+        let said = |label| waiting(&name, &held_by(label), (at(0), true), "web-1, process 7");
+        let other = said("web-2, process 4121");
+        assert!(other.contains("held by web-2, process 4121"), "{other}");
+        assert_eq!(
+            said("web-1, process 7"),
+            "waiting for the store to confirm that deploy is ours"
+        );
     }
 
     #[test]

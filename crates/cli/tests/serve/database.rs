@@ -2,6 +2,8 @@
 
 #![cfg(feature = "postgres")]
 
+use std::process::Stdio;
+
 use fencepost_rig::{Direction, Proxy};
 
 use crate::stage::{Stage, until};
@@ -63,4 +65,25 @@ fn a_database_that_falls_silent_never_keeps_a_lock_alive() {
     });
     assert_eq!(healthy.product("lamp")["reserved"], 2);
     healthy.adds_up();
+}
+
+#[test]
+fn a_database_that_takes_no_writes_never_counts_as_ready() {
+    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let stage = Stage::new();
+    let service = stage.serve(&format!("--db {}", postgres.url()));
+    let say = |sql: &str| {
+        let mut psql = postgres.psql();
+        let done = psql.args(["-c", sql]).stdout(Stdio::null()).status();
+        assert!(done.unwrap().success(), "{sql}");
+    };
+    for (setting, status) in [("on", 503), ("off", 200)] {
+        say(&format!(
+            "ALTER SYSTEM SET default_transaction_read_only = {setting}"
+        ));
+        say("SELECT pg_reload_conf()");
+        until("it is noticed", || {
+            service.client.get("/readyz").status == status
+        });
+    }
 }
