@@ -98,10 +98,12 @@ async fn count(locker: Locker, eyes: Eyes, stop: Arc<AtomicBool>, ours: Arc<Atom
         let number = eyes.number("select n from counter").await;
         eyes.text(&format!("update counter set n = {}", number + 1))
             .await;
-        ours.fetch_add(1, Ordering::SeqCst);
+        let turn = ours.fetch_add(1, Ordering::SeqCst);
         assert!(guard.release().await.is_released());
         // Postgres hands a lock from its holder to the first in line: who only tries gets it when nobody waits.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        if turn % 40 == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 
