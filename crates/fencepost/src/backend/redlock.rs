@@ -166,7 +166,7 @@ impl RedlockBuilder {
     /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address is none.
+    /// [`ErrorKind::InvalidInput`] when the address is none.
     pub fn servers(&self) -> Result<&[String]> {
         let not_one =
             || failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED));
