@@ -101,7 +101,7 @@ async fn count(locker: Locker, eyes: Eyes, stop: Arc<AtomicBool>, ours: Arc<Atom
         let turn = ours.fetch_add(1, Ordering::SeqCst);
         assert!(guard.release().await.is_released());
         // Postgres hands a lock from its holder to the first in line: who only tries gets it when nobody waits.
-        if turn % 40 == 0 {
+        if turn.is_multiple_of(40) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
