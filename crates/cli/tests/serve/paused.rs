@@ -36,7 +36,7 @@ fn an_instance_that_was_paused_never_sells_what_another_has_sold() {
     let late: Answer = std::thread::scope(|scope| {
         let order = scope.spawn(|| paused.order(&[("last", 1)]));
         until("it has the lock", || holds(&paused));
-        paused.signal(Signal::SIGSTOP);
+        paused.pause();
         database.execute_batch("ROLLBACK").unwrap();
         // Its lease ends, and the next one buys.
         let sold = other.order(&[("last", 1)]);

@@ -126,6 +126,19 @@ impl Service {
         kill(pid, signal).unwrap();
     }
 
+    /// Stops it, and returns when none of its threads does anything more: the signal alone says nothing about when.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        until("every thread has stopped", || {
+            let threads = std::fs::read_dir(&tasks).unwrap();
+            threads.flatten().all(|thread| {
+                let status = std::fs::read_to_string(thread.path().join("status"));
+                status.is_ok_and(|status| status.contains("State:\tT"))
+            })
+        });
+    }
+
     /// Waits for its end.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let mut status = None;
