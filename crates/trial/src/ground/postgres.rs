@@ -20,7 +20,7 @@ pub(crate) use link::{Link, Trouble};
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the library may take to make its tables.
+/// How long the library may take to connect and to make its tables: with fifty processes that all come at once to a busy machine, longer than a program of its own would wait.
 const LIBRARY: Duration = Duration::from_secs(30);
 /// What the lab's statements need.
 const OLDEST: i32 = 14;
@@ -92,6 +92,7 @@ async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, F
     let opened = PostgresTable::builder(url)
         .table(&format!("{schema}.shedlock"))
         .create_table(create)
+        .connect_timeout(LIBRARY)
         .open();
     opened.await.map_err(Failure::definite)
 }
