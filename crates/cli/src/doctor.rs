@@ -8,6 +8,7 @@ use clap::Args;
 use fencepost_trial::report::numbers::count;
 
 use crate::arguments::Look;
+use crate::arguments::durations::duration;
 use crate::backend::LockStore;
 use crate::fault::Fault;
 use crate::server::Server;
@@ -41,6 +42,8 @@ use finding::Finding;
 pub(crate) struct Doctor {
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
     store: LockStore,
+    #[arg(long, allow_hyphen_values = true, default_value = "250ms", value_parser = duration)]
+    slow: Duration,
     #[command(flatten)]
     look: Look,
 }
@@ -67,6 +70,10 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
         }
     };
+    let weighed = examination.findings.into_iter();
+    examination.findings = weighed
+        .map(|finding| pace::weigh(finding, arguments.slow))
+        .collect();
     examination.findings.sort_by_key(|finding| finding.severity);
     let mut screen = arguments.look.screen();
     if arguments.look.json {

@@ -279,7 +279,7 @@ async fn round_trip(known: &Known, client: &mut Client) -> Finding {
         let answered = within(client.get(key.as_str(), None)).await;
         times.push(asked.elapsed());
         if let Err(cause) = answered {
-            return Finding::unknown("round trip", said(cause));
+            return Finding::unknown(pace::ROUND_TRIP, said(cause));
         }
     }
     pace::round_trip(&times)

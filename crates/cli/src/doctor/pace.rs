@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fencepost_trial::report::numbers::{count, decimal};
+use serde_json::Value;
 
 use super::finding::{Finding, Harm};
 
+pub(super) const ROUND_TRIP: &str = "round trip";
 /// How often a server is asked.
 pub(super) const TRIES: usize = 200;
-/// From here on the slowest answers eat into leases of the usual length.
-const SLOW: Duration = Duration::from_millis(250);
 /// From here on two clocks disagree by more than people put up with.
 const APART_MS: f64 = 1_000.0;
 /// A clock that is slewed gains less than this while it is watched; one that is set does not.
@@ -62,7 +62,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// `times` must not be empty.
+/// Whether it is slow is for [`weigh`] to say. `times` must not be empty.
 pub(super) fn round_trip(times: &[Duration]) -> Finding {
     let mut times = times.to_vec();
     times.sort();
@@ -74,17 +74,24 @@ pub(super) fn round_trip(times: &[Duration]) -> Finding {
         short(ms(slowest)),
         count(times.len() as i64)
     );
-    let finding = if slowest < SLOW {
-        Finding::fine("round trip", format!("round trip {said}"))
-    } else {
-        Finding::caution("round trip", Harm::Hampered, said)
-            .means("So much of a lease is gone before its holder hears of it; a late renewal loses it.")
-            .advice("a TTL of many times that; a server nearer by, or with less to do")
-    };
-    finding
+    Finding::fine(ROUND_TRIP, format!("{ROUND_TRIP} {said}"))
         .figure("p50_ms", rounded(ms(median)))
         .figure("p99_ms", rounded(ms(slowest)))
         .figure("tries", times.len())
+}
+
+/// Makes a caution of a round trip whose slowest answers take `slow` or longer; others stay what they are.
+pub(super) fn weigh(finding: Finding, slow: Duration) -> Finding {
+    let p99 = finding.figures.get("p99_ms").and_then(Value::as_f64);
+    if finding.topic != ROUND_TRIP || p99.is_none_or(|p99| p99 < ms(slow)) {
+        return finding;
+    }
+    let said = finding.what.trim_start_matches(ROUND_TRIP).trim_start();
+    let mut slow = Finding::caution(ROUND_TRIP, Harm::Hampered, said)
+        .means("So much of a lease is gone before its holder hears of it; a late renewal loses it.")
+        .advice("a TTL of many times that; a server nearer by, or with less to do");
+    slow.figures = finding.figures;
+    slow
 }
 
 fn clock(samples: &[Sample], keeper: Option<&str>) -> Finding {
@@ -148,6 +155,8 @@ mod tests {
     use super::super::finding::Severity;
     use super::*;
 
+    const SLOW: Duration = Duration::from_millis(250);
+
     fn samples(ahead: impl Fn(usize) -> f64) -> Vec<Sample> {
         let sample = |at| Sample {
             round_trip: Duration::from_micros(200 + at as u64),
@@ -199,10 +208,26 @@ mod tests {
         samples[50].round_trip = Duration::from_secs(3);
         samples[50].against_steady_ms = 1_400.0;
         assert_eq!(clock_of(&samples).severity, Severity::Fine);
-        assert_eq!(round_trip(&times(&samples)).severity, Severity::Fine);
+        let weighed = |samples: &[Sample]| weigh(round_trip(&times(samples)), SLOW);
+        assert_eq!(weighed(&samples).severity, Severity::Fine);
         for sample in &mut samples[..10] {
             sample.round_trip = Duration::from_millis(300);
         }
-        assert_eq!(round_trip(&times(&samples)).severity, Severity::Caution);
+        let slow = weighed(&samples);
+        assert_eq!(slow.severity, Severity::Caution);
+        assert!(
+            slow.what.starts_with("0.3 ms (p99 300.0 ms"),
+            "{}",
+            slow.what
+        );
+        assert_eq!(slow.figures["p99_ms"], 300.0);
+    }
+
+    #[test]
+    fn only_round_trips_are_weighed() {
+        let other = Finding::fine("clock", "").figure("p99_ms", 1e9);
+        assert_eq!(weigh(other.clone(), SLOW), other);
+        let unknown = Finding::unknown(ROUND_TRIP, "no answer in time");
+        assert_eq!(weigh(unknown.clone(), Duration::ZERO), unknown);
     }
 }

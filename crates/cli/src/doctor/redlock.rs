@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Examination;
 use super::finding::{Finding, Harm, Severity};
+use super::pace::ROUND_TRIP;
 use super::reach::refused;
 use super::redis::{self, Gone, Node};
 use crate::backend::LockStore;
@@ -22,7 +23,7 @@ const FEWEST: usize = 3;
 const APART_MS: f64 = 1_000.0;
 
 /// What is found by looking at all of them, and not of each.
-const TOGETHER: [&str; 3] = ["persistence", "clock", "round trip"];
+const TOGETHER: [&str; 3] = ["persistence", "clock", ROUND_TRIP];
 
 /// What the library does not put up with in a single server, whatever the others are.
 const REFUSED: [&str; 2] = ["replica", "protocol"];
@@ -251,14 +252,14 @@ fn figure(node: &Node, topic: &str, name: &str) -> Option<f64> {
 /// Of the slowest server; a majority of faster ones is enough, so that it may be the exception.
 fn slowest(nodes: &[(String, Node)]) -> Option<Finding> {
     let by_p99 =
-        |(_, node): &&(String, Node)| figure(node, "round trip", "p99_ms").unwrap_or_default();
+        |(_, node): &&(String, Node)| figure(node, ROUND_TRIP, "p99_ms").unwrap_or_default();
     let (host, node) = nodes
         .iter()
         .max_by(|one, other| by_p99(one).total_cmp(&by_p99(other)))?;
     let finding = node
         .findings
         .iter()
-        .find(|finding| finding.topic == "round trip")?;
+        .find(|finding| finding.topic == ROUND_TRIP)?;
     let said = format!("{} at {host}, the slowest", finding.what);
     Some(finding.clone().saying(said))
 }

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::Examination;
 use super::finding::{Finding, Severity, conclusion, count, exit_code};
+use super::pace::ROUND_TRIP;
 
 /// Where the topic begins, and where what is said of it.
 const TOPIC: usize = 14;
 const SAID: usize = 28;
 /// What was measured stands apart from what is set.
-const MEASURED: [&str; 2] = ["round trip", "clock"];
+const MEASURED: [&str; 2] = [ROUND_TRIP, "clock"];
 
 /// The findings; `quiet` leaves out what is fine.
 pub(super) fn text(examination: &Examination, quiet: bool, ink: Ink) -> String {

@@ -222,7 +222,7 @@ async fn round_trip(client: &Client) -> Finding {
         let asked = Instant::now();
         match within(client.sync("/")).await {
             Ok(()) => times.push(asked.elapsed()),
-            Err(cause) => return Finding::unknown("round trip", said(&cause)),
+            Err(cause) => return Finding::unknown(pace::ROUND_TRIP, said(&cause)),
         }
     }
     pace::round_trip(&times)

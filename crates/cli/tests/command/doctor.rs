@@ -87,6 +87,8 @@ struct Seen {
 
 impl Seen {
     fn at(store: &str) -> Self {
+        // How fast a server answers beside other tests is not what these are about.
+        let store = &format!("{store} --slow 1h");
         let json = run(&format!("doctor --json --store {store}"));
         assert_eq!(json.stderr, "", "{}", json.stdout);
         let report: Json = serde_json::from_str(&json.stdout).unwrap();
@@ -154,6 +156,30 @@ fn a_server_with_nothing_the_matter_is_fine() {
         "0",
         "it only looks"
     );
+}
+
+#[test]
+fn what_is_slow_is_for_its_user_to_say() {
+    let Some(mut patient) = Patient::admit() else {
+        return;
+    };
+    patient.tell("CONFIG SET appendonly yes");
+    let store = patient.server.url();
+    let ran = run(&format!("doctor -q --slow 0s --store {store}"));
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("! caution   round trip    "),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .ends_with("\n1 caution: locks work here, but not as well as they could.\n"),
+        "{}",
+        ran.stdout
+    );
+    let ran = run(&format!("doctor --slow soon --store {store}"));
+    assert_eq!(ran.code, 64, "{}", ran.stderr);
 }
 
 #[test]
