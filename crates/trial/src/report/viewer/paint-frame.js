@@ -21,25 +21,30 @@ export function paintAxis({ palette, view, layout }) {
 }
 
 export function paintFaults({ palette, view, layout, model }) {
-  const { g, c } = palette;
+  const { g } = palette;
   if (!model.faults.length) return;
   palette.clipped(view.left, layout.axis, view.width - view.left, layout.height, () => {
     for (const fault of model.faults) if (view.sees(fault)) faultBand(palette, view, layout, fault);
     palette.font(11, 600);
-    let free = -Infinity;
-    for (const fault of model.faults) {
-      if (!view.sees(fault)) continue;
-      const lasted = fault.t1 - fault.t0;
-      const text = `▲ ${fault.word} ${fault.lane?.name ?? fault.server ?? ''}${lasted > 0 ? ` · ${duration(lasted)}` : ''}`;
-      const x = Math.max(view.x(fault.t0), view.left) + 5;
-      const width = palette.width(text);
-      const at = x + width > view.right ? Math.max(view.left, x - width - 10) : x;
-      if (at < free) continue;
-      palette.text(text, at, layout.axis + 11, c.fault);
-      free = at + width + 10;
-    }
+    const written = [];
+    for (const fault of byWeight(model.faults)) if (view.sees(fault)) faultLabel(palette, view, layout, fault, written);
   });
   g.lineWidth = 1;
+}
+
+// Where there is room for one word only, a death is told rather than a change around it.
+const byWeight = faults => [...faults].sort((one, other) => (other.word === 'SIGKILL') - (one.word === 'SIGKILL') || one.t0 - other.t0);
+
+function faultLabel(palette, view, layout, fault, written) {
+  const lasted = fault.t1 - fault.t0;
+  const text = `▲ ${fault.word} ${fault.lane?.name ?? fault.server ?? ''}${lasted > 0 ? ` · ${duration(lasted)}` : ''}`;
+  const x = Math.max(view.x(fault.t0), view.left) + 5;
+  const width = palette.width(text);
+  const from = x + width > view.right ? Math.max(view.left, x - width - 10) : x;
+  const to = from + width + 10;
+  if (written.some(other => from < other.to && other.from < to)) return;
+  palette.text(text, from, layout.axis + 11, palette.c.fault);
+  written.push({ from, to });
 }
 
 function faultBand(palette, view, layout, fault) {
