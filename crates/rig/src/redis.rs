@@ -1,7 +1,7 @@
 //! A private Redis server: started for one run, gone with it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +16,7 @@ use crate::child::Child;
 use crate::feed::{Feed, Said, feed};
 use crate::folder::folder;
 use crate::resp::{Connection, Value};
+use crate::server::free_port;
 
 /// The programs that will do, the first one found.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
@@ -23,6 +24,8 @@ const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one of its answers may take until it is looked at again whether it runs at all.
 const ANSWER: Duration = Duration::from_millis(500);
+/// How long a server may take to notice that its port is somebody else's.
+const TO_NOTICE: Duration = Duration::from_secs(2);
 /// How often another port is tried when somebody else was faster.
 const PORTS: u32 = 10;
 /// How many of its words are kept for the one who asks why it does not run.
@@ -185,11 +188,7 @@ impl Redis {
         let mut left = PORTS;
         loop {
             left -= 1;
-            // The port is free now; whether it still is when the server gets there, only the server can tell.
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-                .local_addr()?
-                .port();
-            match Self::start_on(program, port, how) {
+            match Self::start_on(program, free_port()?, how) {
                 Ok(server) => return Ok(server),
                 Err(Attempt::PortTaken(_)) if left > 0 => {}
                 Err(Attempt::PortTaken(error) | Attempt::Failed(error)) => return Err(error),
@@ -286,6 +285,10 @@ impl Redis {
                     return Err(self.not_running(&what));
                 }
                 Err(Introduction::Stranger(what)) => {
+                    // Somebody else who was faster on this port; then ours is about to end.
+                    if let Some(status) = self.child.wait(TO_NOTICE) {
+                        return Err(self.not_running(&format!("ended with {status}")));
+                    }
                     let program = program.to_owned();
                     return Err(Attempt::Failed(RedisError::NotRedis { program, what }));
                 }

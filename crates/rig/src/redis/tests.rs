@@ -1,4 +1,5 @@
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -43,6 +44,23 @@ fn a_private_server_answers_and_leaves_nothing_behind() {
     assert!(folder.exists());
     drop(server);
     assert!(gone(pid) && !folder.exists());
+}
+
+#[test]
+fn a_web_server_that_was_faster_on_the_port_is_nobodys_fault() {
+    let faster = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = faster.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = faster.accept() {
+            let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let started = Redis::start_on(&find().unwrap(), port, &RedisBuilder::default());
+    match started {
+        Err(Attempt::PortTaken(_)) => {}
+        Err(Attempt::Failed(error)) => panic!("no other port would be tried: {error}"),
+        Ok(_) => panic!("the port was taken"),
+    }
 }
 
 #[test]
