@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -18,6 +19,8 @@ use crate::feed::{Ears, read_line};
 
 /// The reading threads only split lines.
 const READER_STACK_BYTES: usize = 256 * 1024;
+/// How long a stopped process is waited for. One that the disk keeps waiting stops afterwards.
+pub(crate) const TO_STOP: Duration = Duration::from_secs(10);
 /// How much of a child's standard error is kept for the one who asks why it died.
 const LAST_WORDS_MAX: usize = 10;
 
@@ -97,7 +100,8 @@ impl Child {
         stdin.write_all(&line)
     }
 
-    /// Sends `signal` to the process and everything it started in its group.
+    /// Sends `signal` to the process and everything it started in its group. SIGSTOP takes effect some time after it was sent: this
+    /// returns when the process stands still, or after some seconds.
     ///
     /// # Errors
     /// `ESRCH` when nobody is left there.
@@ -105,19 +109,22 @@ impl Child {
         if self.status.is_some() {
             return Err(Errno::ESRCH);
         }
-        killpg(self.group, signal)
+        killpg(self.group, signal)?;
+        if signal == Signal::SIGSTOP {
+            self.wait_stopped(TO_STOP);
+        }
+        Ok(())
     }
 
-    /// Waits until the process is really stopped: SIGSTOP takes effect some time after it was sent.
+    /// Waits until the process stands still, with all its threads.
     ///
-    /// `false`: it was not within that time, or has ended.
+    /// `false`: it did not within that time, or has ended.
     pub fn wait_stopped(&self, within: Duration) -> bool {
-        let is_stopped = || match state(self.group) {
-            Some('T') => Some(true),
-            None | Some('Z' | 'X') => Some(false),
-            Some(_) => None,
+        let look = || match stands_still(self.group) {
+            true => Some(true),
+            false => has_ended(self.group).then_some(false),
         };
-        poll(within, is_stopped) == Some(true)
+        poll(within, look) == Some(true)
     }
 
     /// How the process ended; `None` while it runs. What it left behind in its group is killed.
@@ -210,15 +217,34 @@ fn keep_last(stderr: ChildStderr, words: &Mutex<VecDeque<String>>) {
     }
 }
 
-/// The state letter of a process, from /proc: `R`, `S`, `T` …; `None` when there is no such process.
-fn state(process: Pid) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+/// Whether no thread of a process does anything until it is told to go on.
+///
+/// One of them alone says nothing: the signal reaches some thread, which then stops the others.
+pub(crate) fn stands_still(process: Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let states: Vec<char> = threads
+        .filter_map(|thread| state(&thread.path()))
+        .filter(|state| !matches!(state, 'Z' | 'X'))
+        .collect();
+    !states.is_empty() && states.iter().all(|state| *state == 'T')
+}
+
+/// Whether there is no such process, or none but in name.
+pub(crate) fn has_ended(process: Pid) -> bool {
+    let state = state(Path::new(&format!("/proc/{process}")));
+    matches!(state, None | Some('Z' | 'X'))
+}
+
+/// The state letter of a process or thread, from its folder in /proc: `R`, `S`, `T` …; `None` when there is no such.
+fn state(folder: &Path) -> Option<char> {
+    let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
     // The program's name stands in parentheses and may itself contain some.
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// Asks `question` every millisecond until it has an answer.
-fn poll<T>(within: Duration, mut question: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn poll<T>(within: Duration, mut question: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + within;
     loop {
         let answer = question();
@@ -251,10 +277,7 @@ mod tests {
     }
 
     fn gone(pid: i32) -> bool {
-        poll(LONG, || {
-            matches!(state(Pid::from_raw(pid)), None | Some('Z')).then_some(())
-        })
-        .is_some()
+        poll(LONG, || has_ended(Pid::from_raw(pid)).then_some(())).is_some()
     }
 
     #[test]
@@ -288,7 +311,7 @@ mod tests {
         assert!(child.wait_stopped(LONG));
         let pid = child.pid();
         drop(child);
-        assert_eq!(state(Pid::from_raw(pid)), None, "reaped");
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "reaped");
         assert!(gone(grandchild));
     }
 

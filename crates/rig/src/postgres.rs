@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 use tempfile::TempDir;
 
-use crate::child::Child;
+use crate::child::{Child, TO_STOP, has_ended, poll, stands_still};
 use crate::feed::{Feed, feed};
 use crate::folder::folder;
 use crate::server::{PATIENCE, ServerError, free_port};
@@ -199,17 +199,35 @@ impl Postgres {
         self.child.pid()
     }
 
-    /// Sends a signal to all its processes: `SIGSTOP` makes it silent.
+    /// Sends a signal to all its processes: `SIGSTOP` makes it silent, and returns when it is, or after some seconds.
     ///
     /// # Errors
     /// The system's.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
-        // The first one last: it would notice that its children die, and start others.
-        for pid in self.processes().into_iter().skip(1) {
-            // Gone already will do as well.
-            let _ = kill(Pid::from_raw(pid), signal);
+        let to_all = || {
+            // The first one last: it would notice that its children die, and start others.
+            for pid in self.processes().into_iter().skip(1) {
+                // Gone already will do as well.
+                let _ = kill(Pid::from_raw(pid), signal);
+            }
+            self.child.signal(signal)
+        };
+        to_all()?;
+        if signal == Signal::SIGSTOP {
+            // Again and again: it may have had a child in between.
+            let is_silent = || (to_all().is_ok() && self.stands_still()).then_some(());
+            poll(TO_STOP, is_silent);
         }
-        self.child.signal(signal)
+        Ok(())
+    }
+
+    fn stands_still(&self) -> bool {
+        // A child that ended stays a zombie, as its parent is stopped, too.
+        let is_silent = |pid| {
+            let process = Pid::from_raw(pid);
+            has_ended(process) || stands_still(process)
+        };
+        self.processes().into_iter().all(is_silent)
     }
 
     /// The first process, and its children: they leave its process group.

@@ -59,6 +59,7 @@ mod keys;
 mod line;
 mod loan;
 mod requests;
+mod rounds;
 mod sessions;
 mod view;
 mod watch;

@@ -11,6 +11,7 @@ use etcd_client::{Client, ConnectOptions, Error as Cause};
 use tokio::sync::Notify;
 
 use super::failure;
+use super::rounds::{Next, Rounds};
 use super::sessions::Sessions;
 use crate::clock::{BootClock, Clock};
 use crate::engine::within;
@@ -131,11 +132,11 @@ impl Hub {
         F: Future<Output = std::result::Result<T, Cause>>,
     {
         let give_up_at = BootClock.now() + ELECTION;
-        let (mut attempts, mut effect) = (0, Effect::None);
+        let mut rounds = Rounds::among(self.endpoints.len());
+        let mut effect = Effect::None;
         loop {
-            attempts += 1;
             let link = self.link(operation).await;
-            let (error, may_wait) = match link {
+            let (error, is_between_leaders) = match link {
                 Err(error) => (error, false),
                 Ok(link) => match self.ask_over(&link, silence, &request).await {
                     Some(Ok(answer)) => return Ok(answer),
@@ -153,17 +154,14 @@ impl Hub {
             if error.effect() == Effect::Maybe {
                 effect = Effect::Maybe;
             }
-            let is_round_done = attempts % self.endpoints.len() == 0;
-            let is_over = match may_wait {
-                true => BootClock.now() >= give_up_at,
-                // Once more than there are servers: the first connection may just have been an old one.
-                false => attempts > self.endpoints.len(),
+            let next = match failure::is_passing(&error) {
+                true => rounds.after(is_between_leaders, BootClock.now() >= give_up_at),
+                false => Next::GiveUp,
             };
-            if is_over || !failure::is_passing(&error) {
-                return Err(Failed::Unreached(error.with_effect(effect)));
-            }
-            if is_round_done && may_wait {
-                BootClock.sleep_until(BootClock.now() + PAUSE).await;
+            match next {
+                Next::AskAnother => {}
+                Next::Pause => BootClock.sleep_until(BootClock.now() + PAUSE).await,
+                Next::GiveUp => return Err(Failed::Unreached(error.with_effect(effect))),
             }
         }
     }
