@@ -249,7 +249,7 @@ impl Postgres {
     }
 
     /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
-    /// there: it is as the role, the database and the server want it. A `table` in the address is ignored.
+    /// there: it is as the role, the database and the server want it. What the address says of a table is ignored.
     ///
     /// # Errors
     /// As [`PostgresBuilder::open`], but nothing is tried out.
@@ -257,8 +257,8 @@ impl Postgres {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
-        let (address, _table) =
-            Address::parse(STORE, address, &["table"], &Certificates::default())?;
+        let table = super::postgres_table::PARAMETERS;
+        let (address, _table) = Address::parse(STORE, address, table, &Certificates::default())?;
         let program = session::STORE_PROGRAM;
         connect::connect(STORE, Operation::Open, &address, program, patience).await
     }
