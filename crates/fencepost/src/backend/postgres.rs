@@ -44,6 +44,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::backend::certificates::Certificates;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -68,7 +69,7 @@ pub use connect::Connection;
 /// The client whose connection [`Postgres::visit`] gives.
 pub use tokio_postgres as client;
 
-use connect::{Address, Certificates};
+use connect::Address;
 use hub::{Hub, Settings};
 
 /// How this store calls itself in errors, spans and metrics.

@@ -48,7 +48,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::postgres::connect::{Address, Certificates, Parameters};
+use crate::backend::certificates::Certificates;
+use crate::backend::postgres::connect::{Address, Parameters};
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
