@@ -72,7 +72,7 @@ mod tests {
             ("rediss://u:secret@h?ca=%zz", "expected redis://"),
             ("rediss://u:secret@h:port", "expected redis://"),
         ] {
-            let said = read(address).err().expect(address);
+            let said = read(address).expect_err(address);
             assert!(said.contains(words) && !said.contains("secret"), "{said}");
         }
     }
