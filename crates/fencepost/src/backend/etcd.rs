@@ -167,14 +167,13 @@ impl EtcdBuilder {
         if let Some((user, password)) = &address.user {
             options = options.with_user(user, password);
         }
-        #[cfg(feature = "etcd-tls")]
-        if address.is_tls {
-            let mut certificates = self.certificates.clone();
-            let read = address.files.read_into(&mut certificates);
-            read.map_err(invalid)?;
-            options = options.with_tls(tls(certificates));
-        }
-        Ok(options)
+        let mut certificates = self.certificates.clone();
+        let read = address.files.read_into(&mut certificates);
+        read.map_err(invalid)?;
+        Ok(match address.is_tls {
+            true => secured(options, certificates),
+            false => options,
+        })
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -208,16 +207,21 @@ fn invalid(cause: impl Into<String>) -> Error {
 }
 
 #[cfg(feature = "etcd-tls")]
-fn tls(certificates: Certificates) -> client::TlsOptions {
+fn secured(options: ConnectOptions, certificates: Certificates) -> ConnectOptions {
     use client::{Certificate, Identity, TlsOptions};
     let tls = match certificates.root {
         Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
         None => TlsOptions::new().with_enabled_roots(),
     };
-    match certificates.client {
+    options.with_tls(match certificates.client {
         Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
         None => tls,
-    }
+    })
+}
+
+#[cfg(not(feature = "etcd-tls"))]
+fn secured(options: ConnectOptions, _: Certificates) -> ConnectOptions {
+    options
 }
 
 impl fmt::Debug for EtcdBuilder {
