@@ -22,7 +22,7 @@ static SERVERS: [Server; 5] = [
     Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
     Server { schemes: &["etcd://", "etcds://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
-             form: "etcd://HOST,HOST,HOST[/PREFIX]" },
+             form: "etcd://HOST,HOST,HOST[/PREFIX] · etcds://…[?ca=FILE][&cert=FILE&key=FILE]" },
     Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
     Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),

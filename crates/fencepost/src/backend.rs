@@ -16,6 +16,8 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
+#[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
+mod certificates;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(any(
@@ -29,6 +31,8 @@ mod glob;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;
+#[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
+mod percent;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "postgres")]

@@ -7,6 +7,8 @@
 //! server and loses, delays or
 //! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
 
+#[cfg(feature = "authority")]
+mod authority;
 mod child;
 mod etcd;
 mod feed;
@@ -23,6 +25,8 @@ pub mod resp;
 mod server;
 mod zookeeper;
 
+#[cfg(feature = "authority")]
+pub use authority::{Authority, Signed};
 pub use child::Child;
 pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};

@@ -127,19 +127,34 @@ async fn excludes(
             ("exclusion", opened.map(told))
         }
         Kind::Table => {
-            let opened = PostgresTable::open(address).await;
+            // The doctor only looks, whatever the address says.
+            let opened = PostgresTable::builder(address).create_table(false).open();
             let told =
                 |store: PostgresTable| format!("table {} with rights and columns", store.table());
-            ("table", opened.map(told))
+            ("table", opened.await.map(told))
         }
     };
     findings.push(match opened {
         Ok(said) => Finding::fine(topic, said),
-        Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
-        Err(error) => Finding::danger(topic, Harm::NoLocks, error.message())
-            .means("No lock can be taken here."),
+        Err(error) => match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::InvalidInput => return Err(error),
+            _ => made_when_used(address, &error).unwrap_or_else(|| {
+                Finding::danger(topic, Harm::NoLocks, error.message())
+                    .means("No lock can be taken here.")
+            }),
+        },
     });
     Ok(findings)
+}
+
+/// Tables that are missing, where the address says that they are to be made.
+fn made_when_used(address: &str, error: &Error) -> Option<Finding> {
+    let is_asked_for = address.contains("?create=true") || address.contains("&create=true");
+    let (missing, _) = error.message().split_once(';')?;
+    (is_asked_for && missing.starts_with("there is no table")).then(|| {
+        let what = format!("{missing}, yet; whether create=true can make it was not tried");
+        Finding::unknown("table", what)
+    })
 }
 
 fn no_second(error: &Error) -> Finding {

@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use ::redis::IntoConnectionInfo;
+use ::redis::ProtocolVersion;
+use fencepost::backend::redis::Redis;
 use fencepost_trial::report::numbers::count;
 
 use super::finding::{Finding, Harm};
@@ -48,11 +49,12 @@ impl Known {
 
 pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
     let place = without_password(address);
-    if address.into_connection_info().is_err() {
+    if let Err(error) = Redis::visit(address, ProtocolVersion::RESP2) {
         let what = format!("'{place}' is not the address of a server");
         let advice =
             "redis://HOST, redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://… or unix:/PATH";
-        return Err(Fault::new(exit::USAGE, what).at("--store").try_this(advice));
+        let fault = Fault::new(exit::USAGE, what).at(format_args!("--store: {}", error.message()));
+        return Err(fault.try_this(advice));
     }
     let form = "redis://USER:PASSWORD@HOST";
     let node = node(address).map_err(|gone| gone.fault(&place, form))?;

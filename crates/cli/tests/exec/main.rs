@@ -13,3 +13,4 @@ mod servers;
 mod signals;
 mod stage;
 mod terminal;
+mod tls;

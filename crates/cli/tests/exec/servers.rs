@@ -41,6 +41,34 @@ fn of_postgres() {
     two_commands_take_turns(server.url());
 }
 
+/// Whichever command comes first makes the tables, and none makes them unasked.
+#[cfg(feature = "postgres")]
+#[test]
+fn of_a_table_that_is_made_when_it_is_asked_for() {
+    let server = fencepost_rig::Postgres::start().unwrap();
+    let with = |parameters: &str| Stage::with_store(format!("{}?{parameters}", server.url()));
+    let list: &[&str] = &["locks", "list"];
+    let exec: &[&str] = &["exec", "--name", "deploy", "--", "true"];
+    for first in [list, exec] {
+        let refused = with("table=shedlock").run(first);
+        assert_eq!(refused.code(), 69, "{}", refused.stderr);
+        let way = "say create=true in the address";
+        assert!(refused.stderr.contains(way), "{}", refused.stderr);
+        let wrong = with("table=shedlock&create=maybe").run(first);
+        assert_eq!(wrong.code(), 64, "{}", wrong.stderr);
+        let without = with("create=true").run(first);
+        assert_eq!(without.code(), 64, "{}", without.stderr);
+        let made = with("table=shedlock&create=true").run(first);
+        assert_eq!(made.code(), 0, "{}", made.stderr);
+        let there = with("table=shedlock").run(list);
+        assert_eq!(there.code(), 0, "{}", there.stderr);
+        let dropping = "drop table shedlock, shedlock_fence, shedlock_line";
+        let dropped = server.psql().args(["-c", dropping]).output().unwrap();
+        assert!(dropped.status.success(), "{dropped:?}");
+    }
+    two_commands_take_turns(format!("{}?table=shedlock&create=true", server.url()));
+}
+
 #[cfg(feature = "etcd")]
 #[test]
 fn of_etcd() {

@@ -87,3 +87,21 @@ fn a_database_that_takes_no_writes_never_counts_as_ready() {
         });
     }
 }
+
+/// The shop's tables are made without asking; those of the locks when the address says so.
+#[test]
+fn a_table_of_locks_is_made_when_the_address_says_so() {
+    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let stage = Stage::new();
+    let flags = |create: &str| {
+        let url = postgres.url();
+        format!("--db {url} --store {url}?table=shedlock{create}")
+    };
+    let (code, _, said) = stage.run(&format!("serve --port 0 {}", flags("")));
+    assert_eq!(code, 69, "{said}");
+    assert!(said.contains("say create=true in the address"), "{said}");
+    let service = stage.serve(&flags("&create=true"));
+    service.put_in("lamp", 3);
+    assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+    service.adds_up();
+}

@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions};
 
+use crate::backend::certificates::Certificates;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -78,10 +79,7 @@ pub(crate) const STORE: &str = "etcd";
 pub struct EtcdBuilder {
     address: String,
     settings: Settings,
-    #[cfg(feature = "etcd-tls")]
-    root_certificate: Option<Vec<u8>>,
-    #[cfg(feature = "etcd-tls")]
-    client_certificate: Option<(Vec<u8>, Vec<u8>)>,
+    certificates: Certificates,
 }
 
 impl EtcdBuilder {
@@ -105,7 +103,7 @@ impl EtcdBuilder {
     #[cfg(feature = "etcd-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.root_certificate = Some(pem.into());
+        self.certificates.root = Some(pem.into());
         self
     }
 
@@ -117,7 +115,7 @@ impl EtcdBuilder {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        self.client_certificate = Some((certificate.into(), key.into()));
+        self.certificates.client = Some((certificate.into(), key.into()));
         self
     }
 
@@ -131,7 +129,7 @@ impl EtcdBuilder {
     /// Dropping the future closes the connection.
     pub async fn open(self) -> Result<Etcd> {
         let address = self.address()?;
-        let options = self.options(&address);
+        let options = self.options(&address)?;
         let hub = Hub::new(
             address.endpoints(),
             options,
@@ -147,22 +145,22 @@ impl EtcdBuilder {
     }
 
     fn address(&self) -> Result<Address> {
-        let invalid = |cause: &'static str| {
-            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause)
-        };
         // The text may contain a password: it is not quoted.
         let address = Address::parse(&self.address).ok_or_else(|| {
-            invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://… for TLS")
+            invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://…[?ca=FILE][&cert=FILE&key=FILE] for TLS")
         })?;
         if cfg!(not(feature = "etcd-tls")) && address.is_tls {
             return Err(invalid(
                 "built without TLS: etcds:// needs the feature etcd-tls",
             ));
         }
+        if !address.is_tls && !address.files.are_none() {
+            return Err(invalid("ca, cert and key are about TLS, which is etcds://"));
+        }
         Ok(address)
     }
 
-    fn options(&self, address: &Address) -> ConnectOptions {
+    fn options(&self, address: &Address) -> Result<ConnectOptions> {
         // A server that is cut off from the others is to say so, and not to let us wait.
         let mut options = ConnectOptions::new()
             .with_require_leader(true)
@@ -170,24 +168,13 @@ impl EtcdBuilder {
         if let Some((user, password)) = &address.user {
             options = options.with_user(user, password);
         }
-        #[cfg(feature = "etcd-tls")]
-        if address.is_tls {
-            options = options.with_tls(self.tls());
-        }
-        options
-    }
-
-    #[cfg(feature = "etcd-tls")]
-    fn tls(&self) -> etcd_client::TlsOptions {
-        use etcd_client::{Certificate, Identity, TlsOptions};
-        let mut tls = match &self.root_certificate {
-            Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
-            None => TlsOptions::new().with_enabled_roots(),
-        };
-        if let Some((certificate, key)) = &self.client_certificate {
-            tls = tls.identity(Identity::from_pem(certificate, key));
-        }
-        tls
+        let mut certificates = self.certificates.clone();
+        let read = address.files.read_into(&mut certificates);
+        read.map_err(invalid)?;
+        Ok(match address.is_tls {
+            true => secured(options, certificates),
+            false => options,
+        })
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -209,6 +196,33 @@ impl EtcdBuilder {
             .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
         runtime.block_on(self.open())
     }
+}
+
+fn invalid(cause: impl Into<String>) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        STORE,
+        Operation::Open,
+        cause.into(),
+    )
+}
+
+#[cfg(feature = "etcd-tls")]
+fn secured(options: ConnectOptions, certificates: Certificates) -> ConnectOptions {
+    use client::{Certificate, Identity, TlsOptions};
+    let tls = match certificates.root {
+        Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
+        None => TlsOptions::new().with_enabled_roots(),
+    };
+    options.with_tls(match certificates.client {
+        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        None => tls,
+    })
+}
+
+#[cfg(not(feature = "etcd-tls"))]
+fn secured(options: ConnectOptions, _: Certificates) -> ConnectOptions {
+    options
 }
 
 impl fmt::Debug for EtcdBuilder {
@@ -257,7 +271,8 @@ impl Etcd {
     };
 
     /// Connects with the default settings: `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, the same with `etcds://` for TLS (feature
-    /// `etcd-tls`). Name all servers of the cluster: when one is gone, another is asked.
+    /// `etcd-tls`), where `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` what is shown to the servers (all
+    /// PEM, read once). Name all servers of the cluster: when one is gone, another is asked.
     ///
     /// # Errors
     /// As [`EtcdBuilder::open`].
@@ -285,10 +300,7 @@ impl Etcd {
                 connect_timeout: Duration::from_secs(3),
                 outage: Duration::from_secs(30),
             },
-            #[cfg(feature = "etcd-tls")]
-            root_certificate: None,
-            #[cfg(feature = "etcd-tls")]
-            client_certificate: None,
+            certificates: Certificates::default(),
         }
     }
 
@@ -304,7 +316,7 @@ impl Etcd {
         let builder = Self::builder(address).connect_timeout(patience);
         let address = builder.address()?;
         // A server that has no leader is to say so, and not to refuse.
-        let options = builder.options(&address).with_require_leader(false);
+        let options = builder.options(&address)?.with_require_leader(false);
         let mut servers = Vec::new();
         for (host, endpoint) in address.hosts.iter().zip(address.endpoints()) {
             let connecting = client::Client::connect([endpoint], Some(options.clone()));

@@ -25,7 +25,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `sqlite:PATH` | the file, which is made where there is none |
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
 /// | `postgres://…` | advisory locks of Postgres |
-/// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them |
+/// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them; `&create=true` makes it where it is missing |
 /// | `etcd://HOST,HOST,HOST`, `etcds://…` | an etcd cluster |
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
@@ -57,8 +57,13 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
         #[cfg(feature = "redis")]
         "redis" | "redis-tls" => Ok(Arc::new(super::redis::Redis::open(address).await?)),
         #[cfg(feature = "postgres")]
-        "postgres" if has_table(address) => Ok(Arc::new(
+        "postgres" if has_parameter(address, "table") => Ok(Arc::new(
             super::postgres_table::PostgresTable::open(address).await?,
+        )),
+        #[cfg(feature = "postgres")]
+        "postgres" if has_parameter(address, "create") => Err(invalid(
+            "create is about the table, and the address names none: ?table=shedlock&create=true"
+                .to_owned(),
         )),
         #[cfg(feature = "postgres")]
         "postgres" => Ok(Arc::new(super::postgres::Postgres::open(address).await?)),
@@ -75,9 +80,12 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
 }
 
 #[cfg(feature = "postgres")]
-fn has_table(address: &str) -> bool {
+fn has_parameter(address: &str, name: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);
-    query.split('&').any(|pair| pair.starts_with("table="))
+    let mut names = query
+        .split('&')
+        .filter_map(|pair| Some(pair.split_once('=')?.0));
+    names.any(|own| own == name)
 }
 
 fn invalid(message: String) -> Error {
@@ -135,9 +143,18 @@ mod tests {
     #[cfg(feature = "postgres")]
     #[test]
     fn a_table_is_asked_for_by_its_parameter() {
-        assert!(has_table(
-            "postgres://db/shop?sslmode=require&table=shedlock"
-        ));
-        assert!(!has_table("postgres://db/table=x?sslmode=require"));
+        let asks = |address| has_parameter(address, "table");
+        assert!(asks("postgres://db/shop?sslmode=require&table=shedlock"));
+        assert!(!asks("postgres://db/table=x?sslmode=require"));
+        assert!(!asks("postgres://db/shop?application_name=table"));
+    }
+
+    #[cfg(feature = "postgres")]
+    #[tokio::test]
+    async fn advisory_locks_have_no_table_to_make() {
+        let error = open("postgres://u:hunter2@127.0.0.1:1/d?create=true").await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.to_string().contains("?table=shedlock&create=true"));
     }
 }

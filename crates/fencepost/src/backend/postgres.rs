@@ -44,6 +44,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::backend::certificates::Certificates;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -68,7 +69,7 @@ pub use connect::Connection;
 /// The client whose connection [`Postgres::visit`] gives.
 pub use tokio_postgres as client;
 
-use connect::{Address, Certificates};
+use connect::Address;
 use hub::{Hub, Settings};
 
 /// How this store calls itself in errors, spans and metrics.
@@ -249,7 +250,7 @@ impl Postgres {
     }
 
     /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
-    /// there: it is as the role, the database and the server want it. A `table` in the address is ignored.
+    /// there: it is as the role, the database and the server want it. What the address says of a table is ignored.
     ///
     /// # Errors
     /// As [`PostgresBuilder::open`], but nothing is tried out.
@@ -257,8 +258,8 @@ impl Postgres {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
-        let (address, _table) =
-            Address::parse(STORE, address, &["table"], &Certificates::default())?;
+        let table = super::postgres_table::PARAMETERS;
+        let (address, _table) = Address::parse(STORE, address, table, &Certificates::default())?;
         let program = session::STORE_PROGRAM;
         connect::connect(STORE, Operation::Open, &address, program, patience).await
     }

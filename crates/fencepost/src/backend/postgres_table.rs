@@ -27,7 +27,7 @@
 //! | `shedlock_fence` | the last epoch of a lock, its owner, its whole name | for ever |
 //! | `shedlock_line` | who waits, by ticket | it leaves; at most an hour after a lock was free and nobody came |
 //!
-//! They are made with [`create_table`](PostgresTableBuilder::create_table); without it, opening says what to run. The user needs `SELECT`, `INSERT` and `UPDATE`, in
+//! They are made with [`create_table`](PostgresTableBuilder::create_table), or `create=true` in the address; without, opening says what to run. The user needs `SELECT`, `INSERT` and `UPDATE`, in
 //! the line also `DELETE`. A name longer than ShedLock's 64 characters is kept in full in our tables; its row has the first 31, a `~` and
 //! 32 digits of its SHA-256.
 //!
@@ -48,7 +48,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::backend::postgres::connect::{Address, Certificates};
+use crate::backend::certificates::Certificates;
+use crate::backend::postgres::connect::{Address, Parameters};
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -80,6 +81,29 @@ struct Settings {
     create: bool,
 }
 
+/// The parameters of an address that are about the table.
+pub(crate) const PARAMETERS: &[&str] = &["table", "create"];
+
+/// What an address says about the table.
+#[derive(Default)]
+struct InAddress {
+    table: Option<String>,
+    create: Option<bool>,
+}
+
+impl InAddress {
+    fn read(parameters: Parameters) -> Result<Self> {
+        let mut read = Self::default();
+        for (name, value) in parameters {
+            match name.as_str() {
+                "table" => read.table = Some(value),
+                _ => read.create = Some(value.parse().map_err(|_| failure::neither_yes_nor_no())?),
+            }
+        }
+        Ok(read)
+    }
+}
+
 /// How a [`PostgresTable`] is opened; made by [`PostgresTable::builder`].
 #[derive(Clone)]
 pub struct PostgresTableBuilder {
@@ -87,7 +111,7 @@ pub struct PostgresTableBuilder {
     connect_timeout: Duration,
     outage: Duration,
     table: Option<String>,
-    create: bool,
+    create: Option<bool>,
     certificates: Certificates,
 }
 
@@ -100,10 +124,11 @@ impl PostgresTableBuilder {
         self
     }
 
-    /// Whether tables that are missing are made when the store is opened. Default: no, the error says how to make them.
+    /// Whether tables that are missing are made when the store is opened. Wins over `create=true` in the address. Default: no, the error says
+    /// how to make them.
     #[must_use]
     pub fn create_table(mut self, create: bool) -> Self {
-        self.create = create;
+        self.create = Some(create);
         self
     }
 
@@ -146,21 +171,21 @@ impl PostgresTableBuilder {
     /// Connects, and checks that the tables can hold locks.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address or the table's name is none,
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address or the table's name is none, or `create` is neither `true` nor `false`,
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when nobody answers there,
     /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) when what answers cannot hold locks: wrong password, a standby, missing tables or rights, other columns.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection; tables that were made stay.
     pub async fn open(self) -> Result<PostgresTable> {
-        let (address, own) = Address::parse(STORE, &self.address, &["table"], &self.certificates)?;
-        let in_address = own.into_iter().map(|(_, table)| table).next_back();
-        let table = self.table.or(in_address);
+        let (address, own) = Address::parse(STORE, &self.address, PARAMETERS, &self.certificates)?;
+        let in_address = InAddress::read(own)?;
+        let table = self.table.or(in_address.table);
         let settings = Settings {
             connect_timeout: self.connect_timeout,
             outage: self.outage,
             tables: Tables::read(table.as_deref().unwrap_or(tables::USUAL))?,
-            create: self.create,
+            create: self.create.or(in_address.create).unwrap_or(false),
         };
         let hub = Arc::new(Hub::new(address, settings));
         hub.link(Operation::Open).await?;
@@ -215,7 +240,7 @@ impl PostgresTable {
     };
 
     /// Connects with the default settings: `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?table=shedlock]`, with `sslmode=require` for
-    /// TLS (feature `postgres-tls`). The tables must exist.
+    /// TLS (feature `postgres-tls`). The tables must exist, unless the address says `create=true`.
     ///
     /// # Errors
     /// As [`PostgresTableBuilder::open`].
@@ -242,7 +267,7 @@ impl PostgresTable {
             connect_timeout: Duration::from_secs(3),
             outage: Duration::from_secs(30),
             table: None,
-            create: false,
+            create: None,
             certificates: Certificates::default(),
         }
     }

@@ -48,13 +48,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion};
+use redis::{Client, ConnectionAddr, ProtocolVersion};
 
+use crate::backend::certificates::Certificates;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
+mod address;
 mod attendant;
 pub(crate) mod failure;
 pub(crate) mod hub;
@@ -76,8 +78,7 @@ pub(crate) const STORE: &str = "redis";
 pub struct RedisBuilder {
     address: String,
     settings: Settings,
-    #[cfg(feature = "redis-tls")]
-    certificates: redis::TlsCertificates,
+    certificates: Certificates,
 }
 
 impl RedisBuilder {
@@ -111,7 +112,7 @@ impl RedisBuilder {
     #[cfg(feature = "redis-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.root_cert = Some(pem.into());
+        self.certificates.root = Some(pem.into());
         self
     }
 
@@ -123,10 +124,7 @@ impl RedisBuilder {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        self.certificates.client_tls = Some(redis::ClientTlsConfig {
-            client_cert: certificate.into(),
-            client_key: key.into(),
-        });
+        self.certificates.client = Some((certificate.into(), key.into()));
         self
     }
 
@@ -154,24 +152,27 @@ impl RedisBuilder {
             let message = format!("a gap of {length:?} every {every:?} leaves no time for locks");
             return Err(invalid(message));
         }
+        let (shown, client) = self.client(ProtocolVersion::RESP3)?;
+        Ok((shown, Arc::new(Hub::new(client, self.settings))))
+    }
+
+    /// The address as it may be shown, and what connects there.
+    fn client(&self, protocol: ProtocolVersion) -> Result<(String, Client)> {
+        let invalid =
+            |cause: String| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause);
         if cfg!(not(feature = "redis-tls")) && self.address.starts_with("rediss:") {
             return Err(invalid(
                 "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
             ));
         }
-        // What the parser says may quote the address, and with it the password: it is not passed on.
-        let Ok(info) = self.address.as_str().into_connection_info() else {
-            let message = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… or unix:/PATH";
-            return Err(invalid(message.to_owned()));
-        };
+        let (info, files) = address::read(&self.address).map_err(invalid)?;
+        let mut certificates = self.certificates.clone();
+        files.read_into(&mut certificates).map_err(invalid)?;
         let shown = show(info.addr());
-        let redis = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
-        let client = self.client(info.set_redis_settings(redis));
+        let redis = info.redis_settings().clone().set_protocol(protocol);
+        let client = secured(info.set_redis_settings(redis), certificates);
         let client = client.map_err(|cause| failure::of_connecting(Operation::Open, cause))?;
-        Ok((shown, Arc::new(Hub::new(client, self.settings))))
+        Ok((shown, client))
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -193,21 +194,31 @@ impl RedisBuilder {
             .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
         runtime.block_on(self.open())
     }
+}
 
-    #[cfg(feature = "redis-tls")]
-    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
-        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-            return Client::open(info);
-        }
-        // Somebody else in this process may have chosen one already: that one is as good.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-        Client::build_with_tls(info, self.certificates.clone())
+#[cfg(feature = "redis-tls")]
+fn secured(info: redis::ConnectionInfo, certificates: Certificates) -> redis::RedisResult<Client> {
+    if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+        return Client::open(info);
     }
+    // Somebody else in this process may have chosen one already: that one is as good.
+    let _chosen = rustls::crypto::ring::default_provider().install_default();
+    let shown = certificates
+        .client
+        .map(|(client_cert, client_key)| redis::ClientTlsConfig {
+            client_cert,
+            client_key,
+        });
+    let certificates = redis::TlsCertificates {
+        client_tls: shown,
+        root_cert: certificates.root,
+    };
+    Client::build_with_tls(info, certificates)
+}
 
-    #[cfg(not(feature = "redis-tls"))]
-    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
-        Client::open(info)
-    }
+#[cfg(not(feature = "redis-tls"))]
+fn secured(info: redis::ConnectionInfo, _: Certificates) -> redis::RedisResult<Client> {
+    Client::open(info)
 }
 
 impl fmt::Debug for RedisBuilder {
@@ -245,7 +256,8 @@ impl Redis {
     };
 
     /// Connects with the default settings: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature
-    /// `redis-tls`), or `unix:/PATH`.
+    /// `redis-tls`), or `unix:/PATH`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` what is shown to
+    /// the server (all PEM). The files are read once.
     ///
     /// # Errors
     /// As [`RedisBuilder::open`].
@@ -274,12 +286,17 @@ impl Redis {
                 outage: Duration::from_secs(30),
                 gap: None,
             },
-            #[cfg(feature = "redis-tls")]
-            certificates: redis::TlsCertificates {
-                client_tls: None,
-                root_cert: None,
-            },
+            certificates: Certificates::default(),
         }
+    }
+
+    /// A client of the caller's own for the server of `address`, for programs that look at the server itself. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none, or names files that hold no certificates.
+    pub fn visit(address: &str, protocol: ProtocolVersion) -> Result<Client> {
+        let (_, client) = Self::builder(address).client(protocol)?;
+        Ok(client)
     }
 
     /// Where the server is, without user and password.

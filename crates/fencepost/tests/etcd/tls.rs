@@ -2,50 +2,10 @@
 
 use fencepost::ErrorKind;
 use fencepost::backend::etcd::{Etcd, EtcdBuilder};
-use fencepost_rig::{TempDir, folder};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use fencepost_rig::{Authority, Signed, TempDir, folder};
 use std::sync::Arc;
 
 use crate::support::{run, soon, works};
-
-/// An authority, and what it signed.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: String,
-}
-
-/// A certificate and its key, as PEM.
-struct Signed {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "an authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap().pem();
-        Self {
-            issuer: Issuer::new(params, key),
-            certificate,
-        }
-    }
-
-    fn sign(&self, name: &str) -> Signed {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Signed {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }
-    }
-}
 
 /// A server that speaks TLS only.
 struct Secured {

@@ -4,26 +4,15 @@ use std::os::unix::fs::{PermissionsExt, chown};
 
 use fencepost::backend::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
-use fencepost_rig::folder;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use fencepost_rig::{Authority, folder};
 
 use crate::support::{Server, is, run, soon, works};
 
 /// A server whose certificate an unknown authority signed: it works for those who know the authority, and for nobody else.
 pub(crate) fn private_authority() {
     run(async {
-        let mut authority = CertificateParams::new(Vec::<String>::new()).unwrap();
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority
-            .distinguished_name
-            .push(DnType::CommonName, "an authority");
-        let authority_key = KeyPair::generate().unwrap();
-        let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
-        let issuer = Issuer::new(authority, authority_key);
-        let own = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        let own_key = KeyPair::generate().unwrap();
-        let own_pem = own.signed_by(&own_key, &issuer).unwrap().pem();
-
+        let authority = Authority::new();
+        let own = authority.sign("127.0.0.1");
         let folder = folder().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let file = |name: &str, text: &str| {
@@ -36,16 +25,19 @@ pub(crate) fn private_authority() {
             }
             path.to_str().unwrap().to_owned()
         };
-        let certificate = file("server.pem", &own_pem);
-        let key = file("server.key", &own_key.serialize_pem());
-        let root = file("ca.pem", &authority_pem);
-        let rules = file("hba.conf", "hostssl all all all trust\n");
-        let server = Server::start_with(&[
-            "ssl=on",
-            &format!("ssl_cert_file={certificate}"),
-            &format!("ssl_key_file={key}"),
-            &format!("hba_file={rules}"),
-        ]);
+        let certificate = file("server.pem", &own.certificate);
+        let key = file("server.key", &own.key);
+        let root = file("ca.pem", &authority.certificate);
+        let start = |rules: &str| {
+            Server::start_with(&[
+                "ssl=on",
+                &format!("ssl_ca_file={root}"),
+                &format!("ssl_cert_file={certificate}"),
+                &format!("ssl_key_file={key}"),
+                &format!("hba_file={rules}"),
+            ])
+        };
+        let server = start(&file("hba.conf", "hostssl all all all trust\n"));
         let url = server.0.url();
         let secured = format!("{url}?sslmode=require");
 
@@ -70,9 +62,25 @@ pub(crate) fn private_authority() {
             .unwrap();
         works(&store).await;
         let store = Postgres::builder(&secured)
-            .root_certificate(authority_pem)
+            .root_certificate(authority.certificate.clone())
             .open();
         works(&store.await.unwrap()).await;
+
+        // One that wants to see a certificate of the authority, too.
+        let server = start(&file(
+            "strict.conf",
+            "hostssl all all all trust clientcert=verify-ca\n",
+        ));
+        let secured = format!("{}?sslmode=require&sslrootcert={root}", server.0.url());
+        let error = refused(&secured).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "certificate");
+        let shown = authority.sign("client");
+        let (shown, its_key) = (
+            file("client.pem", &shown.certificate),
+            file("client.key", &shown.key),
+        );
+        let secured = format!("{secured}&sslcert={shown}&sslkey={its_key}");
+        works(&Postgres::open(&secured).await.unwrap()).await;
 
         let plain = Server::start();
         let error = refused(&format!("{}?sslmode=require", plain.0.url())).await;

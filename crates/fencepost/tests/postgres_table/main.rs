@@ -62,6 +62,7 @@ const FAULTS: &[(&str, fn())] = &[
 
 const SCHEMA: &[(&str, fn())] = &[
     ("missing", schema::missing),
+    ("made_by_the_address", schema::made_by_the_address),
     ("made_by_many_at_once", schema::made_by_many_at_once),
     ("of_shedlock_itself", schema::of_shedlock_itself),
     ("other_columns", schema::other_columns),

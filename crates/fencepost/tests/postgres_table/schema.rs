@@ -20,13 +20,56 @@ pub(crate) fn missing() {
                 &error,
                 ErrorKind::Unusable,
                 Effect::None,
-                "create_table(true)",
+                "say create=true in the address (in a program: create_table(true))",
             );
             let text = error.to_string();
             let statements = text.split_once("run: ").unwrap().1;
             plain.does(statements).await;
             PostgresTable::open(&server.0.url()).await.unwrap();
         }
+    });
+}
+
+/// The address says whether they are made. What the program says wins.
+pub(crate) fn made_by_the_address() {
+    run(async {
+        let server = Server::bare(&[]);
+        let plain = server.plain().await;
+        let url = format!("{}?table=public.locks&create", server.0.url());
+        for wrong in ["maybe", "", "TRUE", "1"] {
+            let error = PostgresTable::open(&format!("{url}={wrong}")).await;
+            let said = "create in the address is true or false";
+            is(
+                &error.unwrap_err(),
+                ErrorKind::InvalidInput,
+                Effect::None,
+                said,
+            );
+        }
+        let (yes, no) = (format!("{url}=true"), format!("{url}=false"));
+        for builder in [
+            PostgresTable::builder(&no),
+            PostgresTable::builder(&yes).create_table(false),
+        ] {
+            let error = builder.open().await.unwrap_err();
+            is(&error, ErrorKind::Unusable, Effect::None, "no table");
+        }
+        let made = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'locks%'";
+        assert_eq!(plain.number(made).await, 0);
+        for store in [
+            fencepost::backend::open(&yes).await.unwrap(),
+            fencepost::backend::open(&no).await.unwrap(),
+        ] {
+            let claim = claim(LONG);
+            assert!(store.try_acquire(&claim).await.unwrap().is_some());
+            store.release(&claim).await.unwrap();
+        }
+        assert_eq!(plain.number(made).await, 3);
+        plain
+            .does("DROP TABLE locks, locks_fence, locks_line")
+            .await;
+        let builder = PostgresTable::builder(&no).create_table(true);
+        assert_eq!(builder.open().await.unwrap().table(), "public.locks");
     });
 }
 

@@ -104,6 +104,7 @@ fn sorted_nodes(state: State, setup: &Setup) -> State {
         for client in 0..setup.clients {
             state.wires[client][node].hash(&mut print);
             state.clients[client].votes[node].hash(&mut print);
+            state.clients[client].known[node].hash(&mut print);
         }
         print.finish()
     };
@@ -116,6 +117,7 @@ fn sorted_nodes(state: State, setup: &Setup) -> State {
         for client in 0..setup.clients {
             renamed.wires[client][to] = state.wires[client][from];
             renamed.clients[client].votes[to] = state.clients[client].votes[from];
+            renamed.clients[client].known[to] = state.clients[client].known[from];
         }
     }
     renamed

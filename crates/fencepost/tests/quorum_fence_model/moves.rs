@@ -20,6 +20,8 @@ pub(crate) enum Move {
         client: usize,
         heard: u8,
     },
+    /// A client that asked while it held is told by a majority that it had the lock all the time, and keeps its epoch.
+    Keep(usize),
     /// A client that was refused an epoch proposes a larger one.
     Raise(usize),
     /// A client looks at the time, and believes or gives up.
@@ -82,6 +84,9 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
             if gives_up(client, setup) {
                 moves.push(Move::GiveUp(at));
             }
+            if keeps(client, setup) {
+                moves.push(Move::Keep(at));
+            }
             if state.has_room(at) {
                 let subsets = 1..1_u8 << NODES;
                 let fits = |heard: &u8| can_propose(client, *heard);
@@ -107,9 +112,12 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
                 moves.push(Move::Raise(at));
             }
         }
-        Phase::Agreed(_) => moves.push(Move::Conclude(at)),
+        Phase::Agreed(_) | Phase::Kept(_) => moves.push(Move::Conclude(at)),
         Phase::Holding(_) => {
             moves.push(Move::Done(at));
+            if setup.holder_asks_again && may_ask {
+                moves.push(Move::AskAgain(at));
+            }
             let may_extend = setup.extends && client.left > 0 && client.raises_left > 0;
             match client.extending {
                 None if may_extend && state.has_room(at) => moves.push(Move::Extend(at)),
@@ -122,7 +130,7 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
     }
     let has_asked = matches!(
         client.phase,
-        Phase::Locking | Phase::Accepting(_) | Phase::Agreed(_)
+        Phase::Locking | Phase::Accepting(_) | Phase::Agreed(_) | Phase::Kept(_)
     );
     if setup.asks_again && has_asked && may_ask {
         moves.push(Move::AskAgain(at));
@@ -137,6 +145,15 @@ fn gives_up(client: &Client, setup: &Setup) -> bool {
 
 fn needed(setup: &Setup, flaw: Flaw) -> usize {
     if setup.has(flaw) { 1 } else { MAJORITY }
+}
+
+/// A majority of nodes has the lease as it was granted: with its epoch.
+fn keeps(client: &Client, setup: &Setup) -> bool {
+    let by_keys_alone = setup.has(Flaw::KeepsByKeysAlone);
+    client.before.is_some_and(|epoch| {
+        client.known(epoch, by_keys_alone) >= needed(setup, Flaw::MinorityKeeps)
+            && client.yes() >= MAJORITY
+    })
 }
 
 fn can_propose(client: &Client, heard: u8) -> bool {
@@ -180,6 +197,7 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
         Move::AskAgain(at) => ask(&mut next, setup, at),
         Move::Serve { client, node } => node::serve(&mut next, setup, client, node),
         Move::Propose { client, heard } => propose(&mut next, setup, client, heard),
+        Move::Keep(at) => keep(&mut next, at),
         Move::Raise(at) => raise(&mut next, at),
         Move::Conclude(at) => conclude(&mut next, setup, at),
         Move::GiveUp(at) | Move::Done(at) => give_back(&mut next, setup, at),
@@ -209,7 +227,12 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
 fn ask(state: &mut State, setup: &Setup, at: usize) {
     let older = state.highest();
     let client = &mut state.clients[at];
+    let before = match client.phase {
+        Phase::Holding(epoch) => Some(epoch),
+        _ => None,
+    };
     client.rest();
+    client.before = before;
     client.phase = Phase::Locking;
     client.attempt += 1;
     client.attempts_left -= 1;
@@ -246,6 +269,13 @@ fn propose(state: &mut State, setup: &Setup, at: usize, heard: u8) {
     state.send_to_all(at, Request::Accept { attempt, epoch });
 }
 
+fn keep(state: &mut State, at: usize) {
+    let client = &mut state.clients[at];
+    let epoch = client.before.expect("only who had a lease keeps it");
+    client.votes = [Vote::None; NODES];
+    client.phase = Phase::Kept(epoch);
+}
+
 fn raise(state: &mut State, at: usize) {
     let client = &mut state.clients[at];
     let counter = |vote: &Vote| match vote {
@@ -265,12 +295,15 @@ fn conclude(state: &mut State, setup: &Setup, at: usize) {
     if client.left == 0 && !setup.has(Flaw::NoLookAtTheTime) {
         return give_back(state, setup, at);
     }
-    let (Phase::Accepting(epoch) | Phase::Agreed(epoch)) = client.phase else {
+    let (Phase::Accepting(epoch) | Phase::Agreed(epoch) | Phase::Kept(epoch)) = client.phase else {
         unreachable!("only these conclude");
     };
     client.votes = [Vote::None; NODES];
     client.raises_left = 1;
     client.older = 0;
+    client.before = None;
+    client.known = [false; NODES];
+    client.lease = setup.holder_asks_again.then_some(epoch);
     client.phase = Phase::Holding(epoch);
 }
 
@@ -286,6 +319,7 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
         }
     }
     state.clients[at].rest();
+    state.clients[at].lease = None;
 }
 
 fn extend(state: &mut State, setup: &Setup, at: usize) {
@@ -330,6 +364,7 @@ fn strike(state: &mut State, setup: &Setup, fault: Move) {
         }
         Move::Die(client) => {
             state.clients[client].rest();
+            state.clients[client].lease = None;
             state.clients[client].phase = Phase::Dead;
             for wire in &mut state.wires[client] {
                 wire.owed = None;

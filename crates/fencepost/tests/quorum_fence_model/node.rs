@@ -15,11 +15,13 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
     }
     let server = &mut state.nodes[node];
     let asker = client as u8;
+    let mut is_known = false;
     let (attempt, vote) = match request {
         Request::Lock { attempt, void } => {
             if !setup.has(Flaw::OldKeyCounts) && void.is_some() {
                 release(server, asker, void);
             }
+            is_known = server.key.is_some_and(|key| key.client == asker);
             (attempt, lock(server, setup, asker, attempt, now))
         }
         Request::Accept { attempt, epoch } => (attempt, accept(server, setup, asker, epoch)),
@@ -33,6 +35,7 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
     // The answer to an earlier attempt is heard by nobody.
     if client.attempt == attempt && is_awaited(client.phase, request) {
         client.votes[node] = vote;
+        client.known[node] = is_known && client.before.is_some();
     }
 }
 

@@ -33,23 +33,25 @@ impl fmt::Display for Promise {
 
 /// The promise that the step from one state to the next breaks. Notes a grant.
 pub(crate) fn broken(before: &State, next: &mut State, setup: &Setup) -> Option<Promise> {
+    let believers = next.clients.iter().filter(|client| client.believes());
+    let two_believe = next.is_exclusive && believers.count() > 1;
     let grant = (0..setup.clients).find_map(|client| grant(before, next, client));
-    if let Some((epoch, older)) = grant {
-        let highest = next.highest();
-        let is_known = next.granted >> epoch & 1 == 1;
-        next.granted |= 1 << epoch;
-        if is_known {
+    if let Some(grant) = grant {
+        // A lease that is kept has an epoch which was granted, to this client, and by now is not behind anybody else's.
+        let (highest, own) = (next.highest(), u8::from(grant.is_kept));
+        let is_known = next.granted >> grant.epoch & 1 == 1;
+        next.granted |= 1 << grant.epoch;
+        if is_known && !grant.is_kept {
             return Some(Promise::EpochsAreUnique);
         }
-        if epoch <= older {
+        if grant.epoch + own <= grant.older {
             return Some(Promise::LaterIsLarger);
         }
-        if next.is_exclusive && epoch <= highest {
+        if next.is_exclusive && grant.epoch + own <= highest && !two_believe {
             return Some(Promise::EpochsRise);
         }
     }
-    let believers = next.clients.iter().filter(|client| client.believes());
-    if next.is_exclusive && believers.count() > 1 {
+    if two_believe {
         return Some(Promise::OneHolder);
     }
     let leaves = |client| has_left_something(next, client);
@@ -58,13 +60,23 @@ pub(crate) fn broken(before: &State, next: &mut State, setup: &Setup) -> Option<
         .then_some(Promise::NothingIsLeft)
 }
 
-/// The epoch that was just granted to this client, and the highest one from before it began to ask.
-fn grant(before: &State, next: &State, client: usize) -> Option<(u8, u8)> {
+struct Grant {
+    epoch: u8,
+    /// The highest epoch from before it began to ask.
+    older: u8,
+    /// It had this lease before, and does still.
+    is_kept: bool,
+}
+
+/// What was just granted to this client.
+fn grant(before: &State, next: &State, client: usize) -> Option<Grant> {
     let was = before.clients[client].phase;
     match next.clients[client].phase {
-        Phase::Holding(epoch) if !matches!(was, Phase::Holding(_)) => {
-            Some((epoch, before.clients[client].older))
-        }
+        Phase::Holding(epoch) if !matches!(was, Phase::Holding(_)) => Some(Grant {
+            epoch,
+            older: before.clients[client].older,
+            is_kept: before.clients[client].lease == Some(epoch),
+        }),
         _ => None,
     }
 }

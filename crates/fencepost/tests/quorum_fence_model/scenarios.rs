@@ -51,6 +51,14 @@ const ALONE: Setup = Setup {
     ticks_max: Some(0),
     ..with(CUT, CALM)
 };
+/// One asks again while it holds, beside another.
+const AGAIN: Setup = Setup {
+    attempts: [2, 1, 0],
+    counters: [9; 3],
+    holder_asks_again: true,
+    ticks_max: Some(0),
+    ..CALM
+};
 /// Servers whose time lifts new counters.
 const TIMED: Setup = Setup {
     counters: [0; 3],
@@ -73,6 +81,7 @@ pub(crate) const SOUND: &[Scenario] = &[
     Scenario { title: "a key lost before its time", setup: with(KEY_LOST, SHORT) },
     Scenario { title: "a client dies", setup: with(DIE, SHORT) },
     Scenario { title: "one client, a broken connection", setup: ALONE },
+    Scenario { title: "a holder asks again", setup: AGAIN },
     Scenario { title: "one client, dropped attempts", setup: Setup { asks_again: true, ..ALONE } },
 ];
 
@@ -90,6 +99,9 @@ pub(crate) const SOUND_DEEPER: &[Scenario] = &[
     Scenario { title: "one asks twice", setup: Setup { attempts: [2, 1, 0], ..CALM } },
     Scenario { title: "one asks twice, dropped attempts", setup: Setup { attempts: [2, 1, 0], asks_again: true, ..SHORT } },
     Scenario { title: "one asks twice over a broken connection", setup: Setup { attempts: [2, 1, 0], cancels: true, ticks_max: Some(0), ..with(CUT, CALM) } },
+    Scenario { title: "a holder asks again, a key lost", setup: with(KEY_LOST, AGAIN) },
+    Scenario { title: "a holder asks again, a broken connection", setup: with(CUT, AGAIN) },
+    Scenario { title: "a holder asks again, time passes", setup: Setup { ttl: 2, ticks_max: Some(2), ..AGAIN } },
     Scenario { title: "three clients", setup: Setup { clients: 3, ticks_max: Some(1), ..CALM } },
     Scenario { title: "a node restarts empty, clocks agree", setup: Setup { ticks_max: Some(3), ..TIMED } },
     Scenario { title: "the counter alone decides (no key needed to accept)", setup: Setup { accept_needs_key: false, ..with(KEY_LOST, SHORT) } },
@@ -115,6 +127,12 @@ pub(crate) const BROKEN: &[Broken] = &[
              setup: Setup { flaw: Some(Flaw::OwedReleaseTakesAnything), attempts: [2, 1, 0], cancels: true, ticks_max: Some(0), ..with(CUT, CALM) } },
     Broken { title: "a key from before a release counts", breaks: Promise::EpochsAreUnique, is_long: false,
              setup: Setup { flaw: Some(Flaw::OldKeyCounts), ticks_max: None, ..ALONE } },
+    Broken { title: "a lease is kept by keys alone, a key lost", breaks: Promise::LaterIsLarger, is_long: false,
+             setup: Setup { flaw: Some(Flaw::KeepsByKeysAlone), ..with(KEY_LOST, AGAIN) } },
+    Broken { title: "a lease is kept by keys alone", breaks: Promise::EpochsRise, is_long: true,
+             setup: Setup { flaw: Some(Flaw::KeepsByKeysAlone), ttl: 2, ticks_max: Some(2), ..AGAIN } },
+    Broken { title: "a lease is kept by a minority", breaks: Promise::LaterIsLarger, is_long: true,
+             setup: Setup { flaw: Some(Flaw::MinorityKeeps), ..with(KEY_LOST, AGAIN) } },
 ];
 
 /// What the fence cannot do, and does not claim to.

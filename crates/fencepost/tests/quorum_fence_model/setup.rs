@@ -56,6 +56,10 @@ pub(crate) enum Flaw {
     OldKeyCounts,
     /// One node that extends is enough.
     MinorityExtends,
+    /// Who asks again while it holds keeps its epoch where a majority has a key of it, whatever its count.
+    KeepsByKeysAlone,
+    /// One node that still has the key with the epoch is enough to keep it.
+    MinorityKeeps,
 }
 
 #[derive(Clone, Copy)]
@@ -75,6 +79,8 @@ pub(crate) struct Setup {
     pub(crate) accept_needs_key: bool,
     /// A client may go on with the claim of an attempt that was dropped, without releasing it.
     pub(crate) asks_again: bool,
+    /// A holder that does not know it is one, because the answer was lost, may ask again.
+    pub(crate) holder_asks_again: bool,
     /// A client may give up at any time, and not only when it was refused or its time is over.
     pub(crate) cancels: bool,
     /// A holder may extend, once.
@@ -100,6 +106,7 @@ impl Setup {
         shortcut: true,
         accept_needs_key: true,
         asks_again: false,
+        holder_asks_again: false,
         cancels: false,
         extends: false,
         ticks_max: None,

@@ -56,6 +56,8 @@ pub(crate) enum Phase {
     Accepting(u8),
     /// A majority has this epoch for it; what is left is a look at the time.
     Agreed(u8),
+    /// The same with the epoch of the lease that it has already.
+    Kept(u8),
     Holding(u8),
     Dead,
 }
@@ -76,6 +78,12 @@ pub(crate) struct Client {
     /// Ticks for which a grant would still be believed in.
     pub(crate) left: u8,
     pub(crate) votes: [Vote; NODES],
+    /// The last epoch that was granted to it and not given back. Nobody acts by it; the promises are held against it.
+    pub(crate) lease: Option<u8>,
+    /// The epoch of the lease that it remembers to have had when it began to ask.
+    pub(crate) before: Option<u8>,
+    /// The nodes that have said that they had its key before; where it makes a difference.
+    pub(crate) known: [bool; NODES],
     /// The same as `left` for an extension that is under way.
     pub(crate) extending: Option<u8>,
     /// The highest epoch that had been granted when it began to ask.
@@ -120,6 +128,9 @@ impl State {
             attempt: 0,
             left: 0,
             votes: [Vote::None; NODES],
+            lease: None,
+            before: None,
+            known: [false; NODES],
             extending: None,
             older: 0,
             attempts_left: setup.attempts[at],
@@ -197,6 +208,16 @@ impl Client {
         self.votes.iter().filter(is_yes).count()
     }
 
+    /// How many nodes say that they had its key all the time; only those whose count is the epoch it has, if they are to prove it.
+    pub(crate) fn known(&self, epoch: u8, by_keys_alone: bool) -> usize {
+        let proves = |vote: Vote| match vote {
+            Vote::Yes(count) => count == epoch || by_keys_alone,
+            _ => false,
+        };
+        let both = self.known.into_iter().zip(self.votes);
+        both.filter(|(known, vote)| *known && proves(*vote)).count()
+    }
+
     /// A holder that still believes.
     pub(crate) fn believes(&self) -> bool {
         matches!(self.phase, Phase::Holding(_)) && self.left > 0
@@ -207,6 +228,8 @@ impl Client {
         self.phase = Phase::Idle;
         self.left = 0;
         self.votes = [Vote::None; NODES];
+        self.before = None;
+        self.known = [false; NODES];
         self.extending = None;
         self.older = 0;
         self.raises_left = 0;

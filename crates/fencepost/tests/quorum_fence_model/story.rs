@@ -31,6 +31,13 @@ fn what(before: &State, step: Move, after: &State) -> String {
                 _ => unreachable!("a proposal leads to these"),
             }
         }
+        Move::Keep(client) => match after.clients[client].phase {
+            Phase::Kept(epoch) => format!(
+                "{} had the lock all the time: it keeps {epoch}",
+                who(client)
+            ),
+            _ => unreachable!("what is kept leads to this"),
+        },
         Move::Raise(client) => match after.clients[client].phase {
             Phase::Accepting(epoch) => format!("{} proposes {epoch} instead", who(client)),
             _ => unreachable!("a proposal leads to this"),

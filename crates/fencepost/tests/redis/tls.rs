@@ -4,51 +4,11 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use fencepost::ErrorKind;
 use fencepost::backend::redis::{Redis, RedisBuilder};
-use fencepost_rig::folder;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use fencepost_rig::{Authority, Signed, folder};
 use tempfile::TempDir;
 
 use crate::support::{Server, run, soon};
 use crate::ways::works;
-
-/// An authority, and what it signed.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: String,
-}
-
-/// A certificate and its key, as PEM.
-struct Signed {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "an authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap().pem();
-        Self {
-            issuer: Issuer::new(params, key),
-            certificate,
-        }
-    }
-
-    fn sign(&self, name: &str) -> Signed {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Signed {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }
-    }
-}
 
 /// A server with a port for TLS.
 struct Secured {

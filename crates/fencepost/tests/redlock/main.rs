@@ -39,6 +39,10 @@ const ATTACKS: &[(&str, fn())] = &[
         "asking_again_keeps_the_epoch",
         minority::asking_again_keeps_the_epoch,
     ),
+    (
+        "a_late_key_is_not_the_lease",
+        minority::a_late_key_is_not_the_lease,
+    ),
     ("majority_lost", majority::lost),
     ("majority_silent", majority::silent),
     (

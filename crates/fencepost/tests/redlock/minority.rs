@@ -264,3 +264,32 @@ pub(crate) fn asking_again_keeps_the_epoch() {
         servers.are_clean().await;
     });
 }
+
+/// A majority has keys of the owner, but one of them came late, after somebody else had held the lock with a larger epoch: that is not the
+/// lease it had. Found by the model.
+pub(crate) fn a_late_key_is_not_the_lease() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        let first = store.try_acquire(&claim).await.unwrap().unwrap();
+        let honest = servers.held_by(claim.owner)[0];
+        let lease = servers.value(honest).unwrap();
+        // What the other one leaves behind, and on one of its servers the late request.
+        let others = first.epoch + 10;
+        let counter = format!("fp:{{{NAME}}}:quorum:{NAME}");
+        let [emptied, late] = [1, 2].map(|step| (honest + step) % 3);
+        for (at, count) in [(emptied, others), (late, others + 1)] {
+            let mut plain = servers.plain(at);
+            plain.does(&["SET", &counter, &count.to_string(), "PX", "600000"]);
+            plain.does(&["DEL", NAME]);
+        }
+        let key = lease.replacen(&first.epoch.to_string(), &(others + 1).to_string(), 1);
+        let mut plain = servers.plain(late);
+        plain.does(&["SET", NAME, &key, "PX", "60000"]);
+        let again = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(again.epoch > others, "{} after {others}", again.epoch);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}

@@ -10,8 +10,18 @@ pub(super) fn judge(facts: &Facts, kind: Kind) -> Vec<Finding> {
     let mut findings = vec![disk(facts, kind)];
     if !facts.is_standby() {
         findings.push(standbys(facts, kind));
+        findings.extend((kind == Kind::Advisory).then(restarts));
     }
     findings
+}
+
+/// No fault of the server's: nobody is deceived. But whoever plans one wants to know.
+fn restarts() -> Finding {
+    Finding::fine(
+        "restart",
+        "every restart of the server frees the advisory locks, and their holders are told",
+    )
+    .means("Work that must not be interrupted by one needs leases in a table (?table=shedlock), which outlive it.")
 }
 
 fn disk(facts: &Facts, kind: Kind) -> Finding {

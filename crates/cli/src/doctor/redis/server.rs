@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use redis::{
-    Client, Connection, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion,
-    RedisError, RedisResult,
-};
+use fencepost::backend::redis::Redis;
+use redis::{Connection, FromRedisValue, ProtocolVersion, RedisError, RedisResult};
 
 use super::PATIENCE;
 use crate::fault::system_words;
@@ -89,10 +87,12 @@ impl Server {
     }
 
     fn connect(address: &str, protocol: ProtocolVersion) -> RedisResult<Self> {
-        let info: ConnectionInfo = address.into_connection_info()?;
-        let settings = info.redis_settings().clone().set_protocol(protocol);
+        let client = Redis::visit(address, protocol).map_err(|error| {
+            let what = error.message().to_owned();
+            RedisError::from((redis::ErrorKind::InvalidClientConfig, "address", what))
+        })?;
+        let settings = client.get_connection_info().redis_settings();
         let user = settings.username().unwrap_or("default").to_owned();
-        let client = Client::open(info.set_redis_settings(settings))?;
         let connection = client.get_connection_with_timeout(PATIENCE)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         connection.set_write_timeout(Some(PATIENCE))?;

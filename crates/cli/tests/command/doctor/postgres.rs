@@ -45,6 +45,9 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     seen.says(", a primary, up ");
     seen.says("advisory locks exclude (tried)");
     seen.says("a session of its own");
+    let restarts =
+        "every restart of the server frees the advisory locks, and their holders are told";
+    seen.says(restarts);
     assert!(
         seen.ran
             .stdout
@@ -54,6 +57,7 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says("table public.shedlock with rights and columns");
     seen.says("as user shop");
+    assert!(!seen.ran.stdout.contains("every restart"));
     let after = tell(
         &server,
         "select pg_current_wal_insert_lsn(), count(*) from pg_locks where locktype = 'advisory'",
@@ -61,6 +65,29 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     assert_eq!(before.split('|').nth(1), Some("0"));
     assert_eq!(after.split('|').nth(1), Some("0"), "{before} {after}");
     assert_eq!(tell(&server, "select count(*) from shedlock"), "0");
+}
+
+/// Whoever uses the address makes the table. The doctor only looks.
+#[test]
+fn a_table_that_is_to_be_made_is_not_made_by_the_doctor() {
+    let server = Postgres::start().unwrap();
+    let seen = Seen::at(&table(&server));
+    assert_eq!(seen.troubles(), ["danger table"]);
+    seen.says("say create=true in the address");
+    let url = format!("{}&create=true", table(&server));
+    let seen = Seen::at(&url);
+    assert_eq!(
+        (seen.ran.code, seen.troubles()),
+        (0, vec!["unknown table".to_owned()])
+    );
+    seen.says("whether create=true can make it was not tried");
+    let tables = "select count(*) from pg_class where relname like 'shedlock%'";
+    assert_eq!(tell(&server, tables), "0");
+    let used = run(&format!("exec --name x --store {url} -- true"));
+    assert_eq!(used.code, 0, "{}", used.stderr);
+    Seen::at(&url).says("table public.shedlock with rights and columns");
+    let wrong = run(&format!("doctor --store {}&create=maybe", table(&server)));
+    assert_eq!(wrong.code, 64, "{}", wrong.stderr);
 }
 
 #[test]

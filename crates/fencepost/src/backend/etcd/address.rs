@@ -1,6 +1,9 @@
 //! Where the servers are, who asks, and below which key the locks are.
 
-/// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or `etcds://…` for TLS.
+use crate::backend::certificates::{Files, OURS};
+use crate::backend::percent::decode;
+
+/// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or `etcds://…[?ca=FILE][&cert=FILE&key=FILE]` for TLS.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) is_tls: bool,
@@ -9,6 +12,8 @@ pub(super) struct Address {
     pub(super) hosts: Vec<String>,
     /// Without a slash at its end; empty when the locks are at the root.
     pub(super) prefix: String,
+    /// Of certificates.
+    pub(super) files: Files,
 }
 
 const PORT: u16 = 2379;
@@ -21,6 +26,10 @@ impl Address {
             "etcd" => false,
             "etcds" => true,
             _ => return None,
+        };
+        let (rest, files) = match rest.rsplit_once('?') {
+            None => (rest, Files::new(OURS)),
+            Some((rest, parameters)) => (rest, files(parameters)?),
         };
         let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, hosts) = match servers.rsplit_once('@') {
@@ -36,6 +45,7 @@ impl Address {
             user,
             hosts: hosts?,
             prefix: decode(prefix.trim_end_matches('/'))?,
+            files,
         })
     }
 
@@ -66,22 +76,17 @@ fn with_port(host: &str) -> Option<String> {
     }
 }
 
-/// `%2F` and the like.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
+/// `None`: other things are among the parameters.
+fn files(parameters: &str) -> Option<Files> {
+    let mut files = Files::new(OURS);
+    for pair in parameters.split('&') {
+        let (name, path) = pair.split_once('=')?;
+        if !files.knows(name) {
+            return None;
         }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
+        files.note(name, decode(path)?);
     }
-    String::from_utf8(bytes).ok()
+    Some(files)
 }
 
 #[cfg(test)]
@@ -100,6 +105,18 @@ mod tests {
         let plain = Address::parse("etcd://a").unwrap();
         assert_eq!(plain.shown(), "etcd://a:2379");
         assert_eq!((plain.user, plain.prefix.as_str()), (None, ""));
+        assert!(plain.files.are_none());
+    }
+
+    #[test]
+    fn certificates_come_last() {
+        let address = "etcds://a/locks?ca=/etc/our%20ca.pem&key=k%3F";
+        let address = Address::parse(address).unwrap();
+        let mut files = Files::new(OURS);
+        files.note("ca", "/etc/our ca.pem".to_owned());
+        files.note("key", "k?".to_owned());
+        assert_eq!(address.files, files);
+        assert_eq!(address.shown(), "etcds://a:2379/locks");
     }
 
     #[test]
@@ -114,6 +131,10 @@ mod tests {
             "etcd://:2379",
             "etcd://user@a",
             "etcd://a:b%zz@a",
+            "etcds://a?",
+            "etcds://a?ca",
+            "etcds://a?frobnicate=x",
+            "etcds://a?ca=%zz",
         ] {
             assert!(Address::parse(text).is_none(), "{text}");
         }

@@ -15,6 +15,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 use super::failure;
 #[cfg(feature = "postgres-tls")]
 use super::tls;
+use crate::backend::certificates::{Certificates, Files, Names};
+use crate::backend::percent;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
@@ -35,15 +37,8 @@ pub(crate) struct Address {
     tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
 }
 
-/// What an address may say about TLS, apart from what the client library knows.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Certificates {
-    /// Authorities to trust instead of the public ones (PEM).
-    pub(crate) root: Option<Vec<u8>>,
-    /// What we show, and its key (both PEM).
-    #[cfg(feature = "postgres-tls")]
-    pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
-}
+/// What libpq calls the files of certificates.
+const FILES: Names = ["sslrootcert", "sslcert", "sslkey"];
 
 /// The parameters of an address that are not the client library's: name and value, decoded.
 pub(crate) type Parameters = Vec<(String, String)>;
@@ -68,13 +63,13 @@ impl Address {
             return Err(invalid(FORM.to_owned()));
         }
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
-        let (mut passed_on, mut taken, mut mode, mut root_file) =
-            (Vec::new(), Vec::new(), "", None);
+        let (mut passed_on, mut taken, mut mode) = (Vec::new(), Vec::new(), "");
+        let mut files = Files::new(FILES);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "sslmode" => mode = value,
-                "sslrootcert" => root_file = Some(decode(value)),
+                _ if files.knows(name) => files.note(name, decode(value)),
                 _ if own.contains(&name) => taken.push((name.to_owned(), decode(value))),
                 _ => passed_on.push(pair),
             }
@@ -109,11 +104,7 @@ impl Address {
             false => SslMode::Disable,
         });
         let mut certificates = certificates.clone();
-        if let Some(path) = root_file {
-            let read = std::fs::read(&path);
-            certificates.root =
-                Some(read.map_err(|error| invalid(format!("sslrootcert: {path}: {error}")))?);
-        }
+        files.read_into(&mut certificates).map_err(invalid)?;
         let shown = show(&config);
         #[cfg(feature = "postgres-tls")]
         let address = Self {
@@ -304,24 +295,9 @@ fn show(config: &Config) -> String {
     )
 }
 
-/// `%2F` and the like.
+/// What is not encoded is meant as it stands.
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) if first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent::decode(text).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -367,6 +343,10 @@ mod tests {
             (
                 "postgres://u:secret@h/d?sslmode=require&sslrootcert=/nowhere/ca.pem",
                 "/nowhere/ca.pem",
+            ),
+            (
+                "postgres://u:secret@h/d?sslmode=require&sslcert=/nowhere/me.pem",
+                "sslcert=FILE&sslkey=FILE",
             ),
         ] {
             let error = parse(address).err().unwrap();

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connect::Certificates;
+use crate::backend::certificates::Certificates;
 
 /// The certificate of the server and its name are always checked. The error says what is wrong with what was given.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, String> {

@@ -49,10 +49,16 @@ pub(super) fn no_name_of_a_table(text: &str, longest: usize) -> Error {
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
+/// The value is not quoted: what stands in an address may be secret.
+pub(super) fn neither_yes_nor_no() -> Error {
+    let message = "create in the address is true or false";
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
 /// Tables that are missing, with the statements that make them.
 pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     unusable(format!(
-        "there is no table {}; let somebody with the right to do so (or a program, with create_table(true)) run: {statements}",
+        "there is no table {}; say create=true in the address (in a program: create_table(true)), or let somebody with the right to do so run: {statements}",
         tables.join(", ")
     ))
 }

@@ -68,13 +68,14 @@ impl Quorum {
         };
         let before = self.granted.take(claim.owner);
         let mut asking = self.lock(&attempt, manner, &mut ballot, until).await;
-        if before.is_some() {
-            self.hear_who_knows(&mut asking, &mut ballot, until).await;
+        if let Some(epoch) = before {
+            self.hear_who_knows(epoch, &mut asking, &mut ballot, until)
+                .await;
         }
         let stand = stand(ballot.ours(), asking.open(), self.nodes.len());
         let epoch = match (stand, before) {
             // A majority has had its keys all the time: nobody else can have got the lock meanwhile.
-            (Stand::Won, Some(epoch)) if ballot.known() >= self.majority() => Some(epoch),
+            (Stand::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
             (Stand::Won, _) => self.settle(claim, &mut ballot, until).await,
             (Stand::Lost | Stand::Open, _) => None,
         };
@@ -144,9 +145,15 @@ impl Quorum {
         asking
     }
 
-    /// Listens until a majority is known to have had this owner's keys before, or nobody is left who could.
-    async fn hear_who_knows(&self, asking: &mut Asking<Vote>, ballot: &mut Ballot, until: Moment) {
-        while ballot.known() < self.majority() {
+    /// Listens until a majority is known to have had this owner's lease before, or nobody is left who could.
+    async fn hear_who_knows(
+        &self,
+        epoch: u64,
+        asking: &mut Asking<Vote>,
+        ballot: &mut Ballot,
+        until: Moment,
+    ) {
+        while ballot.known(epoch) < self.majority() {
             match asking.next(until, ballot.heard() >= self.majority()).await {
                 Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
                 None => break,
@@ -243,9 +250,14 @@ impl Ballot {
         self.votes.iter().filter_map(count).collect()
     }
 
-    /// How many had the key for this owner before it asked.
-    fn known(&self) -> usize {
-        let is_known = |vote: &&Vote| matches!(vote, Vote::Ours { is_known: true, .. });
+    /// How many had the lease of this epoch before they were asked. A key with another count may have come by a late request, after
+    /// somebody else had held the lock.
+    fn known(&self, epoch: u64) -> usize {
+        let lease = Vote::Ours {
+            count: epoch,
+            is_known: true,
+        };
+        let is_known = |vote: &&Vote| **vote == lease;
         self.votes.iter().flatten().filter(is_known).count()
     }
 

@@ -1,6 +1,6 @@
 //! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has.
 //!
-//! The servers alone cannot tell. A server that answered late may have drawn a larger count for the same owner, and who asks again and
+//! It does if a majority still has its keys, with that epoch. The servers alone cannot tell: a server that answered late may have drawn a larger count for the same owner, and who asks again and
 //! hears that one first would come to a larger epoch for the same lease.
 
 use std::collections::HashMap;

@@ -1,0 +1,201 @@
+//! Certificates: what a program hands over, and the files that an address names.
+
+/// Whom we trust, and what we show. All PEM.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Certificates {
+    /// Authorities to trust instead of the public ones.
+    pub(crate) root: Option<Vec<u8>>,
+    /// What we show, and its key.
+    pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What an address calls them: the authority, what we show, its key.
+pub(crate) type Names = [&'static str; 3];
+
+/// In addresses of our own making.
+#[cfg(any(feature = "redis", feature = "etcd"))]
+pub(crate) const OURS: Names = ["ca", "cert", "key"];
+
+/// The files that an address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Files {
+    names: Names,
+    paths: [Option<String>; 3],
+}
+
+impl Files {
+    pub(crate) fn new(names: Names) -> Self {
+        Self {
+            names,
+            paths: [None, None, None],
+        }
+    }
+
+    /// Whether the parameter names one of them.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// Notes the path that such a parameter has.
+    pub(crate) fn note(&mut self, name: &str, path: String) {
+        let place = self.names.iter().position(|known| *known == name);
+        if let Some(place) = place {
+            self.paths[place] = Some(path);
+        }
+    }
+
+    #[cfg(any(feature = "redis", feature = "etcd"))]
+    pub(crate) fn are_none(&self) -> bool {
+        self.paths.iter().all(Option::is_none)
+    }
+
+    /// Reads them, once: what the files hold later is not noticed. What is named wins over what `certificates` has.
+    ///
+    /// # Errors
+    /// A file cannot be read or has not in it what it is there for, or one of certificate and key is missing.
+    pub(crate) fn read_into(&self, certificates: &mut Certificates) -> Result<(), String> {
+        let [root_name, certificate_name, key_name] = self.names;
+        let [root, certificate, key] = &self.paths;
+        if let Some(path) = root {
+            certificates.root = Some(read(root_name, path, Kind::Certificate)?);
+        }
+        certificates.client = match (certificate, key) {
+            (None, None) => return Ok(()),
+            (Some(certificate), Some(key)) => Some((
+                read(certificate_name, certificate, Kind::Certificate)?,
+                read(key_name, key, Kind::Key)?,
+            )),
+            _ => {
+                return Err(format!(
+                    "a certificate is shown with its key: {certificate_name}=FILE&{key_name}=FILE"
+                ));
+            }
+        };
+        Ok(())
+    }
+}
+
+/// What a file is there for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Certificate,
+    Key,
+}
+
+fn read(name: &str, path: &str, kind: Kind) -> Result<Vec<u8>, String> {
+    let content = std::fs::read(path).map_err(|error| format!("{name}: {path}: {error}"))?;
+    let what = match kind {
+        Kind::Certificate => "certificate",
+        Kind::Key => "private key",
+    };
+    match has(&content, kind) {
+        true => Ok(content),
+        false => Err(format!(
+            "{name}: {path}: there is no {what} in it (PEM is expected)"
+        )),
+    }
+}
+
+/// The clients would tell, too, but neither of which file nor before they connect.
+#[cfg(any(feature = "redis-tls", feature = "postgres-tls", feature = "etcd-tls"))]
+fn has(content: &[u8], kind: Kind) -> bool {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    match kind {
+        Kind::Key => PrivateKeyDer::from_pem_slice(content).is_ok(),
+        Kind::Certificate => {
+            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(content).collect();
+            all.is_ok_and(|all| !all.is_empty())
+        }
+    }
+}
+
+/// Nothing is done with it.
+#[cfg(not(any(feature = "redis-tls", feature = "postgres-tls", feature = "etcd-tls")))]
+fn has(_: &[u8], _: Kind) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: Names = ["ca", "cert", "key"];
+
+    fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
+    fn pem(kind: &str) -> String {
+        format!("Bag Attributes\r\n-----BEGIN {kind}-----\r\nMIIB\r\n-----END {kind}-----\r\n")
+    }
+
+    fn read(parameters: &[(&str, &str)]) -> Result<Certificates, String> {
+        let mut files = Files::new(NAMES);
+        let mut certificates = Certificates {
+            root: Some(b"the program's".to_vec()),
+            client: None,
+        };
+        for (name, path) in parameters {
+            assert!(files.knows(name));
+            files.note(name, (*path).to_owned());
+        }
+        files.read_into(&mut certificates)?;
+        Ok(certificates)
+    }
+
+    #[test]
+    fn what_an_address_names_wins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let certificate = file(&folder, "a.pem", &pem("CERTIFICATE"));
+        let key = file(&folder, "a.key", &pem("EC PRIVATE KEY"));
+        let none = read(&[]).expect("nothing is read");
+        assert_eq!(none.root.as_deref(), Some(b"the program's".as_slice()));
+        assert!(none.client.is_none());
+        let all = read(&[("ca", &certificate), ("cert", &certificate), ("key", &key)]);
+        let all = all.expect("files that are there");
+        assert_eq!(all.root, Some(pem("CERTIFICATE").into_bytes()));
+        let (_, shown) = all.client.expect("both were named");
+        assert_eq!(shown, pem("EC PRIVATE KEY").into_bytes());
+    }
+
+    #[cfg(feature = "etcd-tls")]
+    #[test]
+    fn what_is_wrong_with_a_file_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let certificate = file(&folder, "a.pem", &pem("CERTIFICATE"));
+        let cut_off = file(&folder, "b.pem", &pem("CERTIFICATE")[..50]);
+        let garbled = file(
+            &folder,
+            "d.pem",
+            &pem("CERTIFICATE").replace("MIIB", "MII!"),
+        );
+        let nowhere = folder.path().join("c.pem").display().to_string();
+        for (parameters, words) in [
+            (&[("ca", nowhere.as_str())][..], "ca: "),
+            (&[("ca", nowhere.as_str())], "c.pem: No such file"),
+            (
+                &[("ca", cut_off.as_str())],
+                "b.pem: there is no certificate in it",
+            ),
+            (
+                &[("ca", garbled.as_str())],
+                "d.pem: there is no certificate in it",
+            ),
+            (&[("cert", certificate.as_str())], "cert=FILE&key=FILE"),
+            (&[("key", certificate.as_str())], "cert=FILE&key=FILE"),
+            (
+                &[
+                    ("cert", certificate.as_str()),
+                    ("key", certificate.as_str()),
+                ],
+                "a.pem: there is no private key in it (PEM is expected)",
+            ),
+        ] {
+            let said = read(parameters).expect_err(words);
+            assert!(said.contains(words), "{said}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `%2F` and the like, in addresses.
+
+/// `None`: what follows a percent sign is no byte, or the bytes are no text.
+pub(crate) fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_two_digits() {
+        assert_eq!(decode("a%20b%C3%A4").as_deref(), Some("a bä"));
+        for wrong in ["%", "%2", "%zz", "%ff"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+}
