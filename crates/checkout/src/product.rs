@@ -66,7 +66,7 @@ pub struct NewProduct {
     pub product_id: Option<Id>,
     /// Who sells it.
     pub shop_id: Id,
-    /// What people call it.
+    /// What people call it: not only white space, no control characters, and none that change the direction of text.
     pub name: Name,
     /// The price of a unit, in cents.
     pub price_cents: Amount,
