@@ -64,6 +64,8 @@ pub enum Refusal {
     StoreDown(Duration),
     /// The service is being stopped.
     Closing,
+    /// The file of the database is no longer at its place.
+    DatabaseGone,
     /// The database failed; the text is for the log. Here alone it is not certain that nothing was reserved.
     Database(String),
 }
@@ -79,6 +81,7 @@ impl Refusal {
             Self::Contended(..) => "contended",
             Self::StoreDown(_) => "store_down",
             Self::Closing => "closing",
+            Self::DatabaseGone => "database_gone",
             Self::Database(_) => "database",
         }
     }
@@ -98,7 +101,10 @@ impl Refusal {
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Self {
         tracing::error!(%error, "the database failed");
-        Self::Database(error.to_string())
+        match error {
+            StorageError::Displaced => Self::DatabaseGone,
+            other => Self::Database(other.to_string()),
+        }
     }
 }
 

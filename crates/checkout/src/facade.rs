@@ -17,6 +17,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// The most buyers of one strategy.
 const BUYERS: usize = 32;
+/// How often the stock is kept from vanishing by itself.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
 /// What the lab's own purchases take between reading and writing the stock.
 const WORK: Duration = Duration::from_micros(1_000);
 /// How long their locks last.
@@ -40,8 +42,10 @@ pub struct Bought {
 /// The shop.
 pub struct Facade {
     ground: Ground,
-    known: Mutex<HashSet<String>>,
+    known: Arc<Mutex<HashSet<String>>>,
     desks: HashMap<&'static str, Desk>,
+    /// Ends the thread that keeps the stock when it is dropped.
+    _keeper: mpsc::Sender<()>,
     // After everything that uses it.
     _folder: TempDir,
 }
@@ -69,7 +73,7 @@ impl Facade {
     /// The store's.
     pub fn open(place: &Place) -> Result<Self, Failure> {
         let folder = fencepost_rig::folder().map_err(Failure::definite)?;
-        let ground = place.ground(folder.path());
+        let ground = place.scratch(folder.path());
         ground.prepare()?;
         let desks = STRATEGIES.iter().filter_map(|name| {
             let strategy = strategy::find(name)?;
@@ -81,10 +85,13 @@ impl Facade {
             };
             Some((strategy.name, desk))
         });
+        let known: Arc<Mutex<HashSet<String>>> = Arc::default();
+        let keeper = keep(ground.clone(), Arc::clone(&known))?;
         let facade = Self {
             ground,
-            known: Mutex::default(),
+            known,
             desks: desks.collect(),
+            _keeper: keeper,
             _folder: folder,
         };
         facade.write(DEFAULT_PRODUCT, 0)?;
@@ -196,6 +203,24 @@ impl Desk {
         let number = *made;
         Ok(Seat { number, orders })
     }
+}
+
+/// Keeps the stock of these products, in a thread of its own, until what it returns is dropped. After a kill nobody keeps it, and it vanishes.
+fn keep(ground: Ground, known: Arc<Mutex<HashSet<String>>>) -> Result<mpsc::Sender<()>, Failure> {
+    let (keeper, ended) = mpsc::channel();
+    let work = move || {
+        while ended.recv_timeout(KEEP_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let products: Vec<String> = known.iter().cloned().collect();
+            drop(known);
+            if let Err(failure) = ground.keep(&products) {
+                tracing::warn!(%failure, "the shop for load tests may vanish");
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("checkout-keeper".into());
+    thread.spawn(work).map_err(Failure::definite)?;
+    Ok(keeper)
 }
 
 /// Serves customers until nobody can come any more.

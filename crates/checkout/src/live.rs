@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 
+mod audit;
 mod chronicle;
 mod desk;
 mod sampler;

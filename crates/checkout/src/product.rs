@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::id::Id;
 use crate::number::whole;
-use crate::text::Text;
+use crate::text::Name;
 
 /// The largest stock, and the highest price in cents: sums of them stay exact everywhere.
 pub const MAX_NUMBER: i64 = 1_000_000_000;
@@ -66,8 +66,8 @@ pub struct NewProduct {
     pub product_id: Option<Id>,
     /// Who sells it.
     pub shop_id: Id,
-    /// What people call it.
-    pub name: Text,
+    /// What people call it: not only white space, no control characters, and none that change the direction of text.
+    pub name: Name,
     /// The price of a unit, in cents.
     pub price_cents: Amount,
     /// How many units there are to sell.

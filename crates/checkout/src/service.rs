@@ -26,6 +26,9 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long units stay reserved, when nobody says otherwise.
 pub const RESERVE_FOR: Duration = Duration::from_secs(600);
 
+/// How long idempotency keys are kept, when nobody says otherwise.
+pub const KEEP_KEYS: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What the service is told.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -39,6 +42,8 @@ pub struct Settings {
     pub path: OrderPath,
     /// How long units stay reserved.
     pub reserve_for: Duration,
+    /// How long idempotency keys are kept at least; those of pending orders longer.
+    pub keep_keys: Duration,
     /// Bounds and rights.
     pub http: HttpSettings,
     /// Bounds of connections.
@@ -53,6 +58,7 @@ impl Default for Settings {
             breaker: BreakerSettings::default(),
             path: OrderPath::Lock,
             reserve_for: RESERVE_FOR,
+            keep_keys: KEEP_KEYS,
             http: HttpSettings::default(),
             connections: ConnectionSettings::default(),
         }
@@ -136,7 +142,12 @@ impl Service {
     /// When dropped, nothing is waited for: locks end by their TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
         let every = sweep::every(self.settings.reserve_for);
-        let sweeper = sweep::run(self.checkout.clone(), every, self.closing.clone());
+        let sweeper = sweep::run(
+            self.checkout.clone(),
+            every,
+            self.settings.keep_keys,
+            self.closing.clone(),
+        );
         let sweeper = tokio::spawn(sweeper);
         let watched = tokio::spawn(self.watch());
         let upkeep = tokio::spawn(upkeep(self.metrics, self.closing.clone()));

@@ -29,6 +29,9 @@ pub enum StorageError {
     /// It answers, and not as it should: somebody has to look.
     #[error("{0}")]
     Broken(String),
+    /// The file that was opened is no longer at its place: what is written there, nobody would see again. Nothing was changed.
+    #[error("the file of the database was removed or replaced while it was open")]
+    Displaced,
 }
 
 /// A database of products and orders.
@@ -89,6 +92,14 @@ pub trait Storage: Send + Sync + 'static {
     /// # Cancel safety
     /// Changes nothing.
     fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>>;
+
+    /// Removes up to `limit` idempotency keys that are older than this, and whose orders have ended; says how many. The pass is that of the one who
+    /// sweeps. `None`: somebody else has swept since, and nothing was changed.
+    ///
+    /// # Cancel safety
+    /// Goes on to its end when dropped.
+    fn forget_keys(&self, older_than: Duration, limit: i64, pass: Pass)
+    -> Outcome<'_, Option<u64>>;
 
     /// Where every unit is: one reading of everything, at one moment.
     ///
@@ -273,6 +284,10 @@ fn movement(ending: Ending) -> (&'static str, &'static str) {
 
 fn later(ms: i64, by: Duration) -> i64 {
     ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn earlier(ms: i64, by: Duration) -> i64 {
+    ms.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn document(checkout: &crate::order::Checkout) -> Result<String, StorageError> {

@@ -1,4 +1,4 @@
-//! Reservations that nobody confirmed in time go back into stock, by one instance at a time.
+//! Reservations that nobody confirmed in time go back into stock, and old idempotency keys are forgotten, by one instance at a time.
 //!
 //! The one who sweeps holds a lock for as long as it lives, and shows its fence in every transaction: when it was paused beyond its
 //! lease, another sweeps meanwhile, and the database refuses the late one. That it never sweeps a confirmed order does not
@@ -15,7 +15,7 @@ use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::storage::{Ending, SWEEP, Settled, StorageError};
 
-/// The most orders that are read at once.
+/// The most orders that are read at once, and the most keys that are removed at once.
 const AT_ONCE: i64 = 200;
 /// How long a store or database that failed is left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -31,11 +31,16 @@ pub fn every(reserve_for: Duration) -> Duration {
 ///
 /// # Cancel safety
 /// May be dropped at any point: an order that is being ended ends, and the lock goes back.
-pub async fn run(checkout: Checkout, every: Duration, stop: CancellationToken) {
+pub async fn run(
+    checkout: Checkout,
+    every: Duration,
+    keep_keys: Duration,
+    stop: CancellationToken,
+) {
     let work = async {
         loop {
             match checkout.locks().locker().acquire(SWEEP).await {
-                Ok(guard) => keep_sweeping(&checkout, &guard, every).await,
+                Ok(guard) => keep_sweeping(&checkout, &guard, every, keep_keys).await,
                 Err(error) => {
                     tracing::debug!(store = error.store(), kind = ?error.kind(), "nobody sweeps from here");
                     tokio::time::sleep(AFTER_FAILURE).await;
@@ -47,7 +52,7 @@ pub async fn run(checkout: Checkout, every: Duration, stop: CancellationToken) {
 }
 
 /// Returns when the lock is lost.
-async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration) {
+async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep_keys: Duration) {
     let work = async {
         let mut audited: Option<Instant> = None;
         loop {
@@ -63,6 +68,14 @@ async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration) {
                     tracing::warn!(%error, "cannot sweep");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
+            }
+            match forget(checkout, guard, keep_keys).await {
+                Ok(Swept::All(0)) => {}
+                Ok(Swept::All(count)) => {
+                    tracing::info!(count, "old idempotency keys are forgotten")
+                }
+                Ok(Swept::Late) => return,
+                Err(error) => tracing::warn!(%error, "cannot forget old idempotency keys"),
             }
             if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
                 audited = Some(Instant::now());
@@ -94,7 +107,7 @@ async fn audit(checkout: &Checkout) {
 /// What a look came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Swept {
-    /// So many orders ended, and no other can.
+    /// So many orders ended or keys were forgotten, and no other can be.
     All(u64),
     /// Somebody else sweeps now.
     Late,
@@ -117,7 +130,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
         for id in overdue {
             let settled = checkout.settle(id.clone(), Ending::Expire(guard.pass()), ());
             match settled.await {
-                Err(error @ StorageError::Unavailable(_)) => {
+                Err(error @ (StorageError::Unavailable(_) | StorageError::Displaced)) => {
                     if failed_before {
                         return Err(error);
                     }
@@ -145,6 +158,28 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                 }
             }
             failed_before = false;
+        }
+    }
+}
+
+/// Until none is left that is old enough, some at a time: orders go on between two transactions.
+async fn forget(
+    checkout: &Checkout,
+    guard: &Guard,
+    keep_keys: Duration,
+) -> Result<Swept, StorageError> {
+    let mut forgotten = 0;
+    loop {
+        let some = checkout
+            .storage()
+            .forget_keys(keep_keys, AT_ONCE, guard.pass());
+        let Some(count) = some.await? else {
+            counter!("checkout_fences_refused_total").increment(1);
+            return Ok(Swept::Late);
+        };
+        forgotten += count;
+        if count < AT_ONCE.unsigned_abs() {
+            return Ok(Swept::All(forgotten));
         }
     }
 }

@@ -41,6 +41,50 @@ impl From<Text> for String {
     }
 }
 
+/// Characters that change the direction of the text around them: a name with them shows as something else than it is.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What something is called, as people read it: a [`Text`] that is not only white space, with nothing that turns text around.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 200, example = "Desk lamp",
+    pattern = "^[^\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$")]
+pub struct Name(Text);
+
+/// What is no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a name has 1 to 200 characters, not only white space, no control characters and none that change the direction of text"
+)]
+pub struct NotAName;
+
+impl Name {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = NotAName;
+
+    fn try_from(text: String) -> Result<Self, NotAName> {
+        let is_blank = text.trim().is_empty();
+        match Text::try_from(text) {
+            Ok(text) if !is_blank && !text.as_str().contains(turns_text) => Ok(Self(text)),
+            _ => Err(NotAName),
+        }
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +96,30 @@ mod tests {
         }
         for right in ["", "Größe 40 «extra»", &"ü".repeat(200)] {
             assert!(Text::try_from(right.to_owned()).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_name_is_not_blank_and_is_what_it_shows() {
+        let turned = [
+            "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}",
+        ];
+        for wrong in turned.map(|turn| format!("lamp {turn}pmal")) {
+            assert_eq!(Name::try_from(wrong.clone()), Err(NotAName), "{wrong:?}");
+        }
+        for wrong in ["", " ", "\u{a0}\u{3000}", "a\tb", "a\0", &"x".repeat(201)] {
+            assert_eq!(Name::try_from(wrong.to_owned()), Err(NotAName), "{wrong:?}");
+        }
+        // Languages that are written from right to left need none of those; a joiner holds some scripts and pictures together.
+        for right in [
+            "Desk lamp",
+            "מנורה 7",
+            "مصباح",
+            "👩\u{200d}🔧",
+            "²",
+            " lamp ",
+        ] {
+            assert!(Name::try_from(right.to_owned()).is_ok(), "{right:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ mod words;
 use database::Database;
 use flags::{Pauses, log, manner, order_path, pauses, token};
 
-const LONGEST_RESERVATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_KEPT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const LONGEST_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Args)]
@@ -65,6 +65,8 @@ pub(crate) struct Serve {
     order_path: OrderPath,
     #[arg(long, default_value = "10m", value_parser = duration)]
     reserve_for: Duration,
+    #[arg(long, default_value = "24h", value_parser = duration)]
+    keep_keys: Duration,
     #[arg(long, default_value = "5s", value_parser = duration)]
     deadline: Duration,
     #[arg(long, default_value_t = 512, value_parser = flags::count)]
@@ -109,15 +111,18 @@ impl Serve {
                 .effect("none: nothing was opened")
                 .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
         }
-        if self.reserve_for > LONGEST_RESERVATION || self.deadline > LONGEST_DEADLINE {
+        let usual = "--reserve-for 10m --keep-keys 24h --deadline 5s";
+        let longest = self.reserve_for.max(self.keep_keys);
+        if longest > LONGEST_KEPT || self.deadline > LONGEST_DEADLINE {
             return Err(usage("a time that long is a mistake")
-                .at("--reserve-for is a year at most, --deadline an hour")
-                .try_this("--reserve-for 10m --deadline 5s"));
+                .at("--reserve-for and --keep-keys are a year at most, --deadline an hour")
+                .try_this(usual));
         }
-        if self.reserve_for.is_zero() || self.deadline.is_zero() {
+        let times = [self.reserve_for, self.keep_keys, self.deadline];
+        if times.iter().any(Duration::is_zero) {
             return Err(usage("a time of zero leaves no time")
-                .at("--reserve-for, --deadline")
-                .try_this("--reserve-for 10m --deadline 5s"));
+                .at("--reserve-for, --keep-keys, --deadline")
+                .try_this(usual));
         }
         Ok(())
     }
@@ -132,6 +137,7 @@ impl Serve {
             },
             path: self.order_path,
             reserve_for: self.reserve_for,
+            keep_keys: self.keep_keys,
             http: HttpSettings {
                 admin_token: self.admin_token.clone(),
                 is_loopback: self.host.is_loopback(),

@@ -109,6 +109,21 @@ impl Ground {
         }
     }
 
+    /// Lets the stock of these products last where it would vanish by itself; to be called every minute.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn keep(&self, products: &[String]) -> Result<(), Failure> {
+        let Self::Redis(endpoint) = self else {
+            return Ok(());
+        };
+        let keys = products.iter().flat_map(|product| {
+            let units = redis::key(endpoint, "stock", product);
+            [stock::perishable::gate_of(&units), units]
+        });
+        redis::Link::open(endpoint)?.keep(keys)
+    }
+
     /// Connects to the stock.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 use crate::strategy::Failure;
 
 pub(crate) mod fenced;
+pub(crate) mod perishable;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod redis;

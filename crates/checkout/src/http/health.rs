@@ -12,8 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::problem::Problem;
-use crate::storage::SWEEP;
+use super::problem::{DATABASE_GONE, Problem};
+use crate::storage::{SWEEP, StorageError};
 
 /// How long a store may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -42,8 +42,10 @@ pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem>
         return down("the service is being stopped");
     }
     let storage = app.0.checkout.storage().ping();
-    if !matches!(tokio::time::timeout(PATIENCE, storage).await, Ok(Ok(()))) {
-        return down("the database does not answer");
+    match tokio::time::timeout(PATIENCE, storage).await {
+        Ok(Ok(())) => {}
+        Ok(Err(StorageError::Displaced)) => return down(DATABASE_GONE),
+        Ok(Err(_)) | Err(_) => return down("the database does not answer"),
     }
     match lock_store_answers(&app).await {
         true => Ok(Json(Well { status: "ok" })),

@@ -34,7 +34,7 @@ pub(super) async fn review(
 /// Reserves everything in the basket and makes the order, or does neither
 #[utoipa::path(post, path = "/v1/checkout/order", tag = "checkout", request_body = OrderRequest,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-        description = "The customer's name for this order: asked again with the same key and body, the same order comes back")),
+        description = "The customer's name for this order: asked again with the same key and body, the same order comes back. Kept for a day unless the service is told otherwise, and until the order has ended")),
     responses((status = 201, description = "The order is made, and its units are reserved. The same again for the same key", body = Order,
         headers(("Location" = String, description = "Where it is"),
             ("Idempotency-Replayed" = String, description = "`true` when it was made before"))),

@@ -12,6 +12,9 @@ use crate::checkout::Refusal;
 use crate::id::Id;
 use crate::storage::StorageError;
 
+/// What to do about a file that is not where it was.
+pub(super) const DATABASE_GONE: &str = "the database's file was removed or replaced under the running service; put it back, or restart the service";
+
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
@@ -105,6 +108,15 @@ impl Problem {
         Self::new(status, kind, "Service unavailable", detail)
     }
 
+    /// The service has a file open that nobody else will see again.
+    pub(super) fn database_gone() -> Self {
+        Self::unavailable(
+            "database-gone",
+            format!("{DATABASE_GONE}: nothing was changed"),
+        )
+        .retry_after(Duration::from_secs(1))
+    }
+
     /// Too late to know.
     pub fn too_late() -> Self {
         Self::new(
@@ -159,6 +171,7 @@ impl From<Refusal> for Problem {
                 "the service is being stopped: nothing was reserved",
             )
             .retry_after(Duration::from_secs(1)),
+            Refusal::DatabaseGone => Self::database_gone(),
             Refusal::Database(_) => Self::unavailable(
                 "database-down",
                 "the database failed: ask again with the same Idempotency-Key",
@@ -180,6 +193,7 @@ impl From<StorageError> for Problem {
                 Self::unavailable("database-down", "the database does not serve now")
                     .retry_after(Duration::from_secs(1))
             }
+            StorageError::Displaced => Self::database_gone(),
             StorageError::Broken(_) => Self::internal(),
         }
     }

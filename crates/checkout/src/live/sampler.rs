@@ -8,6 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::audit::Audit;
 use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
 use super::{Live, Topic};
 use crate::checkout::Checkout;
@@ -62,6 +63,8 @@ struct Row {
     product: Product,
     shares: Vec<i32>,
     minute: Sum,
+    /// Whether its units are where its orders say; `null` when they were not counted yet.
+    adds_up: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -95,6 +98,7 @@ pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: Cancellati
                 live: &live,
                 ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
                 chronicle: Chronicle::new(now_ms()),
+                audit: Audit::of(checkout.storage()),
             };
             sampler.attend().await;
         }
@@ -107,6 +111,7 @@ struct Sampler<'a> {
     live: &'a Live,
     ttl_ms: u64,
     chronicle: Chronicle,
+    audit: Audit,
 }
 
 impl Sampler<'_> {
@@ -137,9 +142,10 @@ impl Sampler<'_> {
         }
     }
 
-    async fn look(&self, at_all: bool) {
+    async fn look(&mut self, at_all: bool) {
         self.put(Topic::Locks, &self.locks().await);
         if at_all {
+            self.audit.look().await;
             self.put(Topic::Board, &self.board().await);
         }
     }
@@ -229,6 +235,7 @@ impl Sampler<'_> {
             Row {
                 shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
                 minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
+                adds_up: self.audit.adds_up(&product.product_id),
                 product,
             }
         };

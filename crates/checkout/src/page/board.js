@@ -7,7 +7,7 @@ import { Keyed, write } from './keyed.js';
 const SPARK = { width: 200, height: 24 };
 const REASONS = {
   contended: 'others kept buying it', out_of_stock: 'too little was left', unknown_product: 'not for sale', other_shop: 'another shop sells it', key_reused: 'another order under the same key',
-  store_down: 'the lock store does not serve', closing: 'the service was being stopped', database: 'the database failed', lost: 'the lease ended while its holder worked',
+  store_down: 'the lock store does not serve', closing: 'the service was being stopped', database: 'the database failed', database_gone: 'the file of the database was removed or replaced', lost: 'the lease ended while its holder worked',
   late: 'the database refused a late fence: nothing was changed', open: 'the lock store failed too often and is left alone for a while', closed: 'the lock store serves again',
 };
 const KINDS = { refused: 'refused', lost: 'lost', late: 'fenced', breaker: 'breaker' };
@@ -76,7 +76,7 @@ function productRow() {
   reserved.className = sold.className = 'num hide';
   const { picture, draw } = sparkline();
   const element = h('tr', {}, name, h('td', { class: 'spark' }, picture), minute, stock, reserved, sold, sum);
-  let shown = null;
+  let shown;
   const fill = product => {
     write(name, product.name);
     name.title = product.product_id;
@@ -85,11 +85,12 @@ function productRow() {
     write(stock, count(product.stock));
     write(reserved, count(product.reserved));
     write(sold, count(product.sold));
-    const addsUp = product.stock >= 0 && product.stock + product.reserved + product.sold === product.put_in;
+    // Counted from the orders, every few seconds: the database itself keeps the three numbers beside it together.
+    const addsUp = product.adds_up;
     if (addsUp === shown) return;
     shown = addsUp;
     const outcome = addsUp ? 'HELD' : 'BROKEN';
-    sum.replaceChildren(h('span', { class: `adds v-${outcome}` }, glyph(outcome), addsUp ? 'yes' : 'no'));
+    sum.replaceChildren(addsUp == null ? '–' : h('span', { class: `adds v-${outcome}` }, glyph(outcome), addsUp ? 'yes' : 'no'));
   };
   return { element, fill };
 }

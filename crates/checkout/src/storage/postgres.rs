@@ -3,6 +3,8 @@
 //! Conditional updates under `READ COMMITTED`: rows are locked in the order of the products, everywhere, so that nobody waits in a circle.
 //! Time is the server's.
 
+use std::time::Duration;
+
 use fencepost::resource::{ADMIT, CREATE_GATE, Pass};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -23,6 +25,12 @@ use pool::{Done, Fault, Pool, Work};
 
 /// Instances that start at once make the tables one after the other.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
+/// Making what is there waits for every transaction under way, and holds up those that come: a shop that is busy would let no further
+/// instance start.
+const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL";
+const HAS_KEY_TIME: &str = "\
+SELECT EXISTS (SELECT 1 FROM pg_attribute
+    WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
 const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// A standby that nobody has promoted answers as well, and makes no orders.
 const IS_READ_ONLY: &str = "SELECT current_setting('transaction_read_only') = 'on'";
@@ -51,9 +59,16 @@ impl PostgresStorage {
         let pool = Pool::new(Address::parse(address)?);
         pool.run(|link| {
             Box::pin(async move {
+                if is_so(link, IS_MADE).await? {
+                    return Ok(Done::Undo(()));
+                }
                 link.batch(TAKE_TURNS).await?;
                 link.batch(sql::TABLES).await?;
                 link.batch(CREATE_GATE).await?;
+                if !is_so(link, HAS_KEY_TIME).await? {
+                    link.batch(sql::ADD_KEY_TIME).await?;
+                }
+                link.batch(sql::KEYS_BY_TIME).await?;
                 Ok(Done::Keep(()))
             })
         })
@@ -155,6 +170,28 @@ impl Storage for PostgresStorage {
         })
     }
 
+    fn forget_keys(
+        &self,
+        older_than: Duration,
+        limit: i64,
+        pass: Pass,
+    ) -> Outcome<'_, Option<u64>> {
+        self.run(move |link| {
+            Box::pin(async move {
+                if !admit(link, SWEEP, pass).await? {
+                    return Ok(Done::Undo(None));
+                }
+                let by_then = super::earlier(now_ms(link).await?, older_than);
+                Ok(
+                    match link.execute(sql::FORGET_KEYS, &[&by_then, &limit]).await? {
+                        0 => Done::Undo(Some(0)),
+                        count => Done::Keep(Some(count)),
+                    },
+                )
+            })
+        })
+    }
+
     fn balances(&self) -> Outcome<'_, Vec<Balance>> {
         self.run(|link| {
             Box::pin(async move {
@@ -179,8 +216,7 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
-                let rows = link.query(IS_READ_ONLY, &[]).await?;
-                if rows.first().is_some_and(|row| row.get(0)) {
+                if is_so(link, IS_READ_ONLY).await? {
                     let words = "the database takes no writes".into();
                     return Err(StorageError::Unavailable(words).into());
                 }
@@ -259,7 +295,10 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
     link.execute_each(sql::ADD_RESERVATION, &each).await?;
     if let Some(key) = key
         && link
-            .execute(sql::ADD_KEY, &[&key.key, &key.fingerprint, &id])
+            .execute(
+                sql::ADD_KEY,
+                &[&key.key, &key.fingerprint, &id, &created_ms],
+            )
             .await?
             == 0
     {
@@ -375,6 +414,12 @@ async fn move_units(link: &mut Link, id: &Id, ending: Ending) -> Result<(), Faul
     link.execute(sql::CLOSE_RESERVATIONS, &[&state, &id.as_str()])
         .await?;
     Ok(())
+}
+
+/// What a question of yes or no comes to.
+async fn is_so(link: &mut Link, question: &'static str) -> Result<bool, Fault> {
+    let rows = link.query(question, &[]).await?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
 async fn now_ms(link: &mut Link) -> Result<i64, Fault> {

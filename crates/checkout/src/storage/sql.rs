@@ -38,9 +38,18 @@ CREATE INDEX IF NOT EXISTS checkout_reservations_by_product
 CREATE TABLE IF NOT EXISTS checkout_keys (
     key TEXT PRIMARY KEY,
     fingerprint TEXT NOT NULL,
-    order_id TEXT NOT NULL
+    order_id TEXT NOT NULL,
+    made_ms BIGINT NOT NULL DEFAULT 0
 );
 ";
+
+/// What tables of an earlier version lack; a key of theirs is as old as its order.
+pub(super) const ADD_KEY_TIME: &str =
+    "ALTER TABLE checkout_keys ADD COLUMN made_ms BIGINT NOT NULL DEFAULT 0";
+
+/// Made last of all: where it is, everything is.
+pub(super) const KEYS_BY_TIME: &str =
+    "CREATE INDEX IF NOT EXISTS checkout_keys_by_time ON checkout_keys (made_ms)";
 
 pub(super) const ADD_PRODUCT: &str = "\
 INSERT INTO checkout_products (id, shop, name, price, stock, put_in) VALUES ($1, $2, $3, $4, $5, $5)
@@ -71,7 +80,15 @@ INSERT INTO checkout_reservations (order_id, product_id, cart, quantity, reserve
 
 /// One row: the key is this order's. None: it is another's.
 pub(super) const ADD_KEY: &str = "\
-INSERT INTO checkout_keys (key, fingerprint, order_id) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING";
+INSERT INTO checkout_keys (key, fingerprint, order_id, made_ms) VALUES ($1, $2, $3, $4)
+ON CONFLICT (key) DO NOTHING";
+
+/// Those that were made by then, and whose order has ended.
+pub(super) const FORGET_KEYS: &str = "\
+DELETE FROM checkout_keys WHERE key IN (
+    SELECT k.key FROM checkout_keys k JOIN checkout_orders o ON o.id = k.order_id
+    WHERE k.made_ms <= $1 AND o.created_ms <= $1 AND o.status <> 'pending'
+    ORDER BY k.made_ms LIMIT $2)";
 
 pub(super) const BY_KEY: &str = "\
 SELECT o.id, o.status, o.document, o.created_ms, o.expires_ms, k.fingerprint

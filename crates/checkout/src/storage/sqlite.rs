@@ -4,13 +4,12 @@
 //! is on the disk before anybody is answered (`synchronous=FULL`).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fencepost::resource::{FencedError, Pass, SqliteGate};
 use rusqlite::types::FromSql;
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::{
     Ending, Guarding, Key, OrderRow, Outcome, Placed, Placement, Replay, SWEEP, Settled, Storage,
@@ -20,12 +19,11 @@ use crate::id::Id;
 use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
 use crate::product::{Balance, NewProduct, Product};
 
+mod file;
 mod writer;
 
+use file::Spot;
 use writer::{Done, Writer};
-
-/// How long a transaction waits for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What can go wrong inside a transaction.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +59,7 @@ impl From<Fault> for StorageError {
 pub struct SqliteStorage {
     writer: Writer,
     reader: Writer,
+    spot: Arc<Spot>,
 }
 
 impl SqliteStorage {
@@ -69,9 +68,9 @@ impl SqliteStorage {
     /// # Errors
     /// SQLite's, as text.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
-        let writing = connect(path).map_err(Fault::from)?;
-        prepare(&writing)?;
-        let reading = connect(path).map_err(Fault::from)?;
+        let writing = file::connect(path).map_err(Fault::from)?;
+        file::prepare(&writing)?;
+        let reading = file::connect(path).map_err(Fault::from)?;
         let pragma = reading.pragma_update(None, "query_only", true);
         pragma.map_err(Fault::from)?;
         let start = |connection, behaviour, name| {
@@ -81,6 +80,7 @@ impl SqliteStorage {
         Ok(Self {
             writer: start(writing, TransactionBehavior::Immediate, "checkout-writer")?,
             reader: start(reading, TransactionBehavior::Deferred, "checkout-reader")?,
+            spot: Arc::new(Spot::of(path)),
         })
     }
 
@@ -88,7 +88,11 @@ impl SqliteStorage {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
     ) -> Outcome<'_, T> {
-        Box::pin(self.writer.run(work))
+        let spot = Arc::clone(&self.spot);
+        Box::pin(self.writer.run(move |transaction| {
+            spot.is_ours_lately()?;
+            work(transaction)
+        }))
     }
 
     fn read<T: Send + 'static>(
@@ -100,25 +104,6 @@ impl SqliteStorage {
                 .run(|transaction| work(transaction).map(Done::Undo)),
         )
     }
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    Ok(connection)
-}
-
-fn prepare(connection: &Connection) -> Result<(), StorageError> {
-    let mode = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-    mode.map_err(Fault::from)?;
-    // Several that start at once take turns.
-    let tables = format!("BEGIN IMMEDIATE; {} COMMIT;", sql::TABLES);
-    connection.execute_batch(&tables).map_err(Fault::from)?;
-    SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
 /// Milliseconds since 1970, by the clock of this machine, which everybody who shares the file shares.
@@ -201,6 +186,25 @@ impl Storage for SqliteStorage {
         })
     }
 
+    fn forget_keys(
+        &self,
+        older_than: Duration,
+        limit: i64,
+        pass: Pass,
+    ) -> Outcome<'_, Option<u64>> {
+        self.write(move |transaction| {
+            if !admit(transaction, SWEEP, pass)? {
+                return Ok(Done::Undo(None));
+            }
+            let mut statement = transaction.prepare_cached(sql::FORGET_KEYS)?;
+            let by_then = super::earlier(now_ms(), older_than);
+            Ok(match statement.execute(params![by_then, limit])? {
+                0 => Done::Undo(Some(0)),
+                count => Done::Keep(Some(count as u64)),
+            })
+        })
+    }
+
     fn balances(&self) -> Outcome<'_, Vec<Balance>> {
         self.read(|transaction| {
             let mut statement = transaction.prepare_cached(sql::BALANCES)?;
@@ -221,8 +225,10 @@ impl Storage for SqliteStorage {
     }
 
     fn ping(&self) -> Outcome<'_, ()> {
-        self.read(|transaction| {
-            // A table: the file may have been replaced by an empty one.
+        let spot = Arc::clone(&self.spot);
+        self.read(move |transaction| {
+            spot.is_ours()?;
+            // A table: the file may have been emptied.
             let sql = "SELECT 1 FROM checkout_keys LIMIT 1";
             let mut statement = transaction.prepare_cached(sql)?;
             statement.query_row([], |_| Ok(())).optional()?;
@@ -295,7 +301,8 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
         transaction.prepare_cached(sql::ADD_KEY)?.execute(params![
             key.key,
             key.fingerprint,
-            order_id.as_str()
+            order_id.as_str(),
+            created_ms
         ])?;
     }
     Ok(Done::Keep(Placed::Created(Order {

@@ -20,6 +20,11 @@ const TRIALS: &[(&str, Play)] = &[
     ("a_late_fence_never_reads_or_writes", place::late_fence),
     ("a_changed_version_is_never_overwritten", place::version),
     ("one_key_never_makes_two_orders", place::one_key),
+    ("a_key_is_kept_for_its_time", place::keys_in_time),
+    (
+        "a_key_of_a_pending_order_is_never_forgotten",
+        place::pending_key,
+    ),
     ("units_never_come_back_twice", place::back_once),
     ("an_order_is_never_swept_before_its_time", place::in_time),
     ("stock_never_goes_below_zero", races::never_below_zero),

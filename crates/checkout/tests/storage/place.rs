@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fencepost_checkout::order::OrderStatus;
-use fencepost_checkout::storage::{Ending, Guarding, Placed, Settled};
+use fencepost_checkout::order::{Order, OrderStatus};
+use fencepost_checkout::storage::{Ending, Guarding, Placed, Replay, Settled};
 use serde_json::json;
 
-use crate::stage::{Stage, id, key, pass};
+use crate::stage::{Shop, Stage, id, key, pass};
 
 pub(crate) fn never_in_part(stage: &Stage) {
     stage.play(async {
@@ -200,6 +200,81 @@ pub(crate) fn in_time(stage: &Stage) {
         assert!(matches!(swept, Settled::Done(_)), "{swept:?}");
         assert_eq!(shop.product("a").await.stock, 4);
         assert_eq!(shop.0.counts().await.unwrap(), (1, 1));
+        shop.adds_up().await;
+    });
+}
+
+/// An order under this key that has ended.
+async fn ended_under(shop: &Shop, name: &str) -> Order {
+    let key = key(name, "f");
+    let minute = Duration::from_secs(60);
+    let placed = shop.place_as(&[("a", 1)], Guarding::Rows, Some(key), minute);
+    let Placed::Created(order) = placed.await else {
+        panic!("not created: {name}");
+    };
+    let id = order.order_id.clone();
+    let settled = shop.0.settle(id, Ending::Cancel).await.unwrap();
+    assert!(matches!(settled, Settled::Done(_)), "{settled:?}");
+    order
+}
+
+pub(crate) fn keys_in_time(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let mut orders = Vec::new();
+        for name in ["k1", "k2", "k3"] {
+            orders.push(ended_under(shop, name).await);
+        }
+        let (early, late) = (pass(3), pass(4));
+        let forget =
+            async |older_than, pass| shop.0.forget_keys(older_than, 2, pass).await.unwrap();
+        assert_eq!(forget(Duration::from_secs(60), late).await, Some(0));
+        let known = shop.0.replay(&key("k1", "f")).await.unwrap();
+        assert!(matches!(known, Replay::Made(_)), "{known:?}");
+        assert_eq!(
+            forget(Duration::ZERO, late).await,
+            Some(2),
+            "some at a time"
+        );
+        assert_eq!(forget(Duration::ZERO, early).await, None, "another sweeps");
+        assert_eq!(forget(Duration::ZERO, late).await, Some(1));
+        assert_eq!(forget(Duration::ZERO, late).await, Some(0));
+        for (name, order) in ["k1", "k2", "k3"].into_iter().zip(orders) {
+            let known = shop.0.replay(&key(name, "f")).await.unwrap();
+            assert_eq!(known, Replay::New, "{name}");
+            let stays = shop.0.order(&order.order_id).await.unwrap();
+            assert!(stays.is_some(), "orders stay");
+        }
+    });
+}
+
+pub(crate) fn pending_key(stage: &Stage) {
+    stage.play(async {
+        let shop = &stage.shop;
+        shop.put_in("a", 5).await;
+        let (name, minute) = (key("k", "f"), Duration::from_secs(60));
+        let placed = shop.place_as(&[("a", 1)], Guarding::Rows, Some(name.clone()), minute);
+        let Placed::Created(order) = placed.await else {
+            panic!("not created");
+        };
+        ended_under(shop, "other").await;
+        let own = pass(4);
+        let forget = async || {
+            let forgotten = shop.0.forget_keys(Duration::ZERO, 10, own).await;
+            (forgotten.unwrap(), shop.0.replay(&name).await.unwrap())
+        };
+        assert_eq!(
+            forget().await,
+            (Some(1), Replay::Made(Box::new(order.clone())))
+        );
+        let confirmed = shop
+            .0
+            .settle(order.order_id, Ending::Confirm)
+            .await
+            .unwrap();
+        assert!(matches!(confirmed, Settled::Done(_)), "{confirmed:?}");
+        assert_eq!(forget().await, (Some(1), Replay::New));
         shop.adds_up().await;
     });
 }

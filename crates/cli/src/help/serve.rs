@@ -21,6 +21,8 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
                       poll: ask again after each                      [default: line]
   --order-path PATH   lock · optimistic (versions) · row (the database's locks) [default: lock]
   --reserve-for TIME  then units of unconfirmed orders go back        [default: 10m]
+  --keep-keys TIME    idempotency keys are kept so long, and until their orders have ended
+                                                                      [default: 24h]
   --deadline TIME     an order waits no longer; 504 half a second later [default: 5s]
   --max-in-flight N   requests and orders at once; more are refused   [default: 512]
   --max-connections N more wait to be accepted                        [default: 1024]

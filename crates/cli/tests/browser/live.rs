@@ -69,9 +69,31 @@ pub(crate) fn live_locks_appear_and_vanish() {
     assert_eq!(rows, 0);
     browser.wait_for(&says("#orders tbody", "lamp × 2"));
     browser.wait_for(&says("#products tbody tr", "100 %"));
+    browser.wait_for(&says("#products tbody tr td:last-child", "yes"));
     let units = browser.text("#products tbody tr");
     let units: Vec<&str> = units.split_whitespace().collect();
     assert_eq!(units, ["lamp", "100", "%", "3", "2", "0", "yes"]);
+    assert_eq!(browser.troubles(), NOTHING);
+}
+
+pub(crate) fn units_that_orders_do_not_account_for_are_shown() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    for product in ["desk", "lamp"] {
+        service.put_in(product, 5);
+        assert_eq!(service.order(&[(product, 2)]).status, 201);
+    }
+    let mut browser = visit(&service);
+    let adds_up = |row: u32| format!("#products tbody tr:nth-child({row}) td:last-child");
+    browser.wait_for(&says(&adds_up(1), "yes"));
+    browser.wait_for(&says(&adds_up(2), "yes"));
+    // The product's own row still adds up: no constraint is broken.
+    let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(crate::http::LONG).unwrap();
+    let lose = "UPDATE checkout_reservations SET quantity = 1 WHERE product_id = 'lamp'";
+    assert_eq!(database.execute(lose, []).unwrap(), 1);
+    browser.wait_for(&says(&adds_up(2), "no"));
+    assert_eq!(browser.text(&adds_up(1)).trim(), "yes");
     assert_eq!(browser.troubles(), NOTHING);
 }
 

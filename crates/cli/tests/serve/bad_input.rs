@@ -191,16 +191,45 @@ fn a_body_that_is_no_json_is_never_read_as_one() {
         json!(["lamp", "s", "n", 1, 1]),
     ];
     for body in wrong {
-        assert_eq!(
-            service.client.post("/v1/products", &body).status,
-            422,
-            "{body}"
-        );
+        let answer = service.client.post("/v1/products", &body);
+        assert_eq!(answer.status, 422, "{body}");
+        answer.problem();
     }
     assert_eq!(
         service.client.get("/v1/products").json()["products"],
         json!([])
     );
+}
+
+#[test]
+fn a_name_that_shows_as_something_else_is_never_taken() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let put = |name: &str| {
+        let body = json!({"shop_id": "s", "name": name, "price_cents": 1, "stock": 1});
+        service.client.post("/v1/products", &body)
+    };
+    let blank = ["", " ", "\u{a0}\u{2003}"];
+    let controls = ["a\u{0}", "a\u{1b}[2J", "a\u{85}b"];
+    let turning = [
+        "\u{200e}", "\u{200f}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}", "\u{202e}",
+        "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
+    ]
+    .map(|turn| format!("lamp{turn}pmal"));
+    let turning = turning.iter().map(String::as_str);
+    for name in blank.into_iter().chain(controls).chain(turning) {
+        let answer = put(name);
+        assert_eq!(answer.status, 422, "{name:?}");
+        let detail = answer.problem()["detail"].to_string();
+        assert!(
+            detail.contains("a name has 1 to 200 characters"),
+            "{detail}"
+        );
+    }
+    for name in ["Lamp", "מנורה", "مصباح ٧", "👩\u{200d}🔧"] {
+        let made = put(name);
+        assert_eq!((made.status, &made.json()["name"]), (201, &json!(name)));
+    }
 }
 
 #[test]

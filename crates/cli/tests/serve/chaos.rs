@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Postgres, Redis};
+use fencepost_rig::{Direction, Postgres, Proxy, Redis};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -58,12 +58,12 @@ struct Met {
     replayed: AtomicU64,
     /// By the instance that was stopped: a lock ended while it was held.
     locks_lost: AtomicU64,
-    /// By the same: the database refused what came with such a lock.
+    /// By the same: the database refused what came with such a lock. Nothing else tells that it looks at fences, as the conditional
+    /// update alone keeps the stock right.
     fences_refused: AtomicU64,
 }
 
 impl Met {
-    /// All but a refused fence, which needs a pause in the middle of a transaction: `paused.rs` makes one.
     fn everything(&self) -> bool {
         let counts = [
             &self.killed,
@@ -71,6 +71,7 @@ impl Met {
             &self.out_of_stock,
             &self.replayed,
             &self.locks_lost,
+            &self.fences_refused,
         ];
         counts
             .into_iter()
@@ -78,8 +79,9 @@ impl Met {
     }
 }
 
-fn note(count: &AtomicU64) {
-    count.fetch_add(1, Ordering::Relaxed);
+/// How often it was met before.
+fn note(count: &AtomicU64) -> u64 {
+    count.fetch_add(1, Ordering::Relaxed)
 }
 
 struct Town {
@@ -88,6 +90,8 @@ struct Town {
     memory: Mutex<Memory>,
     is_closed: AtomicBool,
     statuses: Mutex<BTreeMap<u16, u64>>,
+    /// How often somebody bought one of each.
+    visits: AtomicU64,
     met: Met,
 }
 
@@ -119,6 +123,28 @@ impl Dice {
     }
 }
 
+/// Whoever buys, and where.
+struct Customer {
+    dice: Dice,
+    /// Always the same instance; else either.
+    door: Option<usize>,
+}
+
+impl Customer {
+    fn door(&self) -> usize {
+        self.door.unwrap_or_else(|| self.dice.below(2) as usize)
+    }
+}
+
+/// However a day ends, everybody goes home: else a test that has failed would wait for them.
+struct Closing<'a>(&'a AtomicBool);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Town {
     fn new(doors: [Client; 2]) -> Self {
         Self {
@@ -126,19 +152,19 @@ impl Town {
             memory: Mutex::default(),
             is_closed: AtomicBool::new(false),
             statuses: Mutex::default(),
+            visits: AtomicU64::default(),
             met: Met::default(),
         }
     }
 
     /// Asks one of the instances; `None` when there was no answer.
-    fn ask(&self, dice: &Dice, path: &str, body: &Value, headers: &[&str]) -> Option<Answer> {
-        let door = usize::try_from(dice.below(2)).unwrap();
-        let client = self.doors.read().unwrap()[door];
+    fn ask(&self, who: &Customer, path: &str, body: &Value, headers: &[&str]) -> Option<Answer> {
+        let client = self.doors.read().unwrap()[who.door()];
         let answer = client.try_post(path, body, headers).ok();
         let status = answer.as_ref().map_or(0, |answer| answer.status);
         *self.statuses.lock().unwrap().entry(status).or_default() += 1;
         match &answer {
-            None => note(&self.met.killed),
+            None => drop(note(&self.met.killed)),
             Some(answer) if answer.status == 503 => {
                 if answer.problem()["type"]
                     .to_string()
@@ -153,34 +179,38 @@ impl Town {
     }
 
     fn shop_until_closed(&self, customer: u64, seed: u64) {
-        let dice = Dice(AtomicU64::new(seed ^ (customer << 32)));
+        let who = Customer {
+            dice: Dice(AtomicU64::new(seed ^ (customer << 32))),
+            door: None,
+        };
         for number in 0.. {
             if self.is_closed.load(Ordering::Relaxed) {
                 return;
             }
-            self.buy(&dice, &format!("{customer}-{number}"), dice.basket());
+            self.buy(&who, &format!("{customer}-{number}"), who.dice.basket());
         }
     }
 
     /// Asks again under the same key until there is an answer, or patience ends.
-    fn buy(&self, dice: &Dice, key: &str, lines: Lines) {
+    fn buy(&self, who: &Customer, key: &str, lines: Lines) {
         let names: Vec<(String, i64)> = lines.iter().map(|(p, n)| (name(*p), *n)).collect();
         let named: Vec<(&str, i64)> = names.iter().map(|(p, n)| (p.as_str(), *n)).collect();
         let (body, header) = (order(key, &named), format!("Idempotency-Key: {key}"));
-        let ask = || self.ask(dice, "/v1/checkout/order", &body, &[&header]);
+        let ask = || self.ask(who, "/v1/checkout/order", &body, &[&header]);
         for _ in 0..6 {
             match ask() {
                 Some(made) if made.status == 201 => {
                     let made = made.json();
-                    if dice.below(4) == 0 {
+                    if who.dice.below(4) == 0 {
                         self.is_the_same(&made, ask());
                     }
-                    return self.decide(dice, key, made, lines);
+                    return self.decide(who, key, made, lines);
                 }
                 Some(other) => {
                     assert!([409, 503, 504].contains(&other.status), "{other:?}");
                     if other.status == 409 && other.problem()["reason"] == "out_of_stock" {
-                        return note(&self.met.out_of_stock);
+                        note(&self.met.out_of_stock);
+                        return;
                     }
                 }
                 None => {}
@@ -200,19 +230,19 @@ impl Town {
     }
 
     /// Confirms, cancels, or forgets.
-    fn decide(&self, dice: &Dice, key: &str, made: Value, lines: Lines) {
+    fn decide(&self, who: &Customer, key: &str, made: Value, lines: Lines) {
         let id = made["order_id"].clone();
         let path = format!("/v1/orders/{}", id.as_str().unwrap());
         let before = self.memory.lock().unwrap().made.insert(key.into(), made);
         assert!(before.is_none(), "{key}");
-        match dice.below(3) {
+        match who.dice.below(3) {
             0 => {
-                let confirmed = self.ask(dice, &format!("{path}/confirm"), &json!(null), &[]);
+                let confirmed = self.ask(who, &format!("{path}/confirm"), &json!(null), &[]);
                 if confirmed.is_some_and(|answer| answer.status == 200) {
                     self.memory.lock().unwrap().confirmed.push((id, lines));
                 }
             }
-            1 => drop(self.ask(dice, &format!("{path}/cancel"), &json!(null), &[])),
+            1 => drop(self.ask(who, &format!("{path}/cancel"), &json!(null), &[])),
             _ => {}
         }
     }
@@ -221,8 +251,10 @@ impl Town {
 /// What can happen, and to whom.
 struct Stormy<'a> {
     stage: &'a Stage,
-    flags: String,
+    flags: [String; 2],
     redis: Redis,
+    /// Between the second instance and the database.
+    line: Proxy,
     instances: [Service; 2],
 }
 
@@ -236,13 +268,13 @@ impl Stormy<'_> {
         std::thread::sleep(calm);
         self.kill(1, town);
         std::thread::sleep(calm);
-        self.pause(1, TTL * 5 / 2, town);
+        self.pause_before_the_database(town);
     }
 
     fn kill(&mut self, one: usize, town: &Town) {
         self.instances[one].signal(Signal::SIGKILL);
         self.instances[one].end();
-        self.instances[one] = self.stage.serve(&self.flags);
+        self.instances[one] = self.stage.serve(&self.flags[one]);
         town.doors.write().unwrap()[one] = self.instances[one].client;
     }
 
@@ -252,11 +284,18 @@ impl Stormy<'_> {
         self.redis.restart().unwrap();
     }
 
-    fn pause(&self, one: usize, time: Duration, town: &Town) {
-        let one = &self.instances[one];
+    /// Stops the second instance beyond its leases, with orders that have their locks and have not reached the database. Meanwhile others
+    /// buy the same.
+    fn pause_before_the_database(&self, town: &Town) {
+        let one = &self.instances[1];
         let (lost, refused) = losses(one);
-        one.signal(Signal::SIGSTOP);
-        std::thread::sleep(time);
+        self.line.delay(Direction::ToServer, Proxy::FOREVER);
+        // Those in line get their locks, and go no further.
+        std::thread::sleep(TTL / 5);
+        one.pause();
+        std::thread::sleep(TTL);
+        self.buy_at_the_other(town);
+        self.line.heal();
         one.signal(Signal::SIGCONT);
         // Those that held a lock learn of it one by one.
         std::thread::sleep(TTL);
@@ -265,6 +304,23 @@ impl Stormy<'_> {
         met.locks_lost.fetch_add(lost_now - lost, Ordering::Relaxed);
         met.fences_refused
             .fetch_add(refused_now - refused, Ordering::Relaxed);
+    }
+
+    /// One of each, all at once, for as long as a patient customer asks. Whose row is held by a transaction of the one that stands still
+    /// cannot be had.
+    fn buy_at_the_other(&self, town: &Town) {
+        let visit = note(&town.visits);
+        at_once(PRODUCTS as usize, |product| {
+            let who = Customer {
+                dice: Dice(AtomicU64::new(visit)),
+                door: Some(0),
+            };
+            town.buy(
+                &who,
+                &format!("visit-{visit}-{product}"),
+                vec![(product as u64, 1)],
+            );
+        });
     }
 }
 
@@ -312,13 +368,14 @@ fn storm(time: Duration, seed: u64) {
         .start()
         .unwrap();
     let stage = Stage::new();
-    let flags = format!(
-        "--db {} --store {} --ttl {}ms --reserve-for 3s",
-        postgres.url(),
-        redis.url(),
-        TTL.as_millis()
-    );
-    let instances: [Service; 2] = std::array::from_fn(|_| stage.serve(&flags));
+    let line = Proxy::start(postgres.address()).unwrap();
+    let own = postgres.address().to_string();
+    let by_line = postgres.url().replace(&own, &line.address().to_string());
+    let flags = [postgres.url(), by_line].map(|database| {
+        let (locks, ttl) = (redis.url(), TTL.as_millis());
+        format!("--db {database} --store {locks} --ttl {ttl}ms --reserve-for 3s")
+    });
+    let instances: [Service; 2] = std::array::from_fn(|one| stage.serve(&flags[one]));
     for product in 0..PRODUCTS {
         instances[0].put_in(&name(product), stock(product));
     }
@@ -327,10 +384,12 @@ fn storm(time: Duration, seed: u64) {
         stage: &stage,
         flags,
         redis,
+        line,
         instances,
     };
     std::thread::scope(|scope| {
         let town = &town;
+        let _closing = Closing(&town.is_closed);
         let customers: Vec<_> = (0..CUSTOMERS)
             .map(|customer| scope.spawn(move || town.shop_until_closed(customer, seed)))
             .collect();
@@ -344,7 +403,6 @@ fn storm(time: Duration, seed: u64) {
         while !is_over(&stormy) {
             stormy.round(town, Duration::from_millis(400));
         }
-        town.is_closed.store(true, Ordering::Relaxed);
     });
     let one = &stormy.instances[0];
     one.adds_up();

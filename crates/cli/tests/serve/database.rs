@@ -1,16 +1,17 @@
-//! A database server that goes away and comes back.
+//! A database server that goes away and comes back, is busy, or has tables of an earlier version.
 
 #![cfg(feature = "postgres")]
 
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
 
-use fencepost_rig::{Direction, Proxy};
+use fencepost_rig::{Direction, Postgres, Proxy};
 
-use crate::stage::{Stage, until};
+use crate::stage::{Service, Stage, order, until};
 
 #[test]
 fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
-    let mut postgres = fencepost_rig::Postgres::start().unwrap();
+    let mut postgres = Postgres::start().unwrap();
     let stage = Stage::new();
     let service = stage.serve(&format!("--db {}", postgres.url()));
     service.put_in("lamp", 1_000);
@@ -39,7 +40,7 @@ fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
 
 #[test]
 fn a_database_that_falls_silent_never_keeps_a_lock_alive() {
-    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let postgres = Postgres::start().unwrap();
     let proxy = Proxy::start(postgres.address()).unwrap();
     let stage = Stage::new();
     let through = postgres.url().replace(
@@ -67,16 +68,89 @@ fn a_database_that_falls_silent_never_keeps_a_lock_alive() {
     healthy.adds_up();
 }
 
+fn say(postgres: &Postgres, sql: &str) {
+    let mut psql = postgres.psql();
+    let done = psql.args(["-c", sql]).stdout(Stdio::null()).status();
+    assert!(done.unwrap().success(), "{sql}");
+}
+
+/// A transaction that has changed orders, and stays open until it is dropped.
+struct Open(Child);
+
+impl Open {
+    fn on(postgres: &Postgres) -> Self {
+        let mut psql = postgres.psql();
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut psql = psql.spawn().unwrap();
+        let change = b"BEGIN; UPDATE checkout_orders SET status = status; SELECT 'changed';\n";
+        psql.stdin.as_mut().unwrap().write_all(change).unwrap();
+        let said = BufReader::new(psql.stdout.as_mut().unwrap());
+        let mut lines = said.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("changed")));
+        Self(psql)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_transaction_under_way_never_keeps_a_further_instance_from_starting() {
+    let postgres = Postgres::start().unwrap();
+    let stage = Stage::new();
+    let flags = format!("--db {}", postgres.url());
+    let first = stage.serve(&flags);
+    first.put_in("lamp", 10);
+    assert_eq!(first.order(&[("lamp", 1)]).status, 201);
+    let _open = Open::on(&postgres);
+    let further = stage.serve(&flags);
+    assert_eq!(further.order(&[("lamp", 1)]).status, 201);
+    assert_eq!(further.product("lamp")["reserved"], 2);
+}
+
+#[test]
+fn tables_of_an_earlier_version_keep_their_keys() {
+    let postgres = Postgres::start().unwrap();
+    let stage = Stage::new();
+    let flags = format!("--db {}", postgres.url());
+    let body = order("c", &[("lamp", 1)]);
+    let ask = |service: &Service| {
+        let key = ["Idempotency-Key: k"];
+        let answer = service.client.try_post("/v1/checkout/order", &body, &key);
+        answer.unwrap().json()["order_id"].clone()
+    };
+    let service = stage.serve(&flags);
+    service.put_in("lamp", 10);
+    let made = ask(&service);
+    service.stop();
+    say(&postgres, "ALTER TABLE checkout_keys DROP COLUMN made_ms");
+    let service = stage.serve(&flags);
+    assert_eq!(ask(&service), made);
+    service.stop();
+    // The same in a file.
+    let service = stage.serve("");
+    service.put_in("lamp", 10);
+    let made = ask(&service);
+    service.stop();
+    let file = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    let as_before =
+        "DROP INDEX checkout_keys_by_time; ALTER TABLE checkout_keys DROP COLUMN made_ms";
+    file.execute_batch(as_before).unwrap();
+    drop(file);
+    let service = stage.serve("");
+    assert_eq!(ask(&service), made);
+}
+
 #[test]
 fn a_database_that_takes_no_writes_never_counts_as_ready() {
-    let postgres = fencepost_rig::Postgres::start().unwrap();
+    let postgres = Postgres::start().unwrap();
     let stage = Stage::new();
     let service = stage.serve(&format!("--db {}", postgres.url()));
-    let say = |sql: &str| {
-        let mut psql = postgres.psql();
-        let done = psql.args(["-c", sql]).stdout(Stdio::null()).status();
-        assert!(done.unwrap().success(), "{sql}");
-    };
+    let say = |sql: &str| say(&postgres, sql);
     for (setting, status) in [("on", 503), ("off", 200)] {
         say(&format!(
             "ALTER SYSTEM SET default_transaction_read_only = {setting}"

@@ -1,8 +1,14 @@
 //! The shop of load tests.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, at_once};
+use crate::stage::{Stage, at_once, until};
+
+const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
 
 fn sell(lock: &str, wait_ms: u64) -> (usize, Value, Vec<Value>) {
     let stage = Stage::new();
@@ -116,4 +122,65 @@ fn a_purchase_has_defaults_and_nonsense_is_refused() {
     }
     assert_eq!(service.client.get("/stock/never-set").status, 404);
     assert_eq!(service.client.get("/stock/default").json()["stock"], 1);
+}
+
+/// Keys of the server, and how long each lasts yet; less than zero: for ever.
+fn keys(redis: &mut redis::Connection) -> Vec<(String, i64)> {
+    let all: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+    let lasts = |key: String| {
+        let left: i64 = redis::cmd("PTTL").arg(&key).query(redis).unwrap();
+        (key, left)
+    };
+    // What has expired between the two is gone.
+    all.into_iter()
+        .map(lasts)
+        .filter(|(_, left)| *left != -2)
+        .collect()
+}
+
+#[test]
+fn a_kill_never_leaves_a_key_that_stays() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let mut redis = redis::Client::open(server.url())
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    let stage = Stage::new();
+    let mut service = stage.serve(&format!("--store {}", server.url()));
+    let reset = json!({"product_id": "p", "stock": 1_000_000});
+    assert_eq!(service.client.post("/reset", &reset).status, 200);
+    let (client, bought) = (service.client, Arc::new(AtomicU64::new(0)));
+    let buyers = STRATEGIES.iter().chain(&STRATEGIES).map(|lock| {
+        let bought = Arc::clone(&bought);
+        let body = json!({"product_id": "p", "lock_strategy": lock, "wait_ms": 100});
+        // Until it is killed.
+        std::thread::spawn(move || {
+            while client.try_post("/purchase", &body, &[]).is_ok() {
+                bought.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    let buyers: Vec<_> = buyers.collect();
+    until("they buy, the fenced ones too", || {
+        let has_gate = keys(&mut redis)
+            .iter()
+            .any(|(key, _)| key.contains(":gate"));
+        has_gate && bought.load(Ordering::Relaxed) > 50
+    });
+    service.signal(Signal::SIGKILL);
+    buyers.into_iter().for_each(|buyer| buyer.join().unwrap());
+    service.end();
+    let left = keys(&mut redis);
+    for own in [":stock:p", ":gate"] {
+        assert!(left.iter().any(|(key, _)| key.contains(own)), "{left:?}");
+    }
+    for (key, lasts_ms) in &left {
+        // Locks and their fences are the library's, which keeps the last fence of a lock for a week.
+        let longest_ms = if key.starts_with("fp:") {
+            7 * 24 * 3_600_000
+        } else {
+            300_000
+        };
+        assert!((0..=longest_ms).contains(lasts_ms), "{key}: {lasts_ms} ms");
+    }
 }

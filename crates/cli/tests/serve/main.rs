@@ -8,6 +8,7 @@ mod breaker;
 mod chaos;
 mod contract;
 mod database;
+mod displaced;
 mod facade;
 mod faults;
 mod http;

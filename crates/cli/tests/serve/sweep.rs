@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Service, Stage, until};
+use crate::stage::{Service, Stage, order, until};
 
 #[test]
 fn abandoned_units_come_back_and_confirmed_ones_never_do() {
@@ -110,4 +110,31 @@ fn one_look_ends_all_that_is_over() {
     until("all have ended", || metric(&service, ended) == 700);
     let looks = metric(&service, "checkout_sweeps_total ") - before;
     assert!(looks <= 2, "{looks} looks");
+}
+
+#[test]
+fn an_old_key_is_forgotten_when_its_order_has_ended_and_never_before() {
+    let stage = Stage::new();
+    let service = stage.serve("--keep-keys 200ms --reserve-for 20s");
+    service.put_in("lamp", 10);
+    let body = order("c", &[("lamp", 1)]);
+    let ask = || {
+        let key = ["Idempotency-Key: k"];
+        let answer = service.client.try_post("/v1/checkout/order", &body, &key);
+        answer.unwrap().json()["order_id"].clone()
+    };
+    let first = ask();
+    let looks = || metric(&service, "checkout_sweeps_total ");
+    let began = std::time::Instant::now();
+    until("its time is over", || began.elapsed().as_millis() > 250);
+    let before = looks();
+    // The second of these began after that.
+    until("it was swept", || looks() >= before + 2);
+    assert_eq!(ask(), first, "still pending");
+    let path = format!("/v1/orders/{}", first.as_str().unwrap());
+    let cancelled = service.client.post(&format!("{path}/cancel"), &json!(null));
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    until("its key is forgotten", || ask() != first);
+    assert_eq!(service.client.get(&path).status, 200, "orders stay");
+    service.adds_up();
 }

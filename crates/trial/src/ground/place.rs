@@ -5,7 +5,7 @@ use std::path::Path;
 use fencepost::random::{Random, SystemRandom};
 
 use super::locks::{Apart, Kind};
-use super::{Ground, reach};
+use super::{Ground, reach, redis};
 
 /// Where somebody wants trials to take place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -112,6 +112,15 @@ impl Place {
                     data: folder.join("run.db"),
                 })
             }
+        }
+    }
+
+    /// The same for something that may be killed before it can clear: on a Redis server keys vanish by themselves, unless they are
+    /// [kept](Ground::keep).
+    pub fn scratch(&self, folder: &Path) -> Ground {
+        match self {
+            Self::Redis { url, .. } => Ground::Redis(redis::scratch(url, SystemRandom.next_u64())),
+            place => place.ground(folder),
         }
     }
 

@@ -9,6 +9,10 @@ use crate::strategy::Failure;
 
 /// Where keys live when an endpoint names no space of its own.
 const SPACE: &str = "fencepost-lab";
+/// How the spaces of shops begin that nobody may clear in the end: their keys vanish by themselves.
+const SCRATCH: &str = "fencepost-scratch-";
+/// How long a key of such a space lasts that nobody keeps.
+const SCRATCH_LASTS: Duration = Duration::from_secs(300);
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to answer.
@@ -20,6 +24,16 @@ pub(crate) const IDLE_CONNECTION: Duration = Duration::from_millis(50);
 /// The address of the server and the space in which keys are: `redis://…#SPACE`.
 fn split(endpoint: &str) -> (&str, &str) {
     endpoint.split_once('#').unwrap_or((endpoint, SPACE))
+}
+
+/// The endpoint of a scratch space, told apart by this number.
+pub(crate) fn scratch(url: &str, number: u64) -> String {
+    format!("{url}#{SCRATCH}{number:016x}")
+}
+
+/// Whether the keys of an endpoint vanish by themselves.
+pub(crate) fn is_scratch(endpoint: &str) -> bool {
+    split(endpoint).1.starts_with(SCRATCH)
 }
 
 /// The name of a key in the space of an endpoint.
@@ -109,6 +123,24 @@ impl Link {
         key_in(&self.space, kind, name)
     }
 
+    /// How long keys of this space last, in milliseconds, that no command gives a shorter time. `None`: for ever.
+    pub(crate) fn lasts_ms(&self) -> Option<u64> {
+        let is_scratch = self.space.starts_with(SCRATCH);
+        is_scratch.then(|| u64::try_from(SCRATCH_LASTS.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Lets these keys of a scratch space last as if they had been written now. Nothing elsewhere.
+    pub(crate) fn keep(&mut self, keys: impl Iterator<Item = String>) -> Result<(), Failure> {
+        let Some(lasts_ms) = self.lasts_ms() else {
+            return Ok(());
+        };
+        let mut all = redis::pipe();
+        for key in keys {
+            all.cmd("PEXPIRE").arg(key).arg(lasts_ms).ignore();
+        }
+        self.ask_all(&all).map_err(Trouble::unwritten)
+    }
+
     /// Which connection this is: what the server remembers of one is forgotten by the next.
     pub(crate) fn generation(&self) -> i64 {
         self.lost
@@ -140,15 +172,17 @@ impl Link {
         self.with(|connection| commands.query(connection))
     }
 
-    /// Runs a script on one key.
+    /// Runs a script on these keys.
     pub(crate) fn run<T: FromRedisValue>(
         &mut self,
         script: &str,
-        key: &str,
-        argument: &str,
+        keys: &[&str],
+        arguments: &[&str],
     ) -> Result<T, Trouble> {
         let script = Script::new(script);
-        self.with(|connection| script.key(key).arg(argument).invoke(connection))
+        let mut call = script.prepare_invoke();
+        call.key(keys).arg(arguments);
+        self.with(|connection| call.invoke(connection))
     }
 
     /// Deletes every key of this space.

@@ -46,8 +46,8 @@ impl Latches for RedisLatches {
     ) -> Result<bool, Failure> {
         let mut set = cmd("SET");
         set.arg(self.fresh_key(key)).arg(token).arg("NX");
-        if let Some(ttl) = ttl {
-            set.arg("PX").arg(milliseconds(ttl));
+        if let Some(ms) = ttl.map(milliseconds).or(self.0.lasts_ms()) {
+            set.arg("PX").arg(ms);
         }
         let done: Option<String> = self.0.ask(&set).map_err(Trouble::unwritten)?;
         Ok(done.is_some())
@@ -71,7 +71,7 @@ impl Latches for RedisLatches {
 
     fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
         let key = self.fresh_key(key);
-        let done = self.0.run(COMPARE_AND_DELETE, &key, token);
+        let done = self.0.run(COMPARE_AND_DELETE, &[&key], &[token]);
         done.map_err(Trouble::unwritten)
     }
 

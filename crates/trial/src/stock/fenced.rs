@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use fencepost::backend::redis::Redis;
-use fencepost::resource::{FencedError, Pass, RedisRegister};
+use fencepost::resource::{FencedError, Pass, RedisRegister, Refused};
 use fencepost::{Effect, Error};
 
+use super::perishable::PerishableStock;
 #[cfg(feature = "postgres")]
 use super::postgres::PostgresStock;
 use super::sqlite::SqliteStock;
@@ -18,6 +19,8 @@ pub(crate) enum FencedStock {
     Sqlite(SqliteStock),
     /// The check and the access are one script, on the key that every other strategy uses.
     Redis { server: Redis, endpoint: String },
+    /// The same, where keys vanish by themselves.
+    Perishable(Box<PerishableStock>),
     /// The check and the access are one transaction.
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresStock>),
@@ -27,6 +30,9 @@ impl FencedStock {
     pub(crate) async fn open(ground: &Ground) -> Result<Self, Failure> {
         Ok(match ground {
             Ground::Sqlite(path) => Self::Sqlite(SqliteStock::open(path)?),
+            Ground::Redis(endpoint) if redis::is_scratch(endpoint) => {
+                Self::Perishable(Box::new(PerishableStock::open(endpoint)?))
+            }
             Ground::Redis(endpoint) => Self::Redis {
                 server: redis::library(endpoint).await?,
                 endpoint: endpoint.clone(),
@@ -45,6 +51,7 @@ impl FencedStock {
     pub(crate) async fn read(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
         let (server, endpoint) = match self {
             Self::Sqlite(stock) => return stock.read_fenced(product, pass),
+            Self::Perishable(stock) => return stock.read(product, pass),
             #[cfg(feature = "postgres")]
             Self::Postgres(stock) => return stock.read_fenced(product, pass),
             Self::Redis { server, endpoint } => (server, endpoint),
@@ -65,6 +72,7 @@ impl FencedStock {
     ) -> Result<(), Failure> {
         let (server, endpoint) = match self {
             Self::Sqlite(stock) => return stock.write_fenced(product, units, pass),
+            Self::Perishable(stock) => return stock.write(product, units, pass),
             #[cfg(feature = "postgres")]
             Self::Postgres(stock) => return stock.write_fenced(product, units, pass),
             Self::Redis { server, endpoint } => (server, endpoint),
@@ -79,12 +87,15 @@ fn register(server: &Redis, endpoint: &str, product: &str) -> RedisRegister {
     RedisRegister::new(server, &redis::key(endpoint, "stock", product))
 }
 
+/// For certain: nothing was changed.
+pub(super) fn late(refused: Refused) -> Failure {
+    Failure::definite(format!("the stock refused a late holder: {refused}"))
+}
+
 /// `is_definite`: whether a failure means for certain that nothing was changed.
 fn failure(error: FencedError, is_definite: fn(&Error) -> bool) -> Failure {
     match error {
-        FencedError::Refused(refused) => {
-            Failure::definite(format!("the stock refused a late holder: {refused}"))
-        }
+        FencedError::Refused(refused) => late(refused),
         FencedError::Failed(error) if is_definite(&error) => Failure::definite(error),
         error => Failure::indefinite(error),
     }
@@ -107,7 +118,15 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn it_is_the_same_stock_and_refuses_who_is_late() {
-        let (_keeper, grounds) = grounds();
+        let (_keeper, mut grounds) = grounds();
+        let scratch = crate::ground::tests::redis();
+        grounds.extend(scratch.iter().map(|server| {
+            let place = crate::ground::Place::Redis {
+                url: server.url(),
+                name: "redis".into(),
+            };
+            place.scratch(std::path::Path::new(""))
+        }));
         for ground in grounds {
             let (early, late) = (pass(1), pass(2));
             let mut plain = ground.stock().unwrap();

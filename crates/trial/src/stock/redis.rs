@@ -1,6 +1,6 @@
 //! The stock as a plain key on a Redis server.
 
-use redis::cmd;
+use redis::{Cmd, cmd};
 
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::ground::redis::{Link, Trouble};
@@ -9,7 +9,7 @@ use crate::strategy::Failure;
 const IF_ENOUGH: &str = "
     local left = tonumber(redis.call('GET', KEYS[1])) - tonumber(ARGV[1])
     if left < 0 then return false end
-    redis.call('SET', KEYS[1], left)
+    redis.call('SET', KEYS[1], left, 'KEEPTTL')
     return left";
 
 /// The word with which the server refuses.
@@ -38,6 +38,15 @@ impl RedisStock {
         self.0.key("stock", product)
     }
 
+    fn set(&self, product: &str, units: i64) -> Cmd {
+        let mut set = cmd("SET");
+        set.arg(self.units(product)).arg(units);
+        if let Some(lasts_ms) = self.0.lasts_ms() {
+            set.arg("PX").arg(lasts_ms);
+        }
+        set
+    }
+
     fn queue(&self, product: &str) -> String {
         self.0.key("queue", product)
     }
@@ -59,9 +68,8 @@ impl Stock for RedisStock {
     }
 
     fn write(&mut self, product: &str, units: i64) -> Result<(), Failure> {
-        let key = self.units(product);
-        let set = self.0.ask(cmd("SET").arg(key).arg(units));
-        set.map_err(Trouble::unwritten)
+        let set = self.set(product, units);
+        self.0.ask(&set).map_err(Trouble::unwritten)
     }
 
     fn decrement(&mut self, product: &str, quantity: i64) -> Result<i64, Failure> {
@@ -76,7 +84,7 @@ impl Stock for RedisStock {
         quantity: i64,
     ) -> Result<Option<i64>, Failure> {
         let key = self.units(product);
-        let left = self.0.run(IF_ENOUGH, &key, &quantity.to_string());
+        let left = self.0.run(IF_ENOUGH, &[&key], &[&quantity.to_string()]);
         left.map_err(Trouble::unwritten)
     }
 
@@ -86,7 +94,7 @@ impl Stock for RedisStock {
         quantity: i64,
     ) -> Result<Option<i64>, Failure> {
         let key = self.units(product);
-        match self.0.run(CONSTRAINED, &key, &quantity.to_string()) {
+        match self.0.run(CONSTRAINED, &[&key], &[&quantity.to_string()]) {
             Err(trouble) if trouble.code() == Some(BELOW_ZERO) => Ok(None),
             left => left.map(Some).map_err(Trouble::unwritten),
         }
@@ -114,9 +122,8 @@ impl Stock for RedisStock {
         if version != Version(self.0.generation()) {
             return Ok(false);
         }
-        let key = self.units(product);
         let mut write = redis::pipe();
-        write.atomic().cmd("SET").arg(key).arg(units);
+        write.atomic().add_command(self.set(product, units));
         let done: Option<Vec<String>> = self.0.ask_all(&write).map_err(Trouble::unwritten)?;
         Ok(done.is_some())
     }
@@ -160,7 +167,7 @@ impl Stock for RedisStock {
         let mut all = redis::pipe();
         all.atomic();
         if let Some(units) = answer.after {
-            all.cmd("SET").arg(self.units(product)).arg(units).ignore();
+            all.add_command(self.set(product, units)).ignore();
         }
         let after = answer.after.map(|after| after.to_string());
         let slip = format!("{} {}", answer.before, after.unwrap_or_default());
