@@ -6,7 +6,8 @@ use fencepost::ReleaseOutcome;
 
 use crate::support::{LONG, NAME, Server, locker, pause, run, soon};
 
-/// The lock survives the crash of the server, is renewed afterwards, and those who wait keep their places.
+/// The lock survives the crash of the server, is renewed afterwards, and those who wait keep their places, also before one that comes
+/// after the crash.
 pub(crate) fn while_held_and_wanted() {
     run(async {
         let mut server = Server::start().await;
@@ -24,6 +25,11 @@ pub(crate) fn while_held_and_wanted() {
         server.0.restart().unwrap();
         // Their line did not survive; they come back by themselves.
         server.wait_for_line(4).await;
+        let newcomer = locker(&other, ttl);
+        waiting.push(tokio::spawn(
+            async move { newcomer.acquire(NAME).await.unwrap() },
+        ));
+        server.wait_for_line(5).await;
         tokio::time::sleep(ttl).await;
         assert!(!held.is_lost(), "it was not renewed after the restart");
         let mut last = held.fence();

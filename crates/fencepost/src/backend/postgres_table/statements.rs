@@ -75,8 +75,13 @@ SELECT (SELECT epoch FROM fenced),
         WHERE lock_until > {now} AND locked_by !~ '^[0-9a-f]{32} ')";
 
 /// `$1` row, `$2` owner, `$3` label, `$4` the lock's whole name. Whoever stands in line already keeps its place.
+///
+/// A ticket is the time, and more than those before it have. No counter: a crash of the server would begin it anew, as it empties the line, and who
+/// comes afterwards would go before those who come back with the tickets they had.
 const JOIN: &str = "
-INSERT INTO {line} AS w (name, owner, label, lock, joined) VALUES ($1::text, $2::text, $3::text, $4::text, {now})
+INSERT INTO {line} AS w (name, owner, label, lock, ticket, joined)
+SELECT $1::text, $2::text, $3::text, $4::text,
+       greatest((SELECT max(ticket) + 1 FROM {line} WHERE name = $1), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), {now}
 ON CONFLICT (name, owner) DO UPDATE SET label = excluded.label";
 
 /// The same with the ticket `$5` and since `$6` microseconds, for one whose place was given away.
