@@ -26,9 +26,9 @@ pub(crate) fn while_held_and_wanted() {
         // Their line did not survive; they come back by themselves.
         server.wait_for_line(4).await;
         let newcomer = locker(&other, ttl);
-        waiting.push(tokio::spawn(
-            async move { newcomer.acquire(NAME).await.unwrap() },
-        ));
+        waiting.push(tokio::spawn(async move {
+            newcomer.acquire(NAME).await.unwrap()
+        }));
         server.wait_for_line(5).await;
         tokio::time::sleep(ttl).await;
         assert!(!held.is_lost(), "it was not renewed after the restart");
