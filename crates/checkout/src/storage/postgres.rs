@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fencepost::resource::{ADMIT, CREATE_GATE, Pass};
+use fencepost::resource::{ADMIT, Pass};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -19,18 +19,11 @@ use crate::product::{Balance, NewProduct, Product};
 
 mod link;
 mod pool;
+mod tables;
 
 use link::{Address, Link};
 use pool::{Done, Fault, Pool, Work};
 
-/// Instances that start at once make the tables one after the other.
-const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
-/// Making what is there waits for every transaction under way, and holds up those that come: a shop that is busy would let no further
-/// instance start.
-const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL";
-const HAS_KEY_TIME: &str = "\
-SELECT EXISTS (SELECT 1 FROM pg_attribute
-    WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
 const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// A standby that nobody has promoted answers as well, and makes no orders.
 const IS_READ_ONLY: &str = "SELECT current_setting('transaction_read_only') = 'on'";
@@ -57,22 +50,7 @@ impl PostgresStorage {
     /// When dropped, the tables may have been made.
     pub async fn open(address: &str) -> Result<Self, StorageError> {
         let pool = Pool::new(Address::parse(address)?);
-        pool.run(|link| {
-            Box::pin(async move {
-                if is_so(link, IS_MADE).await? {
-                    return Ok(Done::Undo(()));
-                }
-                link.batch(TAKE_TURNS).await?;
-                link.batch(sql::TABLES).await?;
-                link.batch(CREATE_GATE).await?;
-                if !is_so(link, HAS_KEY_TIME).await? {
-                    link.batch(sql::ADD_KEY_TIME).await?;
-                }
-                link.batch(sql::KEYS_BY_TIME).await?;
-                Ok(Done::Keep(()))
-            })
-        })
-        .await?;
+        pool.run(|link| Box::pin(tables::make(link))).await?;
         Ok(Self { pool })
     }
 
@@ -216,7 +194,7 @@ impl Storage for PostgresStorage {
             Box::pin(async move {
                 link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
-                if is_so(link, IS_READ_ONLY).await? {
+                if link.is_so(IS_READ_ONLY).await? {
                     let words = "the database takes no writes".into();
                     return Err(StorageError::Unavailable(words).into());
                 }
@@ -414,12 +392,6 @@ async fn move_units(link: &mut Link, id: &Id, ending: Ending) -> Result<(), Faul
     link.execute(sql::CLOSE_RESERVATIONS, &[&state, &id.as_str()])
         .await?;
     Ok(())
-}
-
-/// What a question of yes or no comes to.
-async fn is_so(link: &mut Link, question: &'static str) -> Result<bool, Fault> {
-    let rows = link.query(question, &[]).await?;
-    Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
 async fn now_ms(link: &mut Link) -> Result<i64, Fault> {

@@ -52,6 +52,7 @@ pub(crate) struct Chromium {
 
 impl Chromium {
     pub(crate) fn start() -> Self {
+        let browser = program().expect("Chromium is not installed; see cargo xtask prepare");
         let folder = tempfile::tempdir().unwrap();
         let (requests, answers) = (
             folder.path().join("requests"),
@@ -78,7 +79,7 @@ impl Chromium {
                 "-c",
                 r#"requests=$0 answers=$1; shift; exec "$@" 3<"$requests" 4>"$answers""#,
             ])
-            .args([&requests, &answers, &program().unwrap()])
+            .args([&requests, &answers, &browser])
             .arg(profile)
             .args(FLAGS)
             .env("TMPDIR", folder.path())

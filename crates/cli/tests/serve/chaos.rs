@@ -9,15 +9,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Direction, Postgres, Proxy, Redis};
-use nix::sys::signal::Signal;
+use fencepost_rig::{Postgres, Proxy, Redis};
 use serde_json::{Value, json};
+
+mod storm;
+
+use storm::Stormy;
 
 use crate::http::{Answer, Client, LONG};
 use crate::stage::{Service, Stage, at_once, order, until};
 
 const CUSTOMERS: u64 = 100;
 const PRODUCTS: u64 = 20;
+/// The last product is for those who are late.
+const LATE: u64 = PRODUCTS - 1;
 /// What a pause must last beyond.
 const TTL: Duration = Duration::from_millis(500);
 
@@ -90,7 +95,7 @@ struct Town {
     memory: Mutex<Memory>,
     is_closed: AtomicBool,
     statuses: Mutex<BTreeMap<u16, u64>>,
-    /// How often somebody bought one of each.
+    /// How often somebody wanted the late product.
     visits: AtomicU64,
     met: Met,
 }
@@ -115,10 +120,10 @@ impl Dice {
 
     /// One to four products, one to three units of each.
     fn basket(&self) -> Lines {
-        let (first, count) = (self.below(PRODUCTS), 1 + self.below(4));
+        let (first, count) = (self.below(LATE), 1 + self.below(4));
         let steps = [0, 5, 7, 18].into_iter().take(count as usize);
         steps
-            .map(|step| ((first + step) % PRODUCTS, 1 + self.below(3) as i64))
+            .map(|step| ((first + step) % LATE, 1 + self.below(3) as i64))
             .collect()
     }
 }
@@ -191,8 +196,18 @@ impl Town {
         }
     }
 
-    /// Asks again under the same key until there is an answer, or patience ends.
-    fn buy(&self, who: &Customer, key: &str, lines: Lines) {
+    /// Buys one of the late product at this door.
+    fn visit(&self, door: usize) -> bool {
+        let visit = note(&self.visits);
+        let who = Customer {
+            dice: Dice(AtomicU64::new(visit)),
+            door: Some(door),
+        };
+        self.buy(&who, &format!("visit-{visit}"), vec![(LATE, 1)])
+    }
+
+    /// Asks again under the same key until there is an answer, or patience ends. Says whether there is an order.
+    fn buy(&self, who: &Customer, key: &str, lines: Lines) -> bool {
         let names: Vec<(String, i64)> = lines.iter().map(|(p, n)| (name(*p), *n)).collect();
         let named: Vec<(&str, i64)> = names.iter().map(|(p, n)| (p.as_str(), *n)).collect();
         let (body, header) = (order(key, &named), format!("Idempotency-Key: {key}"));
@@ -204,13 +219,14 @@ impl Town {
                     if who.dice.below(4) == 0 {
                         self.is_the_same(&made, ask());
                     }
-                    return self.decide(who, key, made, lines);
+                    self.decide(who, key, made, lines);
+                    return true;
                 }
                 Some(other) => {
                     assert!([409, 503, 504].contains(&other.status), "{other:?}");
                     if other.status == 409 && other.problem()["reason"] == "out_of_stock" {
                         note(&self.met.out_of_stock);
-                        return;
+                        return false;
                     }
                 }
                 None => {}
@@ -218,6 +234,7 @@ impl Town {
             // Somebody who was refused takes a breath.
             std::thread::sleep(Duration::from_millis(100));
         }
+        false
     }
 
     fn is_the_same(&self, made: &Value, again: Option<Answer>) {
@@ -246,99 +263,6 @@ impl Town {
             _ => {}
         }
     }
-}
-
-/// What can happen, and to whom.
-struct Stormy<'a> {
-    stage: &'a Stage,
-    flags: [String; 2],
-    redis: Redis,
-    /// Between the second instance and the database.
-    line: Proxy,
-    instances: [Service; 2],
-}
-
-impl Stormy<'_> {
-    /// Each kind once, with both instances killed; `calm` between two.
-    fn round(&mut self, town: &Town, calm: Duration) {
-        std::thread::sleep(calm);
-        self.kill(0, town);
-        std::thread::sleep(calm);
-        self.without_locks(Duration::from_millis(300));
-        std::thread::sleep(calm);
-        self.kill(1, town);
-        std::thread::sleep(calm);
-        self.pause_before_the_database(town);
-    }
-
-    fn kill(&mut self, one: usize, town: &Town) {
-        self.instances[one].signal(Signal::SIGKILL);
-        self.instances[one].end();
-        self.instances[one] = self.stage.serve(&self.flags[one]);
-        town.doors.write().unwrap()[one] = self.instances[one].client;
-    }
-
-    fn without_locks(&mut self, time: Duration) {
-        self.redis.crash();
-        std::thread::sleep(time);
-        self.redis.restart().unwrap();
-    }
-
-    /// Stops the second instance beyond its leases, with orders that have their locks and have not reached the database. Meanwhile others
-    /// buy the same.
-    fn pause_before_the_database(&self, town: &Town) {
-        let one = &self.instances[1];
-        let (lost, refused) = losses(one);
-        self.line.delay(Direction::ToServer, Proxy::FOREVER);
-        // Those in line get their locks, and go no further.
-        std::thread::sleep(TTL / 5);
-        one.pause();
-        std::thread::sleep(TTL);
-        self.buy_at_the_other(town);
-        self.line.heal();
-        one.signal(Signal::SIGCONT);
-        // Those that held a lock learn of it one by one.
-        std::thread::sleep(TTL);
-        let (lost_now, refused_now) = losses(one);
-        let met = &town.met;
-        met.locks_lost.fetch_add(lost_now - lost, Ordering::Relaxed);
-        met.fences_refused
-            .fetch_add(refused_now - refused, Ordering::Relaxed);
-    }
-
-    /// One of each, all at once, for as long as a patient customer asks. Whose row is held by a transaction of the one that stands still
-    /// cannot be had.
-    fn buy_at_the_other(&self, town: &Town) {
-        let visit = note(&town.visits);
-        at_once(PRODUCTS as usize, |product| {
-            let who = Customer {
-                dice: Dice(AtomicU64::new(visit)),
-                door: Some(0),
-            };
-            town.buy(
-                &who,
-                &format!("visit-{visit}-{product}"),
-                vec![(product as u64, 1)],
-            );
-        });
-    }
-}
-
-/// Locks of this instance that ended while they were held, and what the database refused because of that.
-fn losses(service: &Service) -> (u64, u64) {
-    let metrics = service.client.get("/metrics").body;
-    let sum = |is_meant: &dyn Fn(&str) -> bool| {
-        let lines = metrics.lines().filter(|line| is_meant(line));
-        let counts = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
-        counts.sum()
-    };
-    let of_ttl = ["reason=\"expired\"", "reason=\"gone\""];
-    (
-        sum(&|line| {
-            line.starts_with("fencepost_lost_total{") && of_ttl.iter().any(|why| line.contains(why))
-        }),
-        sum(&|line| line.starts_with("checkout_fences_refused_total ")),
-    )
 }
 
 fn count(postgres: &Postgres, what: &str) -> u64 {

@@ -201,4 +201,10 @@ impl Link {
         let statement = self.prepared(sql).await?;
         self.client.query(&statement, values).await
     }
+
+    /// What a question of yes or no comes to.
+    pub(super) async fn is_so(&mut self, question: &'static str) -> Result<bool, Error> {
+        let rows = self.query(question, &[]).await?;
+        Ok(rows.first().is_some_and(|row| row.get(0)))
+    }
 }

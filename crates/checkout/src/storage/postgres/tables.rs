@@ -1,0 +1,31 @@
+//! The tables: made once, by the first instance, and left alone by all others.
+
+use fencepost::resource::CREATE_GATE;
+
+use super::link::Link;
+use super::pool::{Done, Fault};
+use crate::storage::sql;
+
+/// Instances that start at once make the tables one after the other.
+const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
+/// Making what is there waits for every transaction under way, and holds up those that come: a shop that is busy would let no further
+/// instance start.
+const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL";
+const HAS_KEY_TIME: &str = "\
+SELECT EXISTS (SELECT 1 FROM pg_attribute
+    WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
+
+/// Makes the tables where they are missing.
+pub(super) async fn make(link: &mut Link) -> Result<Done<()>, Fault> {
+    if link.is_so(IS_MADE).await? {
+        return Ok(Done::Undo(()));
+    }
+    link.batch(TAKE_TURNS).await?;
+    link.batch(sql::TABLES).await?;
+    link.batch(CREATE_GATE).await?;
+    if !link.is_so(HAS_KEY_TIME).await? {
+        link.batch(sql::ADD_KEY_TIME).await?;
+    }
+    link.batch(sql::KEYS_BY_TIME).await?;
+    Ok(Done::Keep(()))
+}
