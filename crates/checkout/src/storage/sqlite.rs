@@ -90,7 +90,7 @@ impl SqliteStorage {
     ) -> Outcome<'_, T> {
         let spot = Arc::clone(&self.spot);
         Box::pin(self.writer.run(move |transaction| {
-            spot.is_ours_lately()?;
+            spot.is_ours()?;
             work(transaction)
         }))
     }

@@ -4,8 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fencepost::resource::SqliteGate;
 use rusqlite::Connection;
@@ -15,8 +14,6 @@ use crate::storage::{StorageError, sql};
 
 /// How long a transaction waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it is believed that the file is where it was.
-const LATELY: Duration = Duration::from_secs(1);
 
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
@@ -55,8 +52,6 @@ pub(super) struct Spot {
     path: PathBuf,
     /// None in memory.
     opened: Option<Identity>,
-    /// When it was last there.
-    seen: Mutex<Option<Instant>>,
 }
 
 impl Spot {
@@ -65,27 +60,14 @@ impl Spot {
         Self {
             path: path.to_owned(),
             opened: identity(path),
-            seen: Mutex::default(),
         }
     }
 
     /// Whether the file that was opened is where it was. Looks at the folder, and may block as that does.
     pub(super) fn is_ours(&self) -> Result<(), StorageError> {
-        let is_ours = self.opened.is_none() || identity(&self.path) == self.opened;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = is_ours.then(Instant::now);
-        match is_ours {
+        match self.opened.is_none() || identity(&self.path) == self.opened {
             true => Ok(()),
             false => Err(StorageError::Displaced),
-        }
-    }
-
-    /// The same, for transactions: looks at most once a second while all is well.
-    pub(super) fn is_ours_lately(&self) -> Result<(), StorageError> {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        match seen.is_some_and(|at| at.elapsed() < LATELY) {
-            true => Ok(()),
-            false => self.is_ours(),
         }
     }
 }
