@@ -7,9 +7,10 @@ use crate::stage::{Play, Stage, state, until};
 #[test]
 fn what_exec_gets_the_command_gets() {
     let stage = Stage::new();
+    // Without a program of its own: a shell that is just starting one may lose a signal (dash while its vfork is under way).
     let script = "
         for name in INT TERM HUP QUIT USR1 USR2; do trap \"echo $name >> got\" $name; done
-        echo > ready; while [ ! -e go ]; do sleep 0.02; done; exit 7";
+        echo > ready; while [ ! -e go ]; do :; done; exit 7";
     let play = stage.shell("--name deploy", script);
     stage.until_lines("ready", 1);
     let signals = [
@@ -26,12 +27,7 @@ fn what_exec_gets_the_command_gets() {
     }
     std::fs::write(stage.path("go"), "").unwrap();
     let ran = play.end();
-    // The shell tells of its sleep, which got them too: the whole group does.
-    assert!(
-        ran.code() == 7 && !ran.stderr.contains("fencepost:"),
-        "{}",
-        ran.stderr
-    );
+    assert_eq!((ran.code(), ran.stderr.as_str()), (7, ""));
     let names = signals.map(|(_, name)| name).join("\n") + "\n";
     assert_eq!(stage.read("got"), names);
 }
