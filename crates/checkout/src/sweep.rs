@@ -40,7 +40,12 @@ pub async fn run(
     let work = async {
         loop {
             match checkout.locks().locker().acquire(SWEEP).await {
-                Ok(guard) => keep_sweeping(&checkout, &guard, every, keep_keys).await,
+                Ok(guard) => {
+                    keep_sweeping(&checkout, &guard, every, keep_keys).await;
+                    drop(guard);
+                    // Where the database has seen larger fences than this store gives, every sweeper is late at once.
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
                 Err(error) => {
                     tracing::debug!(store = error.store(), kind = ?error.kind(), "nobody sweeps from here");
                     tokio::time::sleep(AFTER_FAILURE).await;
@@ -175,6 +180,9 @@ async fn forget(
             .forget_keys(keep_keys, AT_ONCE, guard.pass());
         let Some(count) = some.await? else {
             counter!("checkout_fences_refused_total").increment(1);
+            tracing::warn!(
+                "the database has seen a larger fence: somebody else sweeps, or the lock store was changed"
+            );
             return Ok(Swept::Late);
         };
         forgotten += count;

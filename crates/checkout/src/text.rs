@@ -41,16 +41,16 @@ impl From<Text> for String {
     }
 }
 
-/// Characters that change the direction of the text around them: a name with them shows as something else than it is.
+/// Characters that change the direction of the text around them, or end its line: a name with them shows as something else than it is.
 fn turns_text(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What something is called, as people read it: a [`Text`] that is not only white space, with nothing that turns text around.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 200, example = "Desk lamp",
-    pattern = "^[^\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$")]
+    pattern = "^[^\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$")]
 pub struct Name(Text);
 
 /// What is no such name.
@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn a_name_is_not_blank_and_is_what_it_shows() {
         let turned = [
-            "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}",
+            "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}", "\u{2029}", "\u{202a}", "\u{202e}",
+            "\u{2066}", "\u{2069}",
         ];
         for wrong in turned.map(|turn| format!("lamp {turn}pmal")) {
             assert_eq!(Name::try_from(wrong.clone()), Err(NotAName), "{wrong:?}");

@@ -39,6 +39,6 @@ pub use pooler::Pooler;
 pub use postgres::Postgres;
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
-pub use server::ServerError;
+pub use server::{ServerError, free_port};
 pub use tempfile::TempDir;
 pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one of its answers may take until it is looked at again whether it runs at all.
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long a server may take to notice that its port is somebody else's.
-const TO_NOTICE: Duration = Duration::from_secs(2);
+const TO_NOTICE: Duration = Duration::from_secs(10);
 /// How often another port is tried when somebody else was faster.
 const PORTS: u32 = 10;
 /// How many of its words are kept for the one who asks why it does not run.

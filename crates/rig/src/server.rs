@@ -70,7 +70,10 @@ const OURS: Range<u16> = 20_000..32_000;
 const TRIES: u32 = 50;
 
 /// A port that is free now; whether it still is when a server gets there, only the server can tell.
-pub(crate) fn free_port() -> io::Result<u16> {
+///
+/// # Errors
+/// The system's, when no port is to be had.
+pub fn free_port() -> io::Result<u16> {
     let some = RandomState::new();
     for number in 0..TRIES {
         let many = some.hash_one(number) % u64::from(OURS.end - OURS.start);

@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::storage::StorageError;
 
 /// What to do about a file that is not where it was.
-pub(super) const DATABASE_GONE: &str = "the database's file was removed or replaced under the running service; put it back, or restart the service";
+pub(super) const DATABASE_GONE: &str = "the database's file was removed or replaced under the running service; put the same file back. A restart loses a file that was removed, and needs the -wal and -shm files of a replaced one out of the way first";
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -112,9 +112,8 @@ impl Problem {
     pub(super) fn database_gone() -> Self {
         Self::unavailable(
             "database-gone",
-            format!("{DATABASE_GONE}: nothing was changed"),
+            format!("{DATABASE_GONE}. Nothing was changed"),
         )
-        .retry_after(Duration::from_secs(1))
     }
 
     /// Too late to know.

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::id::Id;
-use crate::storage::{Storage, StorageError};
+use crate::storage::Storage;
 
 /// Between the end of a count and the next, at least.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -19,13 +19,14 @@ const RESTRAINT: u32 = 20;
 
 struct Count {
     took: Duration,
-    adds_up: HashMap<Id, bool>,
+    /// `None`: it failed.
+    adds_up: Option<HashMap<Id, bool>>,
 }
 
 /// What the last count came to.
 pub(super) struct Audit {
     storage: Arc<dyn Storage>,
-    under_way: Option<JoinHandle<Result<Count, StorageError>>>,
+    under_way: Option<JoinHandle<Count>>,
     next: Instant,
     adds_up: HashMap<Id, bool>,
 }
@@ -43,11 +44,11 @@ impl Audit {
     /// Takes in a count that has ended, and begins one when it is time. Does not wait for it.
     pub(super) async fn look(&mut self) {
         if let Some(ended) = self.under_way.take_if(|count| count.is_finished()) {
-            let count = ended.await.ok().and_then(Result::ok);
+            let count = ended.await.ok();
             let took = count.as_ref().map_or(Duration::ZERO, |count| count.took);
             self.next = Instant::now() + PAUSE.max(took * RESTRAINT);
             // What could not be counted is not known.
-            self.adds_up = count.map(|count| count.adds_up).unwrap_or_default();
+            self.adds_up = count.and_then(|count| count.adds_up).unwrap_or_default();
         }
         if self.under_way.is_none() && Instant::now() >= self.next {
             self.under_way = Some(tokio::spawn(count(Arc::clone(&self.storage))));
@@ -60,15 +61,18 @@ impl Audit {
     }
 }
 
-async fn count(storage: Arc<dyn Storage>) -> Result<Count, StorageError> {
+async fn count(storage: Arc<dyn Storage>) -> Count {
     let began = Instant::now();
-    let balances = storage.balances().await?;
-    let adds_up = balances.into_iter().map(|balance| {
-        let holds = balance.holds();
-        (balance.product_id, holds)
+    let balances = storage.balances().await.ok();
+    let adds_up = balances.map(|balances| {
+        let of_each = balances.into_iter().map(|balance| {
+            let holds = balance.holds();
+            (balance.product_id, holds)
+        });
+        of_each.collect()
     });
-    Ok(Count {
-        adds_up: adds_up.collect(),
+    Count {
+        adds_up,
         took: began.elapsed(),
-    })
+    }
 }

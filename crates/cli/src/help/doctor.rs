@@ -9,7 +9,8 @@ Usage: fencepost doctor [OPTIONS]
                       etcd://HOST,HOST,HOST · zk://HOST,HOST,HOST      (--features full)
                       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       FENCEPOST_STORE says the same for every command
-  --slow TIME         one answer in a hundred that takes this long is a caution [default: 250ms]
+  --slow TIME         of servers: one answer in a hundred that takes this long is a caution
+                                                                      [default: 250ms]
   --json   -q, --quiet (without what is fine)   --color auto|always|never   --ascii
 Exit codes
   0 fine   1 caution   2 danger   64 usage   69 store unreachable

@@ -1,7 +1,5 @@
 //! Locks on servers that speak TLS, with an authority that only this machine knows: the address names it.
 
-use std::net::{Ipv4Addr, TcpListener};
-
 use fencepost_rig::{Authority, Redis, TempDir, folder};
 
 use crate::stage::Stage;
@@ -129,9 +127,7 @@ fn of_etcd() {
 #[test]
 fn of_redis() {
     let files = Files::new();
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    let port = fencepost_rig::free_port().unwrap().to_string();
     let server = Redis::builder().arguments([
         "--tls-port",
         &port,

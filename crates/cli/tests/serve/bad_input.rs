@@ -212,8 +212,8 @@ fn a_name_that_shows_as_something_else_is_never_taken() {
     let blank = ["", " ", "\u{a0}\u{2003}"];
     let controls = ["a\u{0}", "a\u{1b}[2J", "a\u{85}b"];
     let turning = [
-        "\u{200e}", "\u{200f}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}", "\u{202e}",
-        "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
+        "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}", "\u{2029}", "\u{202a}", "\u{202b}",
+        "\u{202c}", "\u{202d}", "\u{202e}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
     ]
     .map(|turn| format!("lamp{turn}pmal"));
     let turning = turning.iter().map(String::as_str);

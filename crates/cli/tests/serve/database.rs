@@ -159,6 +159,11 @@ fn a_database_that_takes_no_writes_never_counts_as_ready() {
         until("it is noticed", || {
             service.client.get("/readyz").status == status
         });
+        if setting == "on" {
+            let (code, _, said) = stage.run(&format!("serve --port 0 --db {}", postgres.url()));
+            assert_eq!(code, 69, "{said}");
+            assert!(said.contains("read-only"), "{said}");
+        }
     }
 }
 

@@ -138,3 +138,25 @@ fn an_old_key_is_forgotten_when_its_order_has_ended_and_never_before() {
     assert_eq!(service.client.get(&path).status, 200, "orders stay");
     service.adds_up();
 }
+
+#[test]
+fn fences_that_are_too_small_never_make_a_sweeper_run_in_circles() {
+    let stage = Stage::new();
+    // It looks several times a second.
+    let service = stage.serve("--reserve-for 2s");
+    let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    database.busy_timeout(crate::http::LONG).unwrap();
+    until("it sweeps", || {
+        metric(&service, "checkout_sweeps_total ") > 0
+    });
+    let began = std::time::Instant::now();
+    // As if the locks had been in a store with larger fences before.
+    let raise = "INSERT INTO fencepost_gate (resource, fence, owner) VALUES ('checkout:sweep', $1, 'somebody')
+        ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner";
+    assert_eq!(database.execute(raise, [i64::MAX]).unwrap(), 1);
+    let refused = || metric(&service, "checkout_fences_refused_total ");
+    until("it is refused", || refused() > 0);
+    until("it has been for a while", || began.elapsed().as_secs() >= 3);
+    let refused = refused();
+    assert!(refused <= 2 + began.elapsed().as_secs(), "{refused}");
+}

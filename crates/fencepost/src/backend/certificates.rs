@@ -44,7 +44,6 @@ impl Files {
         }
     }
 
-    #[cfg(any(feature = "redis", feature = "etcd"))]
     pub(crate) fn are_none(&self) -> bool {
         self.paths.iter().all(Option::is_none)
     }

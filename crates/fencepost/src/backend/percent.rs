@@ -11,7 +11,10 @@ pub(crate) fn decode(text: &str) -> Option<String> {
             continue;
         }
         let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
+        // A number may have a sign.
+        let digits = std::str::from_utf8(digits)
+            .ok()
+            .filter(|digits| !digits.starts_with('+'))?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         rest = after;
     }
@@ -25,7 +28,7 @@ mod tests {
     #[test]
     fn bytes_are_two_digits() {
         assert_eq!(decode("a%20b%C3%A4").as_deref(), Some("a bä"));
-        for wrong in ["%", "%2", "%zz", "%ff"] {
+        for wrong in ["%", "%2", "%zz", "%ff", "%+f"] {
             assert_eq!(decode(wrong), None, "{wrong}");
         }
     }

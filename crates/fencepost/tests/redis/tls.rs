@@ -1,7 +1,5 @@
 //! TLS, with an authority made for the test.
 
-use std::net::{Ipv4Addr, TcpListener};
-
 use fencepost::ErrorKind;
 use fencepost::backend::redis::{Redis, RedisBuilder};
 use fencepost_rig::{Authority, Signed, folder};
@@ -31,9 +29,7 @@ impl Secured {
             file("server.pem", &own.certificate),
             file("server.key", &own.key),
         );
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = free.local_addr().unwrap().port().to_string();
-        drop(free);
+        let port = fencepost_rig::free_port().unwrap().to_string();
         let server = Server::start_with([
             "--tls-port",
             &port,

@@ -9,8 +9,8 @@ use crate::storage::sql;
 /// Instances that start at once make the tables one after the other.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
 /// Making what is there waits for every transaction under way, and holds up those that come: a shop that is busy would let no further
-/// instance start.
-const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL";
+/// instance start. Where nothing can be written, making them says so.
+const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL AND NOT current_setting('transaction_read_only')::boolean";
 const HAS_KEY_TIME: &str = "\
 SELECT EXISTS (SELECT 1 FROM pg_attribute
     WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";

@@ -37,7 +37,7 @@ impl Rounds {
         self.is_election |= waits_for_leader;
         // Once more than there are servers: the first connection may just have been an old one.
         let are_all_gone = self.missed > self.servers;
-        if are_all_gone || (self.is_election && is_late) {
+        if are_all_gone || (waits_for_leader && is_late) {
             return Next::GiveUp;
         }
         match self.is_election && self.asked.is_multiple_of(self.servers) {
@@ -73,6 +73,8 @@ mod tests {
     #[test]
     fn an_election_has_its_time() {
         let mut rounds = Rounds::among(3);
+        assert_eq!(rounds.after(WAITS, false), Next::AskAnother);
+        // A host that is cut off takes as long as an election to be found gone: the others may have a leader by then.
         assert_eq!(rounds.after(GONE, true), Next::AskAnother);
         assert_eq!(rounds.after(WAITS, true), Next::GiveUp);
     }

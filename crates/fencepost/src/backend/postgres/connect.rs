@@ -103,6 +103,10 @@ impl Address {
             true => SslMode::Require,
             false => SslMode::Disable,
         });
+        if mode.is_empty() && !files.are_none() {
+            let message = "certificates are named, and TLS is not asked for: say sslmode=require";
+            return Err(invalid(message.to_owned()));
+        }
         let mut certificates = certificates.clone();
         files.read_into(&mut certificates).map_err(invalid)?;
         let shown = show(&config);
@@ -343,6 +347,10 @@ mod tests {
             (
                 "postgres://u:secret@h/d?sslmode=require&sslrootcert=/nowhere/ca.pem",
                 "/nowhere/ca.pem",
+            ),
+            (
+                "postgres://u:secret@h/d?sslrootcert=/nowhere/ca.pem",
+                "say sslmode=require",
             ),
             (
                 "postgres://u:secret@h/d?sslmode=require&sslcert=/nowhere/me.pem",
