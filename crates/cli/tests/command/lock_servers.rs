@@ -206,9 +206,9 @@ lock late-watch TTL N ms (not used: no lease) store zk (a private server) seed N
 
 at ms A B
 N granted; reads N op N
-N writes N, releases op N
 N step N of N: looks who is before it
 N SIGSTOP: paused
+N writes N, releases op N
 N SIGCONT: goes on
 N gives up after N ms
 

@@ -351,9 +351,10 @@ fn lost_wakeup(trial: &Trial) -> Vec<Vec<Act>> {
         vec![
             at_once,
             read,
-            write,
             Act::After(B, 1),
             until_b_waits,
+            // Not before: what A writes would stand in the picture anywhere between what B does.
+            write,
             release,
         ],
         next,
