@@ -89,6 +89,8 @@ pub(crate) struct Lease {
     pub(crate) epoch: u64,
     /// Nanoseconds of a [`Moment`]; only grows.
     valid_until: AtomicU64,
+    /// Nanoseconds that the store last granted.
+    length: AtomicU64,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
     failed_renewals: AtomicU32,
@@ -105,6 +107,7 @@ impl Lease {
         let lease = Self {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
+            length: AtomicU64::new(0),
             renew_at: AtomicU64::new(0),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
@@ -113,7 +116,7 @@ impl Lease {
             told: Notify::new(),
             claim,
         };
-        lease.believe_until(believed_end(grant.asked_at, grant.lease));
+        lease.believe(grant.asked_at, grant.lease);
         if lease.is_cut_short() {
             // Granted while it waited, for a time that is short in case it were dead. Most holds are over before it
             // pays to ask for the rest.
@@ -170,7 +173,7 @@ impl Lease {
         self.failed_renewals.store(0, Ordering::Relaxed);
         *lock(&self.last_error) = None;
         self.cut_short.store(false, Ordering::Relaxed);
-        self.believe_until(believed_end(asked_at, lease));
+        self.believe(asked_at, lease);
     }
 
     /// A renewal failed: not a loss, the lease runs on. The keeper tries again at `again_at`.
@@ -196,11 +199,18 @@ impl Lease {
         self.failed_renewals.load(Ordering::Relaxed) > 0
     }
 
-    /// Two thirds of a TTL before the end: time for several attempts before the lock is lost.
-    fn believe_until(&self, end: Moment) {
-        let end = end
-            .as_nanos()
-            .max(self.valid_until.fetch_max(end.as_nanos(), Ordering::AcqRel));
+    /// How long the store last granted it for: the TTL, unless it was cut short.
+    pub(crate) fn length(&self) -> Duration {
+        Duration::from_nanos(self.length.load(Ordering::Relaxed))
+    }
+
+    /// Granted for `lease`, asked for at `asked_at`. Renewed two thirds of a TTL before the end: time for several attempts before the
+    /// lock is lost.
+    fn believe(&self, asked_at: Moment, lease: Duration) {
+        let length = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        self.length.store(length, Ordering::Relaxed);
+        let end = believed_end(asked_at, lease).as_nanos();
+        let end = end.max(self.valid_until.fetch_max(end, Ordering::AcqRel));
         let renew_at = Moment::from_nanos(end).back(self.claim.ttl * 2 / 3);
         self.renew_at.store(renew_at.as_nanos(), Ordering::Release);
     }

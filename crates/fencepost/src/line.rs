@@ -47,7 +47,10 @@ pub struct HandOver {
     pub turns: u16,
     /// None after the lease has been held this long. Default 50 ms.
     pub time: Duration,
-    /// None when less than this part of the TTL, in percent, is still valid: the next holder needs time to work. Default 50.
+    /// None when less than this part of the lease, in percent, is still valid: the next holder needs time to work. Default 50.
+    ///
+    /// The lease as it was last granted or renewed: the TTL, or less where the store grants one who waited a short lease at first, which
+    /// is then renewed at once.
     pub min_valid_percent: u8,
 }
 
@@ -81,7 +84,7 @@ impl HandOver {
         self
     }
 
-    /// No hand-over when less than `percent` of the TTL is still valid.
+    /// No hand-over when less than `percent` of the lease is still valid.
     #[must_use]
     pub fn min_valid_percent(mut self, percent: u8) -> Self {
         self.min_valid_percent = percent;
@@ -89,7 +92,7 @@ impl HandOver {
     }
 
     fn allows(&self, held: &Held, now: Moment) -> bool {
-        let least = held.lease.claim.ttl * u32::from(self.min_valid_percent) / 100;
+        let least = held.lease.length() * u32::from(self.min_valid_percent) / 100;
         held.seq < self.turns
             && now.since(held.since) < self.time
             && held.lease.left(now) >= least.max(Duration::from_nanos(1))

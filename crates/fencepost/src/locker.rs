@@ -419,7 +419,7 @@ impl LockerBuilder {
         }
         if self.settings.hand_over.min_valid_percent > 100 {
             return Err(Error::invalid(
-                "min_valid_percent is a part of the TTL: 0 to 100",
+                "min_valid_percent is a part of the lease: 0 to 100",
             ));
         }
         if self.settings.label.chars().any(char::is_control) {

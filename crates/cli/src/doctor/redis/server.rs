@@ -132,10 +132,17 @@ fn gone(error: &RedisError) -> Gone {
         }
         _ if error.code().is_some() => Gone::Refuses(words_of(error)),
         _ if error.is_timeout() => Gone::Silent("no answer".to_owned()),
-        _ if error.is_io_error() => {
-            Gone::Silent(system_words(&std::io::Error::other(error.to_string())))
-        }
+        _ if error.is_io_error() => Gone::Silent(silence(error)),
         redis::ErrorKind::InvalidClientConfig => Gone::Refuses(error.to_string()),
         _ => Gone::NotRedis,
+    }
+}
+
+/// Where this process was stopped and continued while it waited for an answer, the system ends the wait; the client passes that on.
+fn silence(error: &RedisError) -> String {
+    let interrupted = system_words(&std::io::Error::from(nix::errno::Errno::EINTR));
+    match system_words(&std::io::Error::other(error.to_string())) {
+        words if words == interrupted => "no answer".to_owned(),
+        words => words,
     }
 }

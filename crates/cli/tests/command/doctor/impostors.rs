@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 
 use super::{PATIENCE, Patient, Seen};
-use crate::run;
+use crate::interrupt::send;
+use crate::{fencepost, finish, run};
 
 /// Serves each connection with `serve`, on a thread of its own.
 fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
@@ -86,6 +88,29 @@ fn a_server_that_stopped() {
         patient.server.url()
     );
     refused(&patient.server.url(), &told);
+}
+
+/// A wait for an answer that is interrupted so is no answer either.
+#[test]
+fn who_examines_may_be_stopped_and_continued() {
+    let Some(patient) = Patient::admit() else {
+        return;
+    };
+    patient.server.signal(Signal::SIGSTOP).unwrap();
+    assert!(patient.server.wait_stopped(PATIENCE));
+    let mut child = fencepost(&format!("doctor --store {}", patient.server.url()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while child.try_wait().unwrap().is_none() {
+        send(&child, Signal::SIGSTOP);
+        send(&child, Signal::SIGCONT);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (69, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(": no answer"), "{}", ran.stderr);
 }
 
 #[test]
