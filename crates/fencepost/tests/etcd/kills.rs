@@ -6,7 +6,7 @@ use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, Task, hear};
 use crate::support::{
-    LONG, NAME, NOTICED_WITHIN, Plain, locker, open, released, run, soon, until_waiting,
+    LONG, NAME, Plain, locker, noticed_within, open, released, run, soon, until_waiting,
 };
 
 /// The lease of one who waits.
@@ -48,7 +48,7 @@ pub(crate) fn holder_killed() {
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         let took = killed.elapsed();
         println!("holder_killed: free after {took:?} with a TTL of {ttl:?}");
-        assert!(took < ttl + NOTICED_WITHIN, "{took:?}");
+        assert!(took < ttl + noticed_within(), "{took:?}");
         assert!(guard.fence().as_i64() > fence);
         released(guard).await;
         Plain::open(server.address()).await.is_clean().await;
@@ -72,7 +72,7 @@ pub(crate) fn waiter_killed() {
         let guard = soon("the lock", waiting).await.unwrap().unwrap();
         let took = killed.elapsed();
         println!("waiter_killed: the next one waited {took:?}");
-        assert!(took < WAITING_LEASE + NOTICED_WITHIN, "{took:?}");
+        assert!(took < WAITING_LEASE + noticed_within(), "{took:?}");
         released(guard).await;
         Plain::open(server.address()).await.is_clean().await;
     });

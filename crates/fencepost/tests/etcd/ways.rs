@@ -7,7 +7,7 @@ use fencepost::{Backend, ErrorKind};
 
 use crate::faults::with_users;
 use crate::support::{
-    LONG, NAME, NOTICED_WITHIN, Plain, claim, locker, open, released, run, soon, works,
+    LONG, NAME, Plain, claim, locker, noticed_within, open, released, run, soon, works,
 };
 
 /// A user with rights below a prefix; its token is forgotten when the server restarts, and is asked for anew.
@@ -148,7 +148,7 @@ pub(crate) fn short_ttl() {
         let took = granted.elapsed();
         println!("short_ttl: free after {took:?} with a TTL of {ttl:?}");
         assert!(guard.is_lost());
-        assert!(took < Duration::from_secs(2) + NOTICED_WITHIN, "{took:?}");
+        assert!(took < Duration::from_secs(2) + noticed_within(), "{took:?}");
         released(next).await;
     });
 }

@@ -111,7 +111,7 @@ fn main() {
         // Side by side they would disturb each other's figures.
         arguments.test_threads = Some(1);
     }
-    let runs = if support::is_soak() { 20 } else { 1 };
+    let runs = if support::is_soak() { 20 } else { 2 };
     let themes = [
         ("nasty", NASTY, runs),
         ("faults", FAULTS, 1),

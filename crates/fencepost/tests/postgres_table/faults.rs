@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencepost::backend::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
-use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, is, locker, now, run, soon};
+use crate::support::{LONG, NAME, Server, claim, eventually, grace, is, locker, now, run, soon};
 
 async fn refused(url: &str) -> Error {
     let builder = PostgresTable::builder(url).create_table(true);
@@ -145,7 +145,7 @@ pub(crate) fn a_row_that_stays_locked() {
             .await
             .unwrap_err();
         is(&error, ErrorKind::Timeout, Effect::None, "lock_timeout");
-        assert!(now().since(asked) < Duration::from_millis(500) + GRACE);
+        assert!(now().since(asked) < Duration::from_millis(500) + grace());
         let waiter = locker.clone();
         let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
         tokio::time::sleep(Duration::from_secs(4)).await;

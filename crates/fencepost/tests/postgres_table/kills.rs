@@ -6,7 +6,7 @@ use fencepost::pg_tx::PgGate;
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, Served, Task, hear, write};
-use crate::support::{GRACE, LONG, NAME, Server, WINDOW, locker, now, run, soon};
+use crate::support::{LONG, NAME, Server, WINDOW, grace, locker, now, run, soon};
 
 fn kill(child: &mut Child) {
     // It may have ended by itself.
@@ -59,7 +59,7 @@ pub(crate) fn a_killed_holder() {
         let took = now().since(killed);
         println!("kills: {took:?} after a holder was killed with {rest:?} of its lease left");
         assert!(
-            took + Duration::from_millis(20) > rest && took < rest + GRACE,
+            took + Duration::from_millis(20) > rest && took < rest + grace(),
             "{took:?}, {rest:?}"
         );
         assert!(guard.release().await.is_released());
@@ -85,7 +85,7 @@ pub(crate) fn a_killed_waiter() {
         let guard = soon("the lock", waiting).await.unwrap();
         let took = now().since(released);
         println!("kills: a killed waiter cost {took:?}");
-        assert!(took < WINDOW + GRACE, "{took:?}");
+        assert!(took < WINDOW + grace(), "{took:?}");
         assert!(guard.release().await.is_released());
         server.is_clean().await;
     });
@@ -121,7 +121,7 @@ pub(crate) fn ten_of_sixteen() {
             .map(|pair| Duration::from_nanos(pair[1].1.saturating_sub(pair[0].1)));
         let widest = gaps.max().unwrap();
         println!("kills: ten of sixteen waiters killed, the widest gap was {widest:?}");
-        assert!(widest < WINDOW + 9 * WINDOW / 8 + GRACE, "{widest:?}");
+        assert!(widest < WINDOW + 9 * WINDOW / 8 + grace(), "{widest:?}");
         drop(children);
         server.is_clean().await;
     });
@@ -176,7 +176,7 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().since(asked);
         println!("kills: a stopped waiter cost {cost:?}");
-        assert!(cost < WINDOW + GRACE, "{cost:?}");
+        assert!(cost < WINDOW + grace(), "{cost:?}");
         // Behind it in line, when it is awake.
         let late = holder.clone();
         let waiting = tokio::spawn(async move { late.acquire(NAME).await.unwrap() });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost::{Backend, Wait};
 
-use crate::support::{GRACE, LONG, LOOK, NAME, Server, claim, eventually, locker, now, run, soon};
+use crate::support::{LONG, LOOK, NAME, Server, claim, eventually, grace, locker, now, run, soon};
 
 /// Two hundred wait on one connection, are served in order, and cost a fixed number of statements each.
 pub(crate) fn two_hundred() {
@@ -64,7 +64,7 @@ pub(crate) fn a_lost_notice() {
         let guard = soon("the lock", waiting).await.unwrap();
         let took = now().since(freed);
         println!("line: a lost notice cost {took:?}");
-        assert!(took < LOOK + GRACE, "{took:?}");
+        assert!(took < LOOK + grace(), "{took:?}");
         assert!(guard.release().await.is_released());
         server.is_clean().await;
     });

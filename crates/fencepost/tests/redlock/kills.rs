@@ -7,11 +7,14 @@ use fencepost::resource::RedisRegister;
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, hear};
-use crate::support::{LONG, NAME, Servers, locker, now, run, soon};
+use crate::support::{LONG, NAME, Servers, is_soak, locker, now, run, soon};
 
-/// What a busy machine may add to what the protocol promises.
-const GRACE: Duration = Duration::from_millis(700);
 const TTL: Duration = Duration::from_secs(2);
+
+/// What a busy machine may add to what is promised. In a soak the tests are alone.
+fn grace() -> Duration {
+    Duration::from_millis(if is_soak() { 700 } else { 3_000 })
+}
 
 fn holder(servers: &Servers) -> (Child, Feed) {
     let part = Part {
@@ -37,7 +40,7 @@ pub(crate) fn a_killed_holder() {
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         let cost = now().since(killed);
         println!("a killed holder with a TTL of {TTL:?} cost {cost:?}");
-        assert!(cost < TTL + GRACE, "{cost:?}");
+        assert!(cost < TTL + grace(), "{cost:?}");
         assert!(guard.release().await.is_released());
         servers.are_clean().await;
     });

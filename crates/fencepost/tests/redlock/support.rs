@@ -24,7 +24,7 @@ pub(crate) fn is_soak() -> bool {
 
 /// How often each attack runs.
 pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 1 }
+    if is_soak() { 20 } else { 2 }
 }
 
 /// Runs on the thread of the test, which must outlive the servers it starts.

@@ -30,7 +30,7 @@ pub(crate) fn is_soak() -> bool {
 
 /// How often each of the nasty tests runs.
 pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 1 }
+    if is_soak() { 20 } else { 2 }
 }
 
 /// Runs on the thread of the test, which must outlive the server it starts.

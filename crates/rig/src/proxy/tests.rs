@@ -151,7 +151,7 @@ fn a_delay_holds_back_one_direction_and_keeps_the_order() {
 #[test]
 fn a_delay_is_a_longer_road_and_not_a_narrower_one() {
     let (proxy, client, served) = pair();
-    let by = Duration::from_millis(100);
+    let by = Duration::from_millis(300);
     proxy.delay(Direction::ToServer, by);
     let sent = Instant::now();
     for _ in 0..20 {
