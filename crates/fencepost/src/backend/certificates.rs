@@ -1,12 +1,24 @@
 //! Certificates: what a program hands over, and the files that an address names.
 
+use std::fmt;
+
 /// Whom we trust, and what we show. All PEM.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(crate) struct Certificates {
     /// Authorities to trust instead of the public ones.
     pub(crate) root: Option<Vec<u8>>,
     /// What we show, and its key.
     pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Says what there is. The key is nobody's business.
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates")
+            .field("root", &self.root.is_some())
+            .field("client", &self.client.is_some())
+            .finish()
+    }
 }
 
 /// What an address calls them: the authority, what we show, its key.
@@ -89,10 +101,22 @@ fn read(name: &str, path: &str, kind: Kind) -> Result<Vec<u8>, String> {
     };
     match has(&content, kind) {
         true => Ok(content),
+        false if is_encrypted(&content) => Err(format!(
+            "{name}: {path}: the key in it is encrypted; give one without a passphrase: openssl pkey -in {path} -out FILE"
+        )),
         false => Err(format!(
             "{name}: {path}: there is no {what} in it (PEM is expected)"
         )),
     }
+}
+
+/// Whether there is a key that only a passphrase opens, in the manner of PKCS 8 or in the old one.
+fn is_encrypted(content: &[u8]) -> bool {
+    let mut lines = content.split(|byte| *byte == b'\n');
+    lines.any(|line| {
+        line.starts_with(b"-----BEGIN ENCRYPTED PRIVATE KEY")
+            || line.starts_with(b"Proc-Type: 4,ENCRYPTED")
+    })
 }
 
 /// The clients would tell, too, but neither of which file nor before they connect.
@@ -156,6 +180,8 @@ mod tests {
         let all = read(&[("ca", &certificate), ("cert", &certificate), ("key", &key)]);
         let all = all.expect("files that are there");
         assert_eq!(all.root, Some(pem("CERTIFICATE").into_bytes()));
+        let told = format!("{all:?}");
+        assert_eq!(told, "Certificates { root: true, client: true }");
         let (_, shown) = all.client.expect("both were named");
         assert_eq!(shown, pem("EC PRIVATE KEY").into_bytes());
     }
@@ -171,6 +197,7 @@ mod tests {
             "d.pem",
             &pem("CERTIFICATE").replace("MIIB", "MII!"),
         );
+        let encrypted = file(&folder, "e.pem", &pem("ENCRYPTED PRIVATE KEY"));
         let nowhere = folder.path().join("c.pem").display().to_string();
         for (parameters, words) in [
             (&[("ca", nowhere.as_str())][..], "ca: "),
@@ -191,6 +218,10 @@ mod tests {
                     ("key", certificate.as_str()),
                 ],
                 "a.pem: there is no private key in it (PEM is expected)",
+            ),
+            (
+                &[("cert", certificate.as_str()), ("key", encrypted.as_str())],
+                "e.pem: the key in it is encrypted; give one without a passphrase",
             ),
         ] {
             let said = read(parameters).expect_err(words);
