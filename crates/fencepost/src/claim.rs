@@ -181,7 +181,8 @@ pub struct Grant {
     pub epoch: u64,
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
-    /// The store keeps others out for at least this long after `asked_at`.
+    /// The store keeps others out for at least this long after `asked_at`. One who waited may be granted less than its TTL at first; more
+    /// than half of that should be left when it is told, or its process gives the lock back after every hold.
     pub lease: Duration,
 }
 

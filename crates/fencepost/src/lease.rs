@@ -20,7 +20,7 @@ pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
 
-/// How long a holder works under the short lease of a waiter before it asks for the full one.
+/// How long holders work under the short lease of a waiter before the full one is asked for.
 const CLAIMED_FOR: Duration = Duration::from_millis(20);
 
 /// Why a lock was lost.
@@ -89,8 +89,8 @@ pub(crate) struct Lease {
     pub(crate) epoch: u64,
     /// Nanoseconds of a [`Moment`]; only grows.
     valid_until: AtomicU64,
-    /// Nanoseconds that the store last granted.
-    length: AtomicU64,
+    /// What the store granted at first.
+    granted: Duration,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
     failed_renewals: AtomicU32,
@@ -107,7 +107,7 @@ impl Lease {
         let lease = Self {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
-            length: AtomicU64::new(0),
+            granted: grant.lease,
             renew_at: AtomicU64::new(0),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
@@ -118,7 +118,7 @@ impl Lease {
         };
         lease.believe(grant.asked_at, grant.lease);
         if lease.is_cut_short() {
-            // Granted while it waited, for a time that is short in case it were dead. Most holds are over before it
+            // Granted while it waited, for a time that is short in case it were dead. Most are given back before it
             // pays to ask for the rest.
             let half = lease.valid_until().back(grant.lease / 2);
             let renew_at = half.min(now + CLAIMED_FOR);
@@ -199,16 +199,17 @@ impl Lease {
         self.failed_renewals.load(Ordering::Relaxed) > 0
     }
 
-    /// How long the store last granted it for: the TTL, unless it was cut short.
+    /// The TTL; while it is cut short, what was granted.
     pub(crate) fn length(&self) -> Duration {
-        Duration::from_nanos(self.length.load(Ordering::Relaxed))
+        match self.is_cut_short() {
+            true => self.granted,
+            false => self.claim.ttl,
+        }
     }
 
     /// Granted for `lease`, asked for at `asked_at`. Renewed two thirds of a TTL before the end: time for several attempts before the
     /// lock is lost.
     fn believe(&self, asked_at: Moment, lease: Duration) {
-        let length = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
-        self.length.store(length, Ordering::Relaxed);
         let end = believed_end(asked_at, lease).as_nanos();
         let end = end.max(self.valid_until.fetch_max(end, Ordering::AcqRel));
         let renew_at = Moment::from_nanos(end).back(self.claim.ttl * 2 / 3);

@@ -49,8 +49,8 @@ pub struct HandOver {
     pub time: Duration,
     /// None when less than this part of the lease, in percent, is still valid: the next holder needs time to work. Default 50.
     ///
-    /// The lease as it was last granted or renewed: the TTL, or less where the store grants one who waited a short lease at first, which
-    /// is then renewed at once.
+    /// That is of the TTL; or, where the store grants one who waited a short lease at first (Redis 0.6 s, etcd 5 s), of that one until it
+    /// is renewed, 20 ms later.
     pub min_valid_percent: u8,
 }
 

@@ -101,7 +101,7 @@ fn read(name: &str, path: &str, kind: Kind) -> Result<Vec<u8>, String> {
     };
     match has(&content, kind) {
         true => Ok(content),
-        false if is_encrypted(&content) => Err(format!(
+        false if matches!(kind, Kind::Key) && is_encrypted(&content) => Err(format!(
             "{name}: {path}: the key in it is encrypted; give one without a passphrase: openssl pkey -in {path} -out FILE"
         )),
         false => Err(format!(
@@ -198,6 +198,11 @@ mod tests {
             &pem("CERTIFICATE").replace("MIIB", "MII!"),
         );
         let encrypted = file(&folder, "e.pem", &pem("ENCRYPTED PRIVATE KEY"));
+        let old = pem("RSA PRIVATE KEY").replace(
+            "MIIB",
+            "Proc-Type: 4,ENCRYPTED\r\nDEK-Info: AES-128-CBC,00\r\n\r\nMIIB",
+        );
+        let old = file(&folder, "f.pem", &old);
         let nowhere = folder.path().join("c.pem").display().to_string();
         for (parameters, words) in [
             (&[("ca", nowhere.as_str())][..], "ca: "),
@@ -222,6 +227,14 @@ mod tests {
             (
                 &[("cert", certificate.as_str()), ("key", encrypted.as_str())],
                 "e.pem: the key in it is encrypted; give one without a passphrase",
+            ),
+            (
+                &[("cert", certificate.as_str()), ("key", old.as_str())],
+                "f.pem: the key in it is encrypted; give one without a passphrase",
+            ),
+            (
+                &[("ca", encrypted.as_str())],
+                "e.pem: there is no certificate in it",
             ),
         ] {
             let said = read(parameters).expect_err(words);

@@ -178,28 +178,33 @@ async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
         let settings = Locker::builder(backend.clone()).ttl(LONG);
         build(settings.hand_over(HandOver::new().turns(7).time(LONG)))
     });
+    let first = take(&lockers[0], &name).await;
     let leases = Arc::new(Mutex::new(BTreeSet::new()));
     let mut tasks = Vec::new();
     for task in 0..2 * TASKS {
-        let (locker, name, leases) = (lockers[task % 2].clone(), name.clone(), leases.clone());
-        tasks.push(tokio::spawn(async move {
-            for _ in 0..TURNS {
-                let guard = locker.acquire(&name).await.expect("an answer");
-                let lease = guard.fence().epoch();
-                leases.lock().expect("not poisoned").insert(lease);
-                drop(guard);
+        let mut turns = Box::pin({
+            let (locker, name, leases) = (lockers[task % 2].clone(), name.clone(), leases.clone());
+            async move {
+                for _ in 0..TURNS {
+                    let guard = locker.acquire(&name).await.expect("an answer");
+                    let lease = guard.fence().epoch();
+                    leases.lock().expect("not poisoned").insert(lease);
+                    drop(guard);
+                }
             }
-        }));
+        });
+        // Joins the line when first polled: nobody is alone.
+        assert!(futures_util::poll!(&mut turns).is_pending());
+        tasks.push(tokio::spawn(turns));
     }
+    drop(first);
     for task in tasks {
         soon("all turns", task).await.expect("no panic");
     }
-    let (holds, leases) = (
-        2 * TASKS * TURNS,
-        leases.lock().expect("not poisoned").len(),
-    );
-    // Eight holds each would be 20. A machine that stands still for a part of a short lease needs more.
-    assert!(leases <= holds / 4, "{holds} holds took {leases} leases");
+    let holds = 2 * TASKS * TURNS;
+    let leases = leases.lock().expect("not poisoned").len();
+    // Eight holds each would be 20 or 21. A machine that stands still for a part of a short lease needs more.
+    assert!(leases <= holds / 5, "{holds} holds took {leases} leases");
 }
 
 async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {

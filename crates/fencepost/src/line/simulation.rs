@@ -1,25 +1,28 @@
 //! The line under simulation: several processes, one store, made-up time, and every order of events that proptest finds.
 //!
-//! The simulated store grants in order and forgets leases that ended. The world does what the engine does with a line's
+//! The simulated store grants in order, those who waited a short lease, and forgets leases that ended. The world does what the engine does with a line's
 //! decisions. After every event: at most one believes to hold, and rightly; fences grow; nobody is overtaken in its own
-//! process; the bounds of hand-over are kept; no waiter is forgotten. In the end, nothing is left anywhere.
+//! process; the bounds of hand-over are kept, and nothing is given back that could be handed on; no waiter is forgotten. In the end, nothing is left anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
+use super::{Done, Drive, HandOver, Joined, Line, Manner, Stage, Ticket};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::fence::Fence;
-use crate::lease::{Lease, LostReason};
+use crate::lease::Lease;
 use crate::random::SeededRandom;
 
+mod cases;
 mod store;
-use store::{Store, grant};
+use store::Store;
 
 const TTL: Duration = Duration::from_millis(300);
+/// What the store grants one who waited.
+const SHORT: Duration = Duration::from_millis(100);
 const PROCESSES: usize = 3;
 
 /// What happens next; numbers choose among those to whom it can happen.
@@ -297,16 +300,20 @@ impl World {
         let owner = lease.claim.owner;
         let random = &self.random;
         let was_lost = lease.lost_at(self.now).is_some();
+        let is_within_bounds = self.is_within_bounds(process, &lease);
         let done = self.lines[process].done(owner, self.now, &self.bounds, || mint(random));
         match done {
             Done::HandOver { to, seq } => {
                 assert!(!was_lost, "a lost lease is not handed over");
                 assert!(seq <= self.bounds.turns, "more turns than allowed");
-                let least = TTL * u32::from(self.bounds.min_valid_percent) / 100;
-                assert!(lease.left(self.now) >= least, "less validity than promised");
+                assert!(is_within_bounds, "beyond the bounds");
                 self.hold(to, lease, seq);
             }
             Done::Release { next } => {
+                assert!(
+                    next.is_none() || !is_within_bounds,
+                    "given back though it could be handed on"
+                );
                 self.store.release(owner);
                 self.let_ask(next);
             }
@@ -315,6 +322,19 @@ impl World {
                 self.store.release(owner);
             }
         }
+    }
+
+    fn is_within_bounds(&self, process: usize, lease: &Lease) -> bool {
+        let Stage::Held(held) = &self.lines[process].stage else {
+            return false;
+        };
+        let whole = if lease.is_cut_short() { SHORT } else { TTL };
+        let least = whole * u32::from(self.bounds.min_valid_percent) / 100;
+        let left = lease.left(self.now);
+        held.seq < self.bounds.turns
+            && self.now.since(held.since) < self.bounds.time
+            && !left.is_zero()
+            && left >= least
     }
 
     fn renew(&mut self, which: usize) {
@@ -437,37 +457,4 @@ proptest! {
         world.cancel_all();
         world.nothing_is_left();
     }
-}
-
-#[test]
-fn a_lease_that_ends_in_line_is_not_handed_over() {
-    let mut world = World::new(HandOver::new().time(TTL * 10).min_valid_percent(0));
-    world.happen(Event::Arrive {
-        process: 0,
-        manner: Manner::Wait,
-    });
-    world.happen(Event::Arrive {
-        process: 0,
-        manner: Manner::Wait,
-    });
-    world.happen(Event::StoreWorks);
-    world.happen(Event::Answer { which: 0 });
-    world.now = world.now + TTL;
-    world.happen(Event::Finish { which: 0 });
-    assert!(
-        matches!(world.tasks[1].state, State::Asking(..)),
-        "the next asks the store anew"
-    );
-    world.serve_all();
-    world.nothing_is_left();
-}
-
-#[test]
-fn the_first_reason_of_a_loss_stays() {
-    let claim = mint(&SeededRandom::new(1));
-    let lease = Lease::new(claim, grant(1, Moment::ZERO + TTL), Moment::ZERO);
-    assert!(lease.lose(LostReason::Gone));
-    assert!(!lease.lose(LostReason::Expired));
-    let lost = lease.lost_at(Moment::FAR).expect("lost");
-    assert_eq!(lost.reason(), LostReason::Gone);
 }

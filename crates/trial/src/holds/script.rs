@@ -333,32 +333,27 @@ fn lost_wakeup(trial: &Trial) -> Vec<Vec<Act>> {
         key,
         wait: Duration::ZERO,
     };
-    let (until_b_waits, waiting) = match waits_in_two_steps(trial.strategy) {
+    let mut first = vec![at_once, read];
+    let (last, waiting) = match waits_in_two_steps(trial.strategy) {
         true => (
-            Act::After(B, 2),
+            // Not before B has looked: what A writes would stand in the picture anywhere between what B does.
+            vec![Act::After(B, 2), write, release],
             vec![
                 Act::AcquirePaused { key, wait },
                 Act::AfterAll(A),
                 Act::Continue,
             ],
         ),
-        false => (Act::Work(PAUSE), vec![Act::Acquire { key, wait }]),
+        false => (
+            vec![write, Act::After(B, 1), Act::Work(PAUSE), release],
+            vec![Act::Acquire { key, wait }],
+        ),
     };
+    first.extend(last);
     let mut next = vec![Act::After(A, 2)];
     next.extend(waiting);
     next.extend([read, write, release]);
-    vec![
-        vec![
-            at_once,
-            read,
-            Act::After(B, 1),
-            until_b_waits,
-            // Not before: what A writes would stand in the picture anywhere between what B does.
-            write,
-            release,
-        ],
-        next,
-    ]
+    vec![first, next]
 }
 
 /// Whether the lock looks who is before it and then watches that one: then the pause belongs between the two.

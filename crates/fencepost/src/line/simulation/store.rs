@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::TTL;
+use super::{SHORT, TTL};
 use crate::claim::{Grant, OwnerId};
 use crate::clock::Moment;
 use crate::line::Manner;
@@ -22,6 +22,8 @@ pub(super) struct Request {
     pub(super) owner: OwnerId,
     manner: Manner,
     pub(super) number: u64,
+    /// It found the lock taken.
+    had_to_wait: bool,
 }
 
 impl Store {
@@ -32,9 +34,15 @@ impl Store {
             owner,
             manner,
             number: self.requests,
+            had_to_wait: false,
         };
         match self.line.iter_mut().find(|waiting| waiting.owner == owner) {
-            Some(waiting) => *waiting = request,
+            Some(waiting) => {
+                *waiting = Request {
+                    had_to_wait: waiting.had_to_wait,
+                    ..request
+                }
+            }
             None => self.line.push(request),
         }
         self.requests
@@ -46,14 +54,19 @@ impl Store {
             // Its holder asks again: the answer had been lost, or had come too late.
             for request in self.line.extract_if(.., |waiting| waiting.owner == *owner) {
                 *ends = (*ends).max(now + TTL);
-                self.answers.push((request, Some(grant(*epoch, now))));
+                self.answers.push((request, Some(grant(*epoch, now, TTL))));
             }
         } else if !self.line.is_empty() {
             let request = self.line.remove(0);
             self.epochs += 1;
-            self.lease = Some((request.owner, self.epochs, now + TTL));
-            self.answers.push((request, Some(grant(self.epochs, now))));
+            // Who waited may be dead.
+            let lease = if request.had_to_wait { SHORT } else { TTL };
+            self.lease = Some((request.owner, self.epochs, now + lease));
+            let granted = grant(self.epochs, now, lease);
+            self.answers.push((request, Some(granted)));
         }
+        let waiting = self.line.iter_mut();
+        waiting.for_each(|request| request.had_to_wait = true);
         let tries = self
             .line
             .extract_if(.., |waiting| waiting.manner == Manner::Try);
@@ -66,11 +79,11 @@ impl Store {
     }
 }
 
-pub(super) fn grant(epoch: u64, now: Moment) -> Grant {
+pub(super) fn grant(epoch: u64, now: Moment, lease: Duration) -> Grant {
     Grant {
         epoch,
         // The question left a little before the store saw it.
         asked_at: now.back(Duration::from_millis(3)),
-        lease: TTL,
+        lease,
     }
 }
