@@ -11,7 +11,7 @@ use crate::stock::Stock;
 use crate::stock::postgres::PostgresStock;
 use crate::strategy::Failure;
 
-use super::reach::NotReached;
+use super::reach::{ATTEMPT, NotReached};
 
 pub(crate) mod link;
 mod patience;
@@ -123,7 +123,8 @@ pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let started = Instant::now();
     let endpoint = format!("{url}#pg_temp");
     loop {
-        match Link::connect_to(&endpoint, patience.saturating_sub(started.elapsed())) {
+        let left = patience.saturating_sub(started.elapsed());
+        match Link::connect_to(&endpoint, left.max(ATTEMPT)) {
             Ok(mut link) => return introduce(&mut link),
             Err(trouble) if !trouble.nobody_there() => {
                 return Err(NotReached::Refuses(trouble.words()));

@@ -12,6 +12,9 @@ pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What each attempt has, also the last one: that nobody listens is to be told as that, and not as an answer that did not come in time.
+pub(super) const ATTEMPT: Duration = Duration::from_secs(1);
+
 /// Why a server cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotReached {
@@ -30,7 +33,7 @@ pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let client = Client::open(url).map_err(|error| NotReached::Refuses(words(&error)))?;
     loop {
         let left = patience.saturating_sub(started.elapsed());
-        match introduce(&client, left) {
+        match introduce(&client, left.max(ATTEMPT)) {
             Ok(42) => return Ok(()),
             Ok(_) => return Err(NotReached::Refuses("it does not run scripts".into())),
             Err(error) if !nobody_there(&error) => {
@@ -69,7 +72,6 @@ pub fn reach_postgres(url: &str, patience: Duration) -> Result<(), NotReached> {
 }
 
 fn introduce(client: &Client, within: Duration) -> RedisResult<i64> {
-    let within = within.max(PAUSE);
     let mut connection = client.get_connection_with_timeout(within)?;
     connection.set_read_timeout(Some(within))?;
     connection.set_write_timeout(Some(within))?;
@@ -130,6 +132,21 @@ mod tests {
         let said = reach(&format!("redis://127.0.0.1:{port}"), SHORT);
         assert_eq!(said, Err(NotReached::Silent("connection refused".into())));
         assert!(started.elapsed() >= SHORT - PAUSE);
+    }
+
+    #[test]
+    fn that_nobody_listens_is_told_also_when_time_is_up() {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let refused = Err(NotReached::Silent("connection refused".into()));
+        let url = format!("redis://127.0.0.1:{port}");
+        assert_eq!(reach(&url, Duration::ZERO), refused);
+        if HAS_POSTGRES {
+            let url = format!("postgres://shop@127.0.0.1:{port}/shop");
+            assert_eq!(reach_postgres(&url, Duration::ZERO), refused);
+        }
     }
 
     #[test]
