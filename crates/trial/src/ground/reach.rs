@@ -116,6 +116,11 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(200);
     const LONG: Duration = Duration::from_secs(20);
 
+    fn where_nobody_listens() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    }
+
     #[test]
     fn a_server_that_answers_is_reached() {
         let Some(server) = redis() else { return };
@@ -124,10 +129,7 @@ mod tests {
 
     #[test]
     fn where_nobody_listens_it_is_tried_until_patience_ends() {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .unwrap()
-            .port();
+        let port = where_nobody_listens();
         let started = Instant::now();
         let said = reach(&format!("redis://127.0.0.1:{port}"), SHORT);
         assert_eq!(said, Err(NotReached::Silent("connection refused".into())));
@@ -136,10 +138,7 @@ mod tests {
 
     #[test]
     fn that_nobody_listens_is_told_also_when_time_is_up() {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .unwrap()
-            .port();
+        let port = where_nobody_listens();
         let refused = Err(NotReached::Silent("connection refused".into()));
         let url = format!("redis://127.0.0.1:{port}");
         assert_eq!(reach(&url, Duration::ZERO), refused);
