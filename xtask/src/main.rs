@@ -7,6 +7,7 @@ mod doc;
 mod interrupt;
 mod jobs;
 mod load;
+mod older;
 mod prepare;
 mod runner;
 mod servers;

@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::counts::{Counts, Runner, Tally};
 use crate::doc;
+use crate::older::Older;
 use crate::prepare;
 use crate::runner;
 use crate::servers::Servers;
@@ -31,8 +32,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
     let mut report = Report::default();
+    let older = Older::build();
     report.add("tests of the workspace", || {
-        workspace_tests(&Servers::start()?, filter)
+        workspace_tests(&Servers::start()?, &older, filter)
     })?;
     report.add("examples in the documentation", || doc_tests(filter))?;
     report.add("tree", || tidy::run(filter))?;
@@ -46,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(report.sum().are_good())
 }
 
-fn workspace_tests(servers: &Servers, filter: Option<&str>) -> Result<Counts> {
+fn workspace_tests(servers: &Servers, older: &Older, filter: Option<&str>) -> Result<Counts> {
     let scope = ["--workspace", "--all-features", "--no-fail-fast"];
     if has_nextest() {
         let arguments = ["nextest", "run"]
@@ -55,6 +57,7 @@ fn workspace_tests(servers: &Servers, filter: Option<&str>) -> Result<Counts> {
             .chain(["--no-tests=pass"]);
         let mut command = runner::cargo(arguments.chain(filter));
         servers.tell(&mut command);
+        older.tell(&mut command);
         count(Runner::Nextest, &mut command)
     } else {
         // Named one by one, because the examples in the documentation have a step of their own.
@@ -62,6 +65,7 @@ fn workspace_tests(servers: &Servers, filter: Option<&str>) -> Result<Counts> {
         let arguments = ["test"].into_iter().chain(scope).chain(targets);
         let mut command = runner::cargo(arguments.chain(filter));
         servers.tell(&mut command);
+        older.tell(&mut command);
         count(Runner::Libtest, &mut command)
     }
 }

@@ -44,7 +44,12 @@ impl Stage {
 
     /// The program, with this stage's locks and an environment that says nothing else.
     pub(crate) fn fencepost(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        self.program(Path::new(env!("CARGO_BIN_EXE_fencepost")), arguments)
+    }
+
+    /// The same with a program of another version.
+    pub(crate) fn program(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .env("LC_ALL", "C.UTF-8")

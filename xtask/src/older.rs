@@ -1,0 +1,95 @@
+//! The program of an earlier commit. Tests run it beside today's: on one store, both must be safe, or one of them refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::runner;
+use crate::terminal::say;
+use crate::tree;
+
+/// The last commit whose stored layouts differ from today's: fences in coarser units, and in Postgres from transaction ids.
+const COMMIT: &str = "3b62ae0";
+
+/// Tells the tests where the program is.
+const VARIABLE: &str = "FENCEPOST_OLDER";
+
+/// The older program, if it could be built.
+pub(crate) struct Older(Option<PathBuf>);
+
+impl Older {
+    /// Builds it, unless an earlier run did. A failure is reported and is no error: the tests that need it tell.
+    pub(crate) fn build() -> Self {
+        match program() {
+            Ok(program) => Self(Some(program)),
+            Err(error) => {
+                say(format!(
+                    "note: goes on without the program of commit {COMMIT}: {error:#}"
+                ));
+                Self(None)
+            }
+        }
+    }
+
+    /// Tells a command where it is.
+    pub(crate) fn tell(&self, command: &mut Command) {
+        if let Some(program) = &self.0 {
+            command.env(VARIABLE, program);
+        }
+    }
+}
+
+fn program() -> Result<PathBuf> {
+    let folder = tree::root().join("target/older");
+    let program = folder.join(format!("fencepost-{COMMIT}"));
+    if program.is_file() {
+        return Ok(program);
+    }
+    let source = folder.join("source");
+    if source.exists() {
+        std::fs::remove_dir_all(&source)?;
+    }
+    std::fs::create_dir_all(&source)?;
+    unpack(&source)?;
+    let built = folder.join("build");
+    build(&source, &built)?;
+    // Copied last: what was interrupted is built anew.
+    let part = folder.join("part");
+    std::fs::copy(built.join("debug/fencepost"), &part)?;
+    std::fs::rename(&part, &program)?;
+    // Nothing else of it is needed, and it is large.
+    std::fs::remove_dir_all(&source)?;
+    std::fs::remove_dir_all(&built)?;
+    Ok(program)
+}
+
+fn unpack(folder: &Path) -> Result<()> {
+    let mut git = Command::new("git");
+    git.args(["-c", "safe.directory=*", "archive", "--format=tar", COMMIT])
+        .current_dir(tree::root())
+        .stdout(Stdio::piped());
+    let mut git = git.spawn().context("git could not be started")?;
+    let archive = git.stdout.take().context("its output")?;
+    let mut tar = Command::new("tar");
+    tar.args(["-x", "-f", "-", "-C"]).arg(folder).stdin(archive);
+    let unpacked = tar.status().context("tar could not be started")?;
+    if !git.wait()?.success() || !unpacked.success() {
+        bail!("git has no such commit here; a full clone has");
+    }
+    Ok(())
+}
+
+/// The stores whose layouts have changed since then.
+fn build(source: &Path, target: &Path) -> Result<()> {
+    let mut cargo = runner::cargo(["build", "--quiet", "--locked", "--package", "fencepost-cli"]);
+    cargo
+        .args(["--features", "postgres,redlock", "--target-dir"])
+        .arg(target)
+        .current_dir(source);
+    let status = runner::run(&mut cargo, |_| {})?;
+    if !status.success() {
+        bail!("it does not build ({status})");
+    }
+    Ok(())
+}
