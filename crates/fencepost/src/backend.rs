@@ -28,6 +28,7 @@ pub mod etcd;
     feature = "zookeeper"
 ))]
 mod glob;
+mod loss_bell;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;
@@ -46,6 +47,7 @@ pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
+pub use loss_bell::LossBell;
 pub use open::open;
 
 /// A store of locks.
@@ -105,7 +107,16 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Makes each lease last at least its claim's TTL from now on; never shortens one, never revives one that
     /// ended. The answers are in the order of the claims.
+    ///
+    /// A locker calls this many times at once, each time with at most [`renewed_at_once`](Self::renewed_at_once) claims
+    /// and never with one owner twice. An answer counts from the moment of its own call.
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>>;
+
+    /// How many claims one call of [`renew`](Self::renew) should carry: as many as one request to the store does. Claims
+    /// in one call wait for each other's answers, so where each has a request or a connection of its own, this is 1.
+    fn renewed_at_once(&self) -> usize {
+        64
+    }
 
     /// Ends the lease of this owner, and takes it out of the store's line. Touches nothing that belongs to others,
     /// however often and however late it is called.
@@ -125,6 +136,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// A lock that is held or wanted during the whole call is listed. One that comes or goes meanwhile may be or not, and
     /// records of different locks need not be of the same moment.
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>>;
+
+    /// The bell that this backend rings when it learns that leases may have ended early, so that holders are told
+    /// before the next renewal would be due. Always the same bell, or always `None`, which is the default: this backend
+    /// learns of a loss only by asking.
+    fn loss_bell(&self) -> Option<&LossBell> {
+        None
+    }
 }
 
 /// What a store promises beyond mutual exclusion, fences and recovery by TTL, which every backend has.

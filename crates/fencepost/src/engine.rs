@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
+use crate::alarm::Alarm;
 use crate::backend::{Backend, Release};
 use crate::claim::{Claim, LockName, OwnerId};
 
@@ -21,7 +22,7 @@ use crate::duty::{Duty, Queued, Unfinished};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::{Guard, ReleaseOutcome};
-use crate::keeper::{self, Alarm};
+use crate::keeper;
 use crate::lease::{Lease, LostReason, lock};
 use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::random::Random;
@@ -122,13 +123,18 @@ impl Engine {
         random: Arc<dyn Random>,
         settings: Settings,
     ) -> Self {
+        let clock = backend.clock();
+        let alarm = Arc::new(Alarm::new(clock.clone()));
+        if let Some(bell) = backend.loss_bell() {
+            bell.listen(&alarm);
+        }
         Self {
-            clock: backend.clock(),
+            clock,
             telemetry: Telemetry::new(backend.store()),
             random,
             settings,
             reaper: Reaper::default(),
-            alarm: Arc::default(),
+            alarm,
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
@@ -165,11 +171,12 @@ impl Engine {
             let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
             let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
             let off_duty = OffDuty(self.on_duty.clone());
+            // Before the task is there: a runtime that is shutting down drops it, and clears the flag, inside `spawn`.
+            self.on_duty.store(true, Ordering::Release);
             runtime.spawn(async move {
                 let _off_duty = off_duty;
                 tokio::join!(keeping, reaping);
             });
-            self.on_duty.store(true, Ordering::Release);
         }
         Ok(())
     }
@@ -263,6 +270,15 @@ impl Engine {
             Some(Err(error)) => ReleaseOutcome::Unknown(error),
             None => ReleaseOutcome::Unknown(self.unanswered(Operation::Release)),
         }
+    }
+
+    /// Whether a lease is held, and neither given back nor lost.
+    pub(crate) fn holds(&self, lease: &Lease) -> bool {
+        let holds = self.with_line(&lease.claim, |line| {
+            let held = line.lease();
+            held.is_some_and(|held| held.claim.owner == lease.claim.owner)
+        });
+        holds.unwrap_or(false)
     }
 
     /// Leases held now, for the keeper.
