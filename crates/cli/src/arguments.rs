@@ -23,7 +23,7 @@ use crate::store::{Site, Store};
 use crate::stranger::Stranger;
 
 pub(crate) mod durations;
-mod numbers;
+pub(crate) mod numbers;
 
 use numbers::{budget, concurrency, delay, retries, seed, stock, ttl, wait, work};
 
