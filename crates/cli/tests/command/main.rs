@@ -20,6 +20,7 @@ mod run_all;
 mod schema;
 mod stores;
 mod strangers;
+mod suggestions;
 
 use std::process::{Command, Output, Stdio};
 
