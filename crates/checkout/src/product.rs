@@ -23,9 +23,6 @@ pub struct Amount(i64);
 pub struct NotAnAmount;
 
 impl Amount {
-    /// Nothing.
-    pub const ZERO: Self = Self(0);
-
     /// As a number.
     pub fn get(self) -> i64 {
         self.0

@@ -77,11 +77,19 @@ impl LockStore {
     /// Where this is, fit to be shown.
     pub(crate) fn place(&self) -> String {
         match self {
-            Self::Sqlite(path) => match path.clone().or_else(own_file) {
+            Self::Sqlite(_) => match self.file() {
                 Some(path) => path.display().to_string(),
                 None => "sqlite".to_owned(),
             },
             Self::Address(address) => without_password(address),
+        }
+    }
+
+    /// Its file, if it is one.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Sqlite(path) => path.clone().or_else(own_file),
+            Self::Address(_) => None,
         }
     }
 
@@ -128,7 +136,7 @@ impl LockStore {
                 if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
                     std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
                 }
-                self.file(&path).await
+                self.open_file(&path).await
             }
             Self::Address(address) => {
                 let opened = fencepost::backend::open(address).await;
@@ -144,7 +152,7 @@ impl LockStore {
                 let path = self.path(path.as_deref())?;
                 match path.try_exists() {
                     Ok(false) => Ok(None),
-                    Ok(true) => self.file(&path).await.map(Some),
+                    Ok(true) => self.open_file(&path).await.map(Some),
                     Err(error) => Err(self.failed(&error)),
                 }
             }
@@ -152,7 +160,7 @@ impl LockStore {
         }
     }
 
-    async fn file(&self, path: &Path) -> Result<Arc<dyn Backend>, NotOpened> {
+    async fn open_file(&self, path: &Path) -> Result<Arc<dyn Backend>, NotOpened> {
         let opened = Sqlite::open(path).await;
         let sqlite = opened.map_err(|error| NotOpened::new(self, &error))?;
         Ok(Arc::new(sqlite))

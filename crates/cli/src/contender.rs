@@ -97,6 +97,21 @@ impl Contender {
     }
 }
 
+/// A lock that none of the lab's failing servers has cannot be tried where servers fail.
+pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), Fault> {
+    if matches!(strategy.stores, Stores::Everywhere | Stores::Any) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is not tried where servers fail: it is not a lock of Redis, Redlock or etcd",
+        strategy.name
+    );
+    Err(Fault::new(exit::USAGE, what)
+        .at(format_args!("--lock={}", strategy.name))
+        .effect("none: no process was started")
+        .try_this("--lock=safe"))
+}
+
 /// A lock that a store does not have cannot be tried there.
 pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
     if strategy.stores.include(place) {

@@ -15,7 +15,7 @@ use fencepost_trial::report::{grounds, html, numbers};
 use fencepost_trial::stopped::Stopped;
 
 use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
-use crate::contender::Contender;
+use crate::contender::{Contender, outlives_servers};
 use crate::exit;
 use crate::fault::Fault;
 use crate::help;
@@ -60,7 +60,12 @@ fn run(
     let (json, quiet) = (arguments.common.json, arguments.common.quiet);
     let asked = arguments.common.store_for(Some(&arguments.lock))?;
     let site = match scenario.fails_servers() {
-        true => servers_to_fail(scenario, asked)?,
+        true => {
+            if let Lock::Strategy(strategy) = &arguments.lock {
+                outlives_servers(strategy)?;
+            }
+            servers_to_fail(scenario, asked)?
+        }
         false => asked.unwrap_or(Store::Sqlite).open()?,
     };
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.place));

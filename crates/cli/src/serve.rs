@@ -17,6 +17,7 @@ use fencepost_checkout::logging::{self, Log};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
+use fencepost_checkout::storage::sqlite::checkpoint;
 use fencepost_checkout::telemetry;
 use fencepost_trial::ground::Place;
 use tokio::net::TcpListener;
@@ -24,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::durations::duration;
+use crate::arguments::numbers::{at_once, port, retries};
 use crate::backend::LockStore;
 use crate::exit;
 use crate::fault::{Fault, system_words};
@@ -43,7 +45,7 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Serve {
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, allow_hyphen_values = true, default_value_t = 8080, value_parser = port)]
     port: u16,
     #[arg(long, default_value = "127.0.0.1", value_parser = flags::host)]
     host: IpAddr,
@@ -53,9 +55,9 @@ pub(crate) struct Serve {
     db: Database,
     #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, default_value = "sqlite", value_parser = LockStore::parse)]
     store: LockStore,
-    #[arg(long, default_value = "3s", value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, default_value = "3s", value_parser = duration)]
     ttl: Duration,
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    #[arg(long, allow_hyphen_values = true, default_value_t = 10, value_parser = retries)]
     retries: u32,
     #[arg(long, default_value = "50ms", value_parser = pauses)]
     retry: Pauses,
@@ -63,15 +65,15 @@ pub(crate) struct Serve {
     wait: Manner,
     #[arg(long, default_value = "lock", value_parser = order_path)]
     order_path: OrderPath,
-    #[arg(long, default_value = "10m", value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, default_value = "10m", value_parser = duration)]
     reserve_for: Duration,
-    #[arg(long, default_value = "24h", value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, default_value = "24h", value_parser = duration)]
     keep_keys: Duration,
-    #[arg(long, default_value = "5s", value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, default_value = "5s", value_parser = duration)]
     deadline: Duration,
-    #[arg(long, default_value_t = 512, value_parser = flags::count)]
+    #[arg(long, allow_hyphen_values = true, default_value_t = 512, value_parser = at_once)]
     max_in_flight: usize,
-    #[arg(long, default_value_t = 1_024, value_parser = flags::count)]
+    #[arg(long, allow_hyphen_values = true, default_value_t = 1_024, value_parser = at_once)]
     max_connections: usize,
     #[arg(long, value_parser = log)]
     log: Option<Log>,
@@ -164,7 +166,7 @@ impl Serve {
         let opened = self.store.open_for(self.ttl).await;
         let backend = opened.map_err(|reason| reason.fault())?;
         let counts = storage.counts().await;
-        let counts = counts.map_err(|error| self.db.fault(&error.to_string()))?;
+        let counts = counts.map_err(|error| self.db.fault(&error))?;
         let facade = self.scratch().await?;
         let service = self.put_together(storage, backend, facade, metrics)?;
         let service = service.with_lab(Arc::new(lab::Races));
@@ -181,7 +183,17 @@ impl Serve {
         if !self.quiet {
             tell(&words::ready(self, counts));
         }
-        Ok(service.run(listener, stop).await)
+        let report = service.run(listener, stop).await;
+        self.leave_whole_files().await;
+        Ok(report)
+    }
+
+    /// The last step of an orderly end: a copy of the database's file, or of the locks', is complete without its `-wal`.
+    async fn leave_whole_files(&self) {
+        for path in self.db.file().into_iter().chain(self.store.file()) {
+            // Fails only if it panicked, and then the files are as after a kill: complete with their logs.
+            let _ = tokio::task::spawn_blocking(move || checkpoint(&path)).await;
+        }
     }
 
     async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {

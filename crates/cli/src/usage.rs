@@ -5,6 +5,7 @@ use std::error::Error as _;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::arguments::numbers::OutOfRange;
 use crate::arguments::{BadValue, nearest, without_password};
 use crate::exit;
 use crate::fault::Fault;
@@ -15,12 +16,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     let fault = |what: String| Fault::new(exit::USAGE, what);
     let argument = without_password(&text(error, ContextKind::InvalidArg));
     let flag = argument.split([' ', '=']).next().unwrap_or_default();
-    let help = match words.first() {
-        Some(command) if COMMANDS.iter().chain(&USE).any(|(name, _)| name == command) => {
-            format!("fencepost {command} --help")
-        }
-        _ => "fencepost --help".to_owned(),
-    };
+    let help = help(words);
     let line: String = words
         .iter()
         .map(|word| format!(" {}", without_password(word)))
@@ -28,13 +24,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     let line = format!("fencepost{line}");
     match error.kind() {
         ErrorKind::ValueValidation => {
-            let value = error
-                .source()
-                .and_then(|source| source.downcast_ref::<BadValue>());
-            let (what, advice) = value.map_or_else(
-                || (format!("{flag} does not take that"), help),
-                |value| (value.what.clone(), value.advice.clone()),
-            );
+            let (what, advice) = refused_value(error, flag, help);
             // A word that stands for itself is named by where it stands.
             let place = match flag.starts_with('<') {
                 true => line,
@@ -110,6 +100,35 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             let first = message.lines().next().unwrap_or_default();
             fault(first.trim_start_matches("error: ").to_owned()).try_this(help)
         }
+    }
+}
+
+/// The help that names the flags of the command.
+fn help(words: &[String]) -> String {
+    let command = match words.first().map(String::as_str) {
+        // Another name of the same command, which the lists do not show.
+        Some("http-server") => Some("serve"),
+        Some(command) => {
+            let mut names = COMMANDS.iter().chain(&USE).map(|(name, _)| *name);
+            names.find(|name| *name == command)
+        }
+        None => None,
+    };
+    command.map_or_else(
+        || "fencepost --help".to_owned(),
+        |command| format!("fencepost {command} --help"),
+    )
+}
+
+/// What is wrong with the value of a flag, and what to do.
+fn refused_value(error: &Error, flag: &str, help: String) -> (String, String) {
+    let source = error.source();
+    if let Some(value) = source.and_then(|source| source.downcast_ref::<BadValue>()) {
+        return (value.what.clone(), value.advice.clone());
+    }
+    match source.and_then(|source| source.downcast_ref::<OutOfRange>()) {
+        Some(number) => (number.what.clone(), format!("{} · {help}", number.range)),
+        None => (format!("{flag} does not take that"), help),
     }
 }
 

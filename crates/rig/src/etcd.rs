@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
 use crate::child::Child;
 use crate::feed::{Feed, feed};
-use crate::folder::folder;
+use crate::folder::{TempDir, folder};
 use crate::server::{PATIENCE, ServerError, free_port};
 
 mod cluster;

@@ -1,16 +1,200 @@
 //! Folders that vanish.
+//!
+//! A process that is killed with SIGKILL cannot remove its folders, so the next one that makes a folder does. Each folder is locked
+//! (`flock`) by the process that made it, for as long as that process runs: a folder that can be locked by somebody else has no owner
+//! any more. That holds across containers that share the place for temporary files, where process ids say nothing.
 
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Once;
 
-use tempfile::TempDir;
+use nix::libc;
+use nix::unistd::geteuid;
+
+/// How the names of folders begin: `fencepost-PID-RANDOM`.
+const PREFIX: &str = "fencepost-";
+/// The length of the random part.
+const RANDOM: usize = 6;
+
+/// A folder that is removed with all it holds when this is dropped.
+#[derive(Debug)]
+pub struct TempDir {
+    folder: tempfile::TempDir,
+    /// Says that its owner lives. After the folder: it is let go when the folder is removed.
+    _owned: File,
+}
+
+impl TempDir {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
 
 /// A new, empty folder in the system's place for temporary files, removed with all it holds when it is dropped.
 ///
-/// It also vanishes on Ctrl-C in a program that uses [`Interrupt`](crate::Interrupt), and when the program panics; not when it is
-/// killed with SIGKILL.
+/// It also vanishes on Ctrl-C in a program that uses [`Interrupt`](crate::Interrupt), and when the program panics. When the program is
+/// killed with SIGKILL, the next process of the same user that calls this removes it.
 ///
 /// # Errors
 /// The system's, when the folder cannot be made.
 pub fn folder() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("fencepost-").tempdir()
+    static ORPHANS: Once = Once::new();
+    let place = std::env::temp_dir();
+    ORPHANS.call_once(|| remove_orphans(&place));
+    folder_in(&place)
+}
+
+fn folder_in(place: &Path) -> io::Result<TempDir> {
+    let prefix = format!("{PREFIX}{}-", std::process::id());
+    loop {
+        let folder = tempfile::Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(RANDOM)
+            .tempdir_in(place)?;
+        let owned = match open(folder.path()) {
+            Ok(owned) => owned,
+            // Somebody took it for an orphan before it was locked.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        // Waits only for somebody who found it before it was locked, and removes it now. Where the file system has no such locks,
+        // nobody else gets one either.
+        while let Err(error) = owned.lock() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                break;
+            }
+        }
+        if is_at(&owned, folder.path()) {
+            return Ok(TempDir {
+                folder,
+                _owned: owned,
+            });
+        }
+    }
+}
+
+/// Opens a folder, and nothing that only leads to one.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Whether the path still leads to this folder.
+fn is_at(folder: &File, path: &Path) -> bool {
+    let identity = |of: io::Result<std::fs::Metadata>| of.map(|of| (of.dev(), of.ino())).ok();
+    let at = identity(std::fs::symlink_metadata(path));
+    at.is_some() && at == identity(folder.metadata())
+}
+
+/// Removes the folders in `place` whose processes have ended. What cannot be removed stays.
+fn remove_orphans(place: &Path) {
+    let Ok(entries) = std::fs::read_dir(place) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(is_ours) {
+            // The next run tries again.
+            let _ = remove_if_orphan(&entry.path());
+        }
+    }
+}
+
+/// Whether [`folder`] gives such names.
+fn is_ours(name: &str) -> bool {
+    let parts = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(process, random)| {
+        !process.is_empty()
+            && process.bytes().all(|byte| byte.is_ascii_digit())
+            && random.len() == RANDOM
+            && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+fn remove_if_orphan(path: &Path) -> io::Result<()> {
+    let folder = open(path)?;
+    if folder.metadata()?.uid() != geteuid().as_raw() {
+        return Ok(());
+    }
+    match folder.try_lock() {
+        // Locked until the end of this function, so that its maker, should it only just have made it, makes another.
+        Ok(()) if is_at(&folder, path) => std::fs::remove_dir_all(path),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(place: &Path) -> Vec<String> {
+        let names = std::fs::read_dir(place).unwrap();
+        let mut names: Vec<String> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_folders_without_a_living_owner_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let living = folder_in(place).unwrap();
+        std::fs::write(living.path().join("data"), "kept").unwrap();
+        // As after a kill: the folder is there, and nobody has it locked.
+        let orphan = place.join("fencepost-1-aB3dE6");
+        std::fs::create_dir_all(orphan.join("deep")).unwrap();
+        std::fs::write(orphan.join("deep/data"), "").unwrap();
+        // Not by us: other names, an earlier version's, a file, somebody's link to what must stay.
+        let others = [
+            "fencepost-backup",
+            "fencepost-aB3dE6",
+            "fencepost-1-backups",
+        ];
+        for other in others {
+            std::fs::create_dir(place.join(other)).unwrap();
+        }
+        std::fs::write(place.join("fencepost-1-aaaaaa"), "").unwrap();
+        std::fs::create_dir(place.join("treasure")).unwrap();
+        let link = place.join("fencepost-1-bbbbbb");
+        std::os::unix::fs::symlink(place.join("treasure"), link).unwrap();
+        remove_orphans(place);
+        let living = living.path().file_name().unwrap().to_str().unwrap();
+        let mut expected = vec![
+            "fencepost-1-aaaaaa",
+            "fencepost-1-bbbbbb",
+            "treasure",
+            living,
+        ];
+        expected.extend(others);
+        expected.sort_unstable();
+        assert_eq!(names(place), expected);
+        assert!(place.join(living).join("data").exists());
+    }
+
+    #[test]
+    fn a_folder_is_never_taken_from_its_maker_while_it_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let (place, stop) = (place.path(), std::sync::atomic::AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    remove_orphans(place);
+                }
+            });
+            for _ in 0..300 {
+                let made = folder_in(place).unwrap();
+                std::fs::write(made.path().join("data"), "").unwrap();
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        remove_orphans(place);
+        assert_eq!(names(place), [] as [&str; 0]);
+    }
 }

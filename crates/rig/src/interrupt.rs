@@ -26,7 +26,8 @@ enum Source {
 }
 
 impl Interrupt {
-    /// Takes over the signals, for the whole program.
+    /// Takes over the signals, for the whole program. SIGHUP is left alone where the program was started deaf to it: `nohup` promises that it
+    /// goes on when the terminal is closed.
     ///
     /// # Errors
     /// The system's, when a handler cannot be installed.
@@ -38,7 +39,11 @@ impl Interrupt {
         );
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             // SAFETY: the handler only stores to an atomic, which may be done in a signal handler.
-            unsafe { sigaction(signal, &action) }?;
+            let before = unsafe { sigaction(signal, &action) }?;
+            if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
+                // SAFETY: this is how the signal was treated before.
+                unsafe { sigaction(signal, &before) }?;
+            }
         }
         Ok(Self(Source::Signals))
     }

@@ -10,6 +10,7 @@
 #[cfg(feature = "authority")]
 mod authority;
 mod child;
+mod dispositions;
 mod etcd;
 mod feed;
 mod folder;
@@ -28,9 +29,10 @@ mod zookeeper;
 #[cfg(feature = "authority")]
 pub use authority::{Authority, Signed};
 pub use child::Child;
+pub use dispositions::with_default_signals;
 pub use etcd::{Etcd, EtcdBuilder, EtcdCluster};
 pub use feed::{Ears, Feed, Heard, Said, Silence, feed};
-pub use folder::folder;
+pub use folder::{TempDir, folder};
 pub use halt::stop_self;
 pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
@@ -40,5 +42,4 @@ pub use postgres::Postgres;
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
 pub use server::{ServerError, free_port};
-pub use tempfile::TempDir;
 pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

@@ -8,11 +8,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Uid, User};
-use tempfile::TempDir;
 
 use crate::child::Child;
 use crate::feed::{Feed, feed};
-use crate::folder::folder;
+use crate::folder::{TempDir, folder};
 use crate::postgres::Postgres;
 use crate::server::{PATIENCE, ServerError, free_port};
 

@@ -1,8 +1,9 @@
 //! A private Postgres server: started for one run, gone with it.
 
+use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,11 +13,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
-use tempfile::TempDir;
 
 use crate::child::{Child, TO_STOP, has_ended, poll, stands_still};
 use crate::feed::{Feed, feed};
-use crate::folder::folder;
+use crate::folder::{TempDir, folder};
 use crate::server::{PATIENCE, ServerError, free_port};
 
 const INSTALL: &str = "apt-get install postgresql";
@@ -46,6 +46,21 @@ pub struct Postgres {
     folder: TempDir,
 }
 
+/// The server's own folder inside the one that is removed with it.
+const HOME: &str = "home";
+
+/// Makes the server's own folder, and gives it to `user`. The folder around it stays ours, so that a later run may remove it.
+fn make_home(folder: &TempDir, user: Option<&User>) -> io::Result<PathBuf> {
+    let home = folder.path().join(HOME);
+    DirBuilder::new().mode(0o700).create(&home)?;
+    if let Some(user) = user {
+        let passable = Permissions::from_mode(0o711);
+        std::fs::set_permissions(folder.path(), passable)?;
+        chown(&home, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+    }
+    Ok(home)
+}
+
 impl Postgres {
     /// Starts a server and waits until it lets people in.
     ///
@@ -65,16 +80,13 @@ impl Postgres {
         let programs = programs().ok_or(not_installed("Postgres"))?;
         let user = user()?;
         let folder = folder()?;
-        if let Some(user) = &user {
-            let (owner, group) = (user.uid.as_raw(), user.gid.as_raw());
-            chown(folder.path(), Some(owner), Some(group))?;
-        }
+        let home = make_home(&folder, user.as_ref())?;
         let mut ports_left = PORTS;
         let base = SETTINGS.iter().chain(settings);
         let settings: Vec<String> = base.map(|setting| (*setting).to_owned()).collect();
         let place = Place {
             programs: &programs,
-            folder: folder.path(),
+            folder: &home,
             user: user.as_ref(),
         };
         place.make_data()?;
@@ -108,16 +120,10 @@ impl Postgres {
     /// As [`start`](Self::start).
     pub fn standby(&self) -> Result<Self, ServerError> {
         let folder = folder()?;
-        if let Some(user) = &self.user {
-            chown(
-                folder.path(),
-                Some(user.uid.as_raw()),
-                Some(user.gid.as_raw()),
-            )?;
-        }
+        let home = make_home(&folder, self.user.as_ref())?;
         let place = Place {
             programs: &self.programs,
-            folder: folder.path(),
+            folder: &home,
             user: self.user.as_ref(),
         };
         let mut copy = place.program("pg_basebackup");
@@ -142,6 +148,10 @@ impl Postgres {
             settings: self.settings.clone(),
             folder,
         })
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join(HOME)
     }
 
     /// Whether there is a program to start.
@@ -169,7 +179,7 @@ impl Postgres {
         self.crash();
         let place = Place {
             programs: &self.programs,
-            folder: self.folder.path(),
+            folder: &self.home(),
             user: self.user.as_ref(),
         };
         let (child, said) = place.spawn(self.port, &self.settings)?;
@@ -243,7 +253,7 @@ impl Postgres {
     pub fn psql(&self) -> Command {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
-        command.arg(self.url()).current_dir(self.folder.path());
+        command.arg(self.url()).current_dir(self.home());
         command.stdin(Stdio::null());
         command
     }

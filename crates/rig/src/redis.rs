@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpgid};
-use tempfile::TempDir;
 
 use crate::child::Child;
 use crate::feed::{Feed, Said, feed};
-use crate::folder::folder;
+use crate::folder::{TempDir, folder};
 use crate::resp::{Connection, Value};
 use crate::server::free_port;
 

@@ -276,7 +276,7 @@ impl Run {
         let Self::Hold(tried) = self else {
             return false;
         };
-        tried.is_harmless_overlap() && tried.facts.ops.iter().any(|op| op.refused)
+        tried.is_refused_overlap()
     }
 
     /// Its report as one JSON document.

@@ -8,6 +8,7 @@ use axum::extract::State;
 use fencepost_trial::protocol::Outcome;
 use fencepost_trial::strategy::Failure;
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use super::App;
@@ -15,14 +16,16 @@ use super::input::{Body, PathId};
 use super::problem::Problem;
 use crate::facade::{DEFAULT_PRODUCT, Facade, STRATEGIES};
 use crate::id::Id;
+use crate::number::whole;
 use crate::order::Quantity;
 use crate::product::Amount;
 
 /// The longest wait for a lock: within a request's deadline.
-const MAX_WAIT_MS: i64 = 4_000;
+const MAX_WAIT_MS: u64 = 4_000;
 
 /// A stock to set.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Reset {
     /// The product.
     #[serde(default = "default_product")]
@@ -55,6 +58,7 @@ pub(super) struct StockLeft {
 
 /// A purchase.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// The product.
     #[serde(default = "default_product")]
@@ -68,9 +72,25 @@ pub(super) struct Wanted {
     #[serde(default)]
     lock_strategy: LockStrategy,
     /// How long to queue for the lock; 0 is one attempt.
-    #[serde(default = "no_time")]
+    #[serde(default)]
     #[schema(value_type = i64, minimum = 0, maximum = 4000, default = 0)]
-    wait_ms: Amount,
+    wait_ms: WaitMs,
+}
+
+/// How long a purchase queues for its lock.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(try_from = "Number")]
+struct WaitMs(u64);
+
+impl TryFrom<Number> for WaitMs {
+    type Error = String;
+
+    fn try_from(number: Number) -> Result<Self, String> {
+        let wait = whole(&number).and_then(|number| u64::try_from(number).ok());
+        let wait = wait.filter(|wait| *wait <= MAX_WAIT_MS);
+        wait.map(Self)
+            .ok_or_else(|| format!("wait_ms is a whole number from 0 to {MAX_WAIT_MS}"))
+    }
 }
 
 /// A way to lock.
@@ -112,10 +132,6 @@ pub(super) struct Entry {
 
 fn default_product() -> Id {
     Id::new(DEFAULT_PRODUCT).unwrap_or_else(|_| Id::random(0))
-}
-
-fn no_time() -> Amount {
-    Amount::ZERO
 }
 
 fn one() -> Quantity {
@@ -179,15 +195,11 @@ pub(super) async fn purchase(
     State(app): State<App>,
     Body(wanted): Body<Wanted>,
 ) -> Result<Json<Entry>, Problem> {
-    let wait_ms = wanted.wait_ms.get();
-    if wait_ms > MAX_WAIT_MS {
-        return Err(Problem::invalid("wait_ms: 0 to 4000"));
-    }
     let lock = STRATEGIES[wanted.lock_strategy as usize];
     let quantity = u32::try_from(wanted.quantity.get()).unwrap_or(u32::MAX);
     let (product, wait) = (
         wanted.product_id.to_string(),
-        Duration::from_millis(wait_ms.unsigned_abs()),
+        Duration::from_millis(wanted.wait_ms.0),
     );
     let bought = facade(&app)?.purchase(lock, product, quantity, wait).await;
     let bought = bought.map_err(|failure| failed(&failure))?;

@@ -23,6 +23,7 @@ mod file;
 mod writer;
 
 use file::Spot;
+pub use file::checkpoint;
 use writer::{Done, Writer};
 
 /// What can go wrong inside a transaction.

@@ -1,8 +1,8 @@
 //! The numbers that flags take: their ranges, and what is said about one outside.
 
-use super::BadValue;
+use std::fmt;
 
-pub(super) fn stock(text: &str) -> Result<u32, BadValue> {
+pub(super) fn stock(text: &str) -> Result<u32, OutOfRange> {
     let range = Range {
         least: 0,
         most: 1_000_000,
@@ -17,7 +17,7 @@ pub(super) fn stock(text: &str) -> Result<u32, BadValue> {
         .map(|n| n as u32)
 }
 
-pub(super) fn concurrency(text: &str) -> Result<usize, BadValue> {
+pub(super) fn concurrency(text: &str) -> Result<usize, OutOfRange> {
     let range = Range {
         least: 1,
         most: 1_000,
@@ -32,7 +32,7 @@ pub(super) fn concurrency(text: &str) -> Result<usize, BadValue> {
         .map(|n| n as usize)
 }
 
-pub(super) fn delay(text: &str) -> Result<u64, BadValue> {
+pub(super) fn delay(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 10_000_000,
@@ -45,7 +45,7 @@ pub(super) fn delay(text: &str) -> Result<u64, BadValue> {
     )
 }
 
-pub(super) fn wait(text: &str) -> Result<u64, BadValue> {
+pub(super) fn wait(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 600_000,
@@ -58,7 +58,7 @@ pub(super) fn wait(text: &str) -> Result<u64, BadValue> {
     )
 }
 
-pub(super) fn retries(text: &str) -> Result<u32, BadValue> {
+pub(crate) fn retries(text: &str) -> Result<u32, OutOfRange> {
     let range = Range {
         least: 0,
         most: 1_000,
@@ -73,7 +73,7 @@ pub(super) fn retries(text: &str) -> Result<u32, BadValue> {
         .map(|n| n as u32)
 }
 
-pub(super) fn ttl(text: &str) -> Result<u64, BadValue> {
+pub(super) fn ttl(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 100,
         most: 600_000,
@@ -86,7 +86,7 @@ pub(super) fn ttl(text: &str) -> Result<u64, BadValue> {
     )
 }
 
-pub(super) fn budget(text: &str) -> Result<u64, BadValue> {
+pub(super) fn budget(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 1,
         most: 600_000,
@@ -99,7 +99,7 @@ pub(super) fn budget(text: &str) -> Result<u64, BadValue> {
     )
 }
 
-pub(super) fn work(text: &str) -> Result<u64, BadValue> {
+pub(super) fn work(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 600_000,
@@ -112,7 +112,7 @@ pub(super) fn work(text: &str) -> Result<u64, BadValue> {
     )
 }
 
-pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
+pub(super) fn seed(text: &str) -> Result<u64, OutOfRange> {
     // JSON readers lose what is beyond 2^53.
     let range = Range {
         least: 0,
@@ -125,6 +125,49 @@ pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
         ("too small", "too large"),
     )
 }
+
+pub(crate) fn port(text: &str) -> Result<u16, OutOfRange> {
+    let range = Range {
+        least: 0,
+        most: u64::from(u16::MAX),
+        note: "; 0 for any free one",
+    };
+    range
+        .parse(text, |n| format!("port {n} is"), ("too small", "too large"))
+        .map(|n| n as u16)
+}
+
+/// How many requests or connections there may be at once.
+pub(crate) fn at_once(text: &str) -> Result<usize, OutOfRange> {
+    let range = Range {
+        least: 1,
+        most: 100_000,
+        note: "",
+    };
+    range
+        .parse(
+            text,
+            |n| format!("{n} at once are"),
+            ("too few", "too many"),
+        )
+        .map(|n| n as usize)
+}
+
+/// A number that a flag does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutOfRange {
+    pub(crate) what: String,
+    /// What the flag takes.
+    pub(crate) range: String,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for OutOfRange {}
 
 /// The numbers a flag takes.
 struct Range {
@@ -139,14 +182,14 @@ impl Range {
         text: &str,
         name: impl Fn(String) -> String,
         (below, above): (&str, &str),
-    ) -> Result<u64, BadValue> {
+    ) -> Result<u64, OutOfRange> {
         use fencepost_trial::report::numbers::count;
         let show = |number: u64| count(number.min(i64::MAX as u64) as i64);
-        let advice = format!("{} to {}{}", show(self.least), show(self.most), self.note);
+        let range = format!("{} to {}{}", show(self.least), show(self.most), self.note);
         let Ok(number) = text.parse::<i128>() else {
-            return Err(BadValue {
+            return Err(OutOfRange {
                 what: format!("'{text}' is not a whole number"),
-                advice,
+                range,
             });
         };
         match u64::try_from(number) {
@@ -158,9 +201,9 @@ impl Range {
                 } else {
                     above
                 };
-                Err(BadValue {
+                Err(OutOfRange {
                     what: format!("{} {fault}", name(shown)),
-                    advice,
+                    range,
                 })
             }
         }
@@ -173,11 +216,11 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_named_in_words() {
-        let said = |result: Result<usize, BadValue>| result.unwrap_err();
+        let said = |result: Result<usize, OutOfRange>| result.unwrap_err();
         let many = said(concurrency("100000"));
         assert_eq!(many.what, "100,000 processes are too many");
         assert_eq!(
-            many.advice,
+            many.range,
             "1 to 1,000: each is a real process on this machine"
         );
         assert_eq!(said(concurrency("0")).what, "0 processes are too few");

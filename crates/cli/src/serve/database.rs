@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fencepost_checkout::storage::Storage;
 use fencepost_checkout::storage::sqlite::SqliteStorage;
+use fencepost_checkout::storage::{Storage, StorageError};
 
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
@@ -46,6 +46,14 @@ impl Database {
         }
     }
 
+    /// Its file, if it is one.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Postgres(_) => None,
+        }
+    }
+
     pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, Fault> {
         match self {
             Self::File(path) => self.open_file(path),
@@ -56,7 +64,7 @@ impl Database {
     fn open_file(&self, path: &Path) -> Result<Arc<dyn Storage>, Fault> {
         match SqliteStorage::open(path) {
             Ok(storage) => Ok(Arc::new(storage)),
-            Err(error) => Err(self.fault(&error.to_string())),
+            Err(error) => Err(self.fault(&error)),
         }
     }
 
@@ -65,30 +73,36 @@ impl Database {
         use fencepost_checkout::storage::postgres::PostgresStorage;
         match PostgresStorage::open(address).await {
             Ok(storage) => Ok(Arc::new(storage)),
-            Err(error) => Err(self.fault(&error.to_string())),
+            Err(error) => Err(self.fault(&error)),
         }
     }
 
     #[cfg(not(feature = "postgres"))]
     async fn open_postgres(&self, _address: &str) -> Result<Arc<dyn Storage>, Fault> {
-        Err(self.fault("this program was built without Postgres"))
+        let words = "this program was built without Postgres";
+        Err(self.fault(&StorageError::Unavailable(words.into())))
     }
 
-    pub(super) fn fault(&self, words: &str) -> Fault {
-        let (code, what, advice) = match self {
-            Self::File(_) => (
+    pub(super) fn fault(&self, error: &StorageError) -> Fault {
+        let (code, what, advice) = match (self, error) {
+            (Self::File(_), StorageError::Broken(_)) => (
+                exit::CANNOT_CREATE,
+                "cannot use the file as a database",
+                "--db FILE: an SQLite database, or a name that is not taken yet for a new one",
+            ),
+            (Self::File(_), _) => (
                 exit::CANNOT_CREATE,
                 "cannot open the database",
                 "--db FILE in a folder that can be written to",
             ),
-            Self::Postgres(_) => (
+            (Self::Postgres(_), _) => (
                 exit::STORE,
                 "cannot use the database",
                 "start Postgres there · --db postgres://USER:PASSWORD@HOST/DATABASE · no --db for a file",
             ),
         };
         Fault::new(code, what)
-            .at(format_args!("{}: {words}", self.place()))
+            .at(format_args!("{}: {error}", self.place()))
             .effect("none: nothing is served")
             .try_this(advice)
     }

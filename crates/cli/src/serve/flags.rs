@@ -98,16 +98,6 @@ pub(super) fn token(text: &str) -> Result<String, BadValue> {
     }
 }
 
-pub(super) fn count(text: &str) -> Result<usize, BadValue> {
-    let number = text.parse().ok();
-    number
-        .filter(|number| (1..=100_000).contains(number))
-        .ok_or_else(|| BadValue {
-            what: format!("'{text}' is not a number from 1 to 100,000"),
-            advice: "fencepost serve --help".into(),
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

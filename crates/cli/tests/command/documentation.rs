@@ -60,6 +60,10 @@ fn expected(command: &str) -> Option<Outcome> {
     let mut rest: Vec<&str> = words.collect();
     let lock = rest.iter().position(|word| word.starts_with("--lock="));
     let lock = lock.map(|at| rest.remove(at).trim_start_matches("--lock="));
+    // These locks are the database's own: the table expects the same wherever they can be.
+    if let [.., "--store", "postgres"] = rest.as_slice() {
+        rest.truncate(rest.len() - 2);
+    }
     let scenario = match (name, rest.as_slice()) {
         ("oversell", []) => return race(lock?),
         ("crash", []) => Scenario::Crash,
@@ -103,5 +107,5 @@ fn a_verdict_beside_a_command_is_the_one_that_is_expected() {
             }
         }
     }
-    assert!(checked >= 15, "only {checked} were found");
+    assert!(checked >= 17, "only {checked} were found");
 }

@@ -35,9 +35,31 @@ fn a_number_out_of_range_gets_the_range() {
     assert_eq!(
         refused("oversell --concurrency=100000"),
         "error: 100,000 processes are too many\n  where     --concurrency=100000\n  \
-         try       1 to 1,000: each is a real process on this machine\n"
+         try       1 to 1,000: each is a real process on this machine · fencepost oversell --help\n"
     );
+    for command in ["serve", "http-server"] {
+        assert_eq!(
+            refused(&format!("{command} --port=99999")),
+            "error: port 99,999 is too large\n  where     --port=99999\n  \
+             try       0 to 65,535; 0 for any free one · fencepost serve --help\n"
+        );
+    }
     for (arguments, what) in [
+        ("serve --port -1", "port −1 is too small"),
+        ("serve --retries=-1", "−1 retries are too few"),
+        ("serve --retries -1", "−1 retries are too few"),
+        ("serve --max-in-flight 0", "0 at once are too few"),
+        (
+            "http-server --max-connections=100001",
+            "100,001 at once are too many",
+        ),
+        ("retry --max-retries=1001", "1,001 retries are too many"),
+        ("retry --budget=0", "a budget of 0 ms is too short"),
+        ("crash --work -1", "work of −1 ms is too short"),
+        (
+            "trial stale-release --ttl 99",
+            "a TTL of 99 ms is too short",
+        ),
         ("oversell --concurrency 0", "0 processes are too few"),
         ("oversell --stock=-1", "a stock of −1 is too small"),
         ("oversell --stock -1", "a stock of −1 is too small"),
@@ -57,6 +79,42 @@ fn a_number_out_of_range_gets_the_range() {
             said.starts_with(&format!("error: {what}\n")),
             "{arguments}: {said}"
         );
+        // The range, and the help that has the flag.
+        let command = arguments.split(' ').next().unwrap();
+        let command = command.replace("http-server", "serve");
+        let advice = said.rsplit("\n  try ").next().unwrap().trim();
+        let range = advice.strip_suffix(&format!(" · fencepost {command} --help"));
+        assert!(
+            range.is_some_and(|range| range.contains(" to ")),
+            "{arguments}: {said}"
+        );
+    }
+}
+
+/// A flag that has a number never says only that it does not take something.
+#[test]
+fn every_flag_with_a_number_gives_its_range() {
+    let flags = [
+        ("oversell", "stock concurrency delay wait seed"),
+        (
+            "retry",
+            "stock concurrency delay max-retries ttl budget seed",
+        ),
+        ("crash", "work ttl seed"),
+        ("deadlock", "ttl seed"),
+        ("run-all", "seed"),
+        ("serve", "port retries max-in-flight max-connections"),
+    ];
+    for (command, flags) in flags {
+        for flag in flags.split(' ') {
+            for wrong in ["-1", "many", "99999999999999999999", ""] {
+                let said = refused(&format!("{command} --{flag}={wrong}"));
+                let help = format!(" · fencepost {command} --help\n");
+                let is_told = said.contains(" to ") && said.ends_with(&help);
+                let is_missing = said.contains("needs a value");
+                assert!(is_told || (wrong.is_empty() && is_missing), "{said}");
+            }
+        }
     }
 }
 

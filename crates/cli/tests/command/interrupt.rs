@@ -49,7 +49,7 @@ pub(crate) fn start(folder: &Path, arguments: &str, event: &str, times: usize) -
     let mut command: Command = fencepost(arguments);
     let history = folder.join("run.jsonl");
     let temporary = folder.join("tmp");
-    std::fs::create_dir(&temporary).unwrap();
+    std::fs::create_dir_all(&temporary).unwrap();
     command
         .env("TMPDIR", &temporary)
         .arg("--history")
@@ -130,6 +130,66 @@ fn the_processes_die_with_the_lab_even_when_it_is_killed() {
     until("all processes are gone", || {
         processes(&folder.path().join("tmp")).is_empty()
     });
+}
+
+fn left_in(temporary: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(temporary).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn what_a_killed_lab_leaves_is_removed_by_the_next_run_and_nothing_of_a_living_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("tmp");
+    let mut killed = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    let orphan = left_in(&temporary);
+    assert_eq!(orphan.len(), 1, "{orphan:?}");
+    send(&killed, Signal::SIGKILL);
+    killed.wait().unwrap();
+    until("all processes are gone", || {
+        processes(&temporary).is_empty()
+    });
+    assert_eq!(left_in(&temporary), orphan, "nobody was there to remove it");
+    std::fs::remove_file(folder.path().join("run.jsonl")).unwrap();
+    let mut living = race(folder.path(), "oversell --concurrency=20 --delay 10000000");
+    let its = left_in(&temporary);
+    assert!(its.len() == 1 && its != orphan, "{its:?}, {orphan:?}");
+    let mut another = fencepost("oversell --concurrency=2 --quiet");
+    let another = finish(another.env("TMPDIR", &temporary).output().unwrap());
+    assert!(another.code <= 2, "{}", another.stderr);
+    assert_eq!(left_in(&temporary), its, "its owner lives");
+    living.kill().unwrap();
+    living.wait().unwrap();
+}
+
+#[test]
+fn whoever_is_started_with_nohup_outlives_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (temporary, history) = (folder.path().join("tmp"), folder.path().join("run.jsonl"));
+    std::fs::create_dir(&temporary).unwrap();
+    let ours = fencepost("crash --ttl 1000 --history");
+    let mut command = Command::new("nohup");
+    fencepost_rig::with_default_signals(&mut command);
+    command.arg(ours.get_program()).args(ours.get_args());
+    command.arg(&history).env("TMPDIR", &temporary);
+    command
+        .env_remove("FENCEPOST_STORE")
+        .env("LC_ALL", "C.UTF-8");
+    command.stdin(Stdio::null());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("it is under way", || {
+        let text = std::fs::read_to_string(&history).unwrap_or_default();
+        text.contains(r#""event":"acquired""#)
+    });
+    send(&child, Signal::SIGHUP);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

@@ -20,13 +20,14 @@ mod run_all;
 mod schema;
 mod stores;
 mod strangers;
+mod suggestions;
 
 use std::process::{Command, Output, Stdio};
 
 /// The program with an environment that says nothing about colours or stores.
 fn fencepost(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-    command
+    fencepost_rig::with_default_signals(&mut command)
         .args(arguments.split_whitespace())
         .env("LC_ALL", "C.UTF-8")
         .stdin(Stdio::null());

@@ -35,7 +35,7 @@ fn without_a_lock_more_is_sold_than_there_is() {
 total attempts N initial stock N total duration N ms
 successful N final stock N contention rate N %
 failed (stock) N expected stock N sold beyond stock N
-failed (lock) N initial − sold N unsold, buyers refused N
+failed (lock) N initial − sold N unsold / buyers refused N / N
 
 BROKEN N orders for a stock of N. The store says N are left, the orders say N.
 proof #N N ms proc_N is told sold order N: the stock is used up

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -53,6 +54,36 @@ fn race(folder: &Path, history: &Path) -> std::process::Child {
         "the lab, the server and four processes"
     );
     child
+}
+
+/// The system ends a read from a socket with a time limit when its process is stopped and continued.
+#[test]
+fn a_pause_of_the_lab_never_fails_a_request_to_redis() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let proxy = fencepost_rig::Proxy::start(server.address()).unwrap();
+    // Every request of the lab is under way for several pauses.
+    let answers = fencepost_rig::Direction::ToClient;
+    proxy.delay(answers, Duration::from_millis(150));
+    let mut lab = fencepost("oversell --lock=safe --stock=2 --concurrency=2 --quiet --store")
+        .arg(format!("redis://{}", proxy.address()))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("it ends", || {
+        send(&lab, Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(5));
+        send(&lab, Signal::SIGCONT);
+        std::thread::sleep(Duration::from_millis(10));
+        lab.try_wait().unwrap().is_some()
+    });
+    let ran = finish(lab.wait_with_output().unwrap());
+    assert_eq!(ran.stderr, "", "{}", ran.stdout);
+    assert!(
+        ran.code <= 2 && !ran.stdout.contains("nterrupted"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

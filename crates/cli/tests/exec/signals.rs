@@ -95,10 +95,12 @@ fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
     assert_eq!((ran.code(), ran.stderr.as_str()), (5, ""));
 }
 
-/// `exec` around a shell script, deaf to SIGHUP.
-fn with_nohup(stage: &Stage, script: &str) -> Play {
-    let mut command = std::process::Command::new("nohup");
+/// `exec` around a shell script, started by a shell that ignores these signals.
+fn deaf_to(signals: &str, stage: &Stage, script: &str) -> Play {
+    let mut command = std::process::Command::new("sh");
     let exec = stage.fencepost(&["exec", "--name", "deploy", "--wait", "60s", "--"]);
+    let deaf = format!("trap '' {signals}; exec \"$@\"");
+    command.args(["-c", &deaf, "sh"]);
     command.arg(exec.get_program()).args(exec.get_args());
     command.args(["sh", "-c", script]);
     command.envs(
@@ -109,6 +111,59 @@ fn with_nohup(stage: &Stage, script: &str) -> Play {
         .current_dir(stage.path(""))
         .stdin(std::process::Stdio::null());
     stage.start_command(command)
+}
+
+/// As `nohup` does.
+fn with_nohup(stage: &Stage, script: &str) -> Play {
+    deaf_to("HUP", stage, script)
+}
+
+/// Whether a process ignores a signal, as the kernel says.
+fn ignores(pid: i32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("SigIgn:"));
+    let mask = line.unwrap().split_whitespace().last().unwrap().to_owned();
+    u64::from_str_radix(&mask, 16).unwrap() & (1 << (signal as i32 - 1)) != 0
+}
+
+#[test]
+fn what_was_ignored_at_the_start_is_ignored_by_exec_and_by_the_command() {
+    let stage = Stage::new();
+    let script = "mkfifo go; echo $$ > pid; read x < go; exit 4";
+    let play = deaf_to("HUP INT", &stage, script);
+    stage.until_lines("pid", 1);
+    let command: i32 = stage.read("pid").trim().parse().unwrap();
+    for signal in [Signal::SIGHUP, Signal::SIGINT] {
+        assert!(ignores(command, signal), "{signal}: the command");
+        assert!(ignores(play.pid(), signal), "{signal}: exec");
+        play.send(signal);
+    }
+    assert!(!ignores(command, Signal::SIGTERM));
+    std::fs::write(stage.path("go"), "on\n").unwrap();
+    let ran = play.end();
+    assert_eq!((ran.code(), ran.stderr.as_str()), (4, ""));
+}
+
+#[test]
+fn the_command_ignores_nothing_that_was_not_ignored_at_the_start() {
+    let stage = Stage::new();
+    let ran = stage.run(&[
+        "exec",
+        "--name",
+        "deploy",
+        "--",
+        "grep",
+        "-E",
+        "Sig(Ign|Blk)",
+        "/proc/self/status",
+    ]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr);
+    for line in ran.stdout.lines() {
+        let (what, mask) = line.split_once(':').unwrap();
+        let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+        assert_eq!(mask, 0, "{what}");
+    }
+    assert_eq!(ran.stdout.lines().count(), 2, "{}", ran.stdout);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use fencepost_rig::with_default_signals;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -82,7 +83,7 @@ impl Stage {
 
     pub(crate) fn start_command(&self, mut command: Command) -> Play {
         // Whatever it does to its group, this program is not in it.
-        command
+        with_default_signals(&mut command)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);

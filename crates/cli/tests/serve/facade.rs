@@ -95,9 +95,7 @@ fn a_purchase_has_defaults_and_nonsense_is_refused() {
         (&bought["success"], &bought["error"]),
         (&json!(false), &json!("Insufficient stock"))
     );
-    service
-        .client
-        .post("/reset", &json!({"stock": 2, "something": "more"}));
+    service.client.post("/reset", &json!({"stock": 2}));
     let bought = service
         .client
         .post("/purchase", &json!({"lock_strategy": "watchdog"}))
@@ -122,6 +120,52 @@ fn a_purchase_has_defaults_and_nonsense_is_refused() {
     }
     assert_eq!(service.client.get("/stock/never-set").status, 404);
     assert_eq!(service.client.get("/stock/default").json()["stock"], 1);
+}
+
+#[test]
+fn a_misspelt_field_never_means_the_default() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let set = json!({"product_id": "p", "stock": 2});
+    assert_eq!(service.client.post("/reset", &set).status, 200);
+    let detail = |path: &str, body: Value| {
+        let answer = service.client.post(path, &body);
+        assert_eq!(answer.status, 422, "{body}: {answer:?}");
+        answer.problem()["detail"].as_str().unwrap().to_owned()
+    };
+    let said = detail(
+        "/purchase",
+        json!({"product_id": "p", "lock_strategi": "none"}),
+    );
+    let known = "`product_id`, `quantity`, `lock_strategy`, `wait_ms`";
+    assert!(
+        said.contains("unknown field `lock_strategi`") && said.contains(known),
+        "{said}"
+    );
+    let said = detail("/reset", json!({"stock": 7, "product": "p"}));
+    assert!(
+        said.contains("unknown field `product`")
+            && said.contains("expected `product_id` or `stock`"),
+        "{said}"
+    );
+    for wait in [
+        json!(-1),
+        json!(4_001),
+        json!(0.5),
+        json!(1_000_000_000_000_i64),
+    ] {
+        let said = detail("/purchase", json!({"product_id": "p", "wait_ms": wait}));
+        let limit = "wait_ms is a whole number from 0 to 4000";
+        assert!(said.contains(limit), "{said}");
+    }
+    // Nothing was sold or set meanwhile, and every known field is taken.
+    assert_eq!(service.client.get("/stock/p").json()["stock"], 2);
+    let all =
+        json!({"product_id": "p", "quantity": 2, "lock_strategy": "fenced", "wait_ms": 4_000});
+    assert_eq!(
+        service.client.post("/purchase", &all).json()["success"],
+        true
+    );
 }
 
 /// Keys of the server, and how long each lasts yet; less than zero: for ever.

@@ -37,6 +37,11 @@ fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     .unwrap();
     let (code, _, stderr) = stage.run("serve --port 0 --db not.db");
     assert_eq!(code, 73, "{stderr}");
+    // The folder is not what is wrong.
+    let expected = "error: cannot use the file as a database\n  where     not.db: file is not a database\n  \
+         effect    none: nothing is served\n  \
+         try       --db FILE: an SQLite database, or a name that is not taken yet for a new one\n";
+    assert_eq!(stderr, expected);
     let (code, _, stderr) = stage.run("serve --port 0 --db mysql://shop:hunter2@db/shop");
     assert_eq!(code, 64);
     assert!(!stderr.contains("hunter2"), "{stderr}");

@@ -144,3 +144,33 @@ fn nothing_is_left_locked_after_a_stop() {
     let (_, listed, _) = stage.run("locks list --json");
     assert!(!listed.contains("checkout:sweep"), "{listed}");
 }
+
+/// A backup that copies one file must not miss what is still in the log beside it.
+#[test]
+fn after_a_stop_each_file_is_complete_without_its_log() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let stage = Stage::new();
+        let mut service = stage.serve("");
+        service.put_in("lamp", 5);
+        let made = service.order(&[("lamp", 2)]);
+        assert_eq!(made.status, 201, "{made:?}");
+        service.signal(signal);
+        assert!(service.end().success());
+        let alone = |file: &str| {
+            let copy = stage.path(&format!("copy-of-{file}"));
+            std::fs::copy(stage.path(file), &copy).unwrap();
+            rusqlite::Connection::open(copy).unwrap()
+        };
+        let count = |file: &rusqlite::Connection, sql: &str| -> i64 {
+            file.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        let shop = alone("shop.db");
+        assert_eq!(count(&shop, "SELECT count(*) FROM checkout_orders"), 1);
+        let reserved = "SELECT reserved FROM checkout_products WHERE id = 'lamp'";
+        assert_eq!(count(&shop, reserved), 2);
+        let locks = alone("locks.db");
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'fencepost_%'";
+        assert!(count(&locks, tables) > 0);
+        assert_eq!(stage.read("stderr").matches("WARN").count(), 0);
+    }
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use fencepost_rig::with_default_signals;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ impl Stage {
     /// The program, with an environment that says nothing but where the locks are.
     pub(crate) fn fencepost(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        with_default_signals(&mut command);
         let store = format!("sqlite:{}", self.path("locks.db").display());
         command
             .args(arguments.split_whitespace())

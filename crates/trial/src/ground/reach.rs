@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use redis::{Client, RedisError, RedisResult, cmd};
 
 use super::postgres;
+use super::redis::Wire;
 
 /// Whether the lab was built with Postgres.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
@@ -72,9 +73,7 @@ pub fn reach_postgres(url: &str, patience: Duration) -> Result<(), NotReached> {
 }
 
 fn introduce(client: &Client, within: Duration) -> RedisResult<i64> {
-    let mut connection = client.get_connection_with_timeout(within)?;
-    connection.set_read_timeout(Some(within))?;
-    connection.set_write_timeout(Some(within))?;
+    let mut connection = Wire::connect(client, within)?;
     cmd("EVAL")
         .arg("return 6 * 7")
         .arg(0)

@@ -3,9 +3,13 @@
 use std::time::{Duration, Instant};
 
 use fencepost::backend::redis::Redis;
-use redis::{Client, Cmd, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
+use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
 
 use crate::strategy::Failure;
+
+mod wire;
+
+pub(crate) use wire::Wire;
 
 /// Where keys live when an endpoint names no space of its own.
 const SPACE: &str = "fencepost-lab";
@@ -61,7 +65,7 @@ pub(crate) async fn library(endpoint: &str) -> Result<Redis, Failure> {
 /// A connection that is made anew after it broke, and the space in which its keys are.
 pub(crate) struct Link {
     client: Client,
-    connection: Option<Connection>,
+    connection: Option<Wire>,
     used: Instant,
     lost: i64,
     space: String,
@@ -208,10 +212,7 @@ impl Link {
         }
     }
 
-    fn with<T>(
-        &mut self,
-        work: impl FnOnce(&mut Connection) -> RedisResult<T>,
-    ) -> Result<T, Trouble> {
+    fn with<T>(&mut self, work: impl FnOnce(&mut Wire) -> RedisResult<T>) -> Result<T, Trouble> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self
@@ -228,10 +229,9 @@ impl Link {
         done.map_err(|error| Trouble { error, sent: true })
     }
 
-    fn connect(&mut self) -> RedisResult<Connection> {
-        let connection = self.client.get_connection_with_timeout(CONNECT)?;
-        connection.set_read_timeout(Some(ANSWER))?;
-        connection.set_write_timeout(Some(ANSWER))?;
+    fn connect(&mut self) -> RedisResult<Wire> {
+        let connection = Wire::connect(&self.client, CONNECT)?;
+        connection.limit(ANSWER)?;
         Ok(connection)
     }
 }

@@ -230,6 +230,8 @@ impl Court<'_> {
         let other = Trial {
             scenario,
             ttl_ms: scenario.ttl_ms_at(&trial.place),
+            // This trial's own may be shorter than the lease there, which would show nothing.
+            work_ms: Trial::work_ms_at(&trial.place),
             ..trial.clone()
         };
         let command = other.command(trial.strategy.name);

@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::decision::Decision;
 use super::json::ms;
 use crate::expectation;
-use crate::history::{Change, Event, Fault, Header, History};
+use crate::history::{Change, Event, Fault, Header, History, What};
 use crate::holds::check::{Findings, Overlap};
 use crate::holds::facts::{Cycle, Facts, Hold, Mark, Op};
 use crate::holds::{Scenario, Trial, verdict};
-use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+use crate::protocol::{Action, Claims, Outcome as Answered, ReleaseWord};
 use crate::verdict::{Outcome, Verdict};
 
 /// A lock trial that was judged.
@@ -52,11 +52,20 @@ impl Tried {
         self.expected() == Some(self.verdict.outcome)
     }
 
-    /// Whether two believed to hold a lock at once and it was harmless: the `*` of the matrix.
-    pub fn is_harmless_overlap(&self) -> bool {
-        let fenced = self.trial.strategy.claims.fencing;
-        self.verdict.outcome == Outcome::Held && fenced && self.verdict.belief.code == "overlap"
+    /// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them.
+    pub fn is_refused_overlap(&self) -> bool {
+        is_refused_overlap(self.trial.strategy.claims, &self.verdict, &self.events)
     }
+}
+
+/// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them: what the matrix marks,
+/// on the terminal and on the page.
+pub(crate) fn is_refused_overlap(claims: Claims, verdict: &Verdict, events: &[Event]) -> bool {
+    let is_refusal = |event: &Event| matches!(event.what, What::Register { refused: true, .. });
+    verdict.outcome == Outcome::Held
+        && claims.fencing
+        && verdict.belief.code == "overlap"
+        && events.iter().any(is_refusal)
 }
 
 /// The report of a lock trial as one JSON document.

@@ -8,6 +8,7 @@ use super::numbers::{count, ms};
 use crate::ground::Place;
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
+use crate::protocol::Claims;
 use crate::strategy;
 
 mod telling;
@@ -240,11 +241,11 @@ impl Lanes {
     }
 }
 
-/// Whether the number asks for fences in this run.
-fn is_fenced(header: &Header) -> bool {
-    let said = header.holds.map(|holds| holds.claims.fencing);
-    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims.fencing);
-    said.or(known).unwrap_or(false)
+/// What the lock of this run promises.
+fn claims(header: &Header) -> Claims {
+    let said = header.holds.map(|holds| holds.claims);
+    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);
+    said.or(known).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -163,7 +163,15 @@ pub fn figures(judged: &Judged, ink: Ink) -> String {
             "%",
         ),
         ("sold beyond stock", amount(facts.sold_beyond()), ""),
-        ("unsold, buyers refused", count(facts.unsold()), ""),
+        (
+            "unsold / buyers refused",
+            format!(
+                "{} / {}",
+                count(facts.unsold()),
+                count(facts.refused() as i64)
+            ),
+            "",
+        ),
     ];
     let mut text = String::new();
     if ink.columns < THREE_COLUMNS {

@@ -83,6 +83,10 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
             next(all, "every strategy, one table"),
         ],
         (Claim::Exactness, _) => vec![next(all, "every strategy, one table")],
+        // It has no lock that `crash` could take hold of.
+        (Claim::Exclusion, _) if sale.strategy.lock.is_none() => {
+            vec![next(all, "every strategy, one table")]
+        }
         (Claim::Exclusion, _) if unsold && sale.wait_ms == 0 => {
             let patient = Sale {
                 wait_ms: 20_000,
@@ -100,6 +104,25 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
                 next(trial.command(sale.strategy.name), "")
             };
             vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_trial_is_suggested_only_for_a_lock() {
+        let outcomes = [Outcome::Held, Outcome::Broken, Outcome::Stuck];
+        for strategy in strategy::ALL {
+            let sale = Sale::new(strategy, 7041);
+            for (outcome, unsold) in outcomes.iter().flat_map(|all| [(all, true), (all, false)]) {
+                for Next { command, .. } in next(&sale, *outcome, unsold) {
+                    let is_race = command.starts_with("fencepost oversell ");
+                    assert!(is_race || strategy.lock.is_some(), "{command}");
+                }
+            }
         }
     }
 }

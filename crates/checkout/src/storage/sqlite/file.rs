@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fencepost::resource::SqliteGate;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
 use super::Fault;
 use crate::storage::{StorageError, sql};
 
 /// How long a transaction waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a checkpoint waits for another process: it comes when the service ends, and others can do it later.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
@@ -30,6 +32,26 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StorageError> {
     mode.map_err(Fault::from)?;
     make_tables(connection).map_err(Fault::from)?;
     SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
+}
+
+/// Moves everything from the write-ahead log into the SQLite file at `path`, so that a copy of that one file is complete. Blocks.
+///
+/// SQLite does this itself when the last connection is closed, which never happens to a process whose threads still have the file open
+/// when it exits. While another process reads or writes, part of the log may have to stay; nothing is lost by that. A missing file stays missing. A failure is logged
+/// and has no other effect: the next process to open the file finds the log beside it.
+pub fn checkpoint(path: &Path) {
+    if let Err(error) = try_checkpoint(path) {
+        let path = path.display();
+        tracing::warn!(%path, %error, "the write-ahead log stays beside its file");
+    }
+}
+
+fn try_checkpoint(path: &Path) -> rusqlite::Result<()> {
+    // Without the flag that creates a file.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(CHECKPOINT_TIMEOUT)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// Several that start at once take turns.

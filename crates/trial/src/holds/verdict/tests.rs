@@ -3,6 +3,7 @@
 mod late_release;
 mod lost_store;
 mod sessions;
+mod suggestions;
 mod wakeup;
 
 use crate::history::{Fault, What};

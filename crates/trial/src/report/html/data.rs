@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::events::{Packed, Tables};
 use super::story::{Beat, fences, story};
 use super::{Page, PageRun, Retry};
+use crate::report::holds::is_refused_overlap;
 use crate::report::numbers::shorten;
 use crate::strategy;
 use crate::verdict::{Axis, Evidence, Outcome, Verdict};
@@ -84,7 +85,7 @@ struct Run<'a> {
     outcome: Outcome,
     exit_code: u8,
     because: &'a str,
-    overlap: bool,
+    refused_overlap: bool,
     belief: Option<String>,
     damage: Option<String>,
     measured: &'a [String],
@@ -224,7 +225,7 @@ impl<'a> Run<'a> {
             outcome: *outcome,
             exit_code: outcome.exit_code(),
             because: &verdict.because,
-            overlap: !["n/a", "none"].contains(&verdict.belief.code.as_str()),
+            refused_overlap: is_refused_overlap(run.claims, verdict, run.events),
             belief: told(&verdict.belief),
             damage: told(&verdict.damage),
             measured: &verdict.measured,

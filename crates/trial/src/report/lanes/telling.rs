@@ -1,14 +1,15 @@
 //! What each process did, in a few words, from the history.
 
-use super::is_fenced;
+use super::claims;
 use crate::history::{Event, Fault, Header, What};
 use crate::holds::facts::Facts;
 use crate::holds::verdict::waits_told;
 use crate::holds::{NAMES, Scenario};
-use crate::protocol::{Action, Outcome, ReleaseWord};
+use crate::protocol::{Action, Claims, Outcome, ReleaseWord};
 use crate::report::ink::Role;
 use crate::report::numbers::{count, ms, plural, shorten};
 
+mod leases;
 pub(crate) mod servers;
 
 /// What happens within this time may stand on one line.
@@ -52,10 +53,13 @@ impl Line {
 pub fn tell(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Line> {
     let mut teller = Teller {
         scenario,
-        fenced: is_fenced(header),
+        ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
+        claims: claims(header),
+        fenced: claims(header).fencing,
         events,
         facts: Facts::of(events),
         lines: Vec::new(),
+        told_over: Vec::new(),
     };
     for (index, event) in events.iter().enumerate() {
         teller.event(index, event);
@@ -69,10 +73,14 @@ pub fn tell(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Line> 
 
 struct Teller<'a> {
     scenario: Scenario,
+    ttl_ns: u64,
+    claims: Claims,
     fenced: bool,
     events: &'a [Event],
     facts: Facts,
     lines: Vec<Line>,
+    /// The holds whose leases were told to be over.
+    told_over: Vec<(usize, u64)>,
 }
 
 impl Teller<'_> {
@@ -96,14 +104,7 @@ impl Teller<'_> {
             }
             What::Refused { op, .. } => self.refusal(lane, at, *op),
             What::Register { .. } => self.step(lane, index, event),
-            What::LeaseOver { .. } if !self.has_two_locks() => {
-                let who = NAMES[lane];
-                let text = match self.scenario {
-                    Scenario::StaleRelease => "lease over by now".to_owned(),
-                    _ => format!("lease over by now; {who} does not know"),
-                };
-                self.add(lane, at, text, Kind::Other);
-            }
+            What::LeaseOver { hold, .. } => self.lease_over(lane, at, *hold),
             What::Release { op, key, .. } => self.release(lane, at, *op, key),
             What::Released { op, outcome, .. } => self.released(lane, at, *op, *outcome),
             What::Declined { .. } => {
@@ -249,6 +250,7 @@ impl Teller<'_> {
                 None => text.push_str(&format!(" after {} ms", waited.unwrap_or_default())),
             }
         }
+        self.leases_over_before(lane, event, key);
         self.add(lane, event.at_ns, text, Kind::Grant);
     }
 

@@ -216,3 +216,58 @@ fn nothing_to_sell() {
 "
     );
 }
+
+/// The lab reckons from when it read the grant, a little later than the store does.
+#[test]
+fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
+    let tale = |over: f64, granted: f64| {
+        Tale::of(Scenario::StaleRelease)
+            .ttl(500)
+            .granted("A", KEY, 1.0, 9.0, 1)
+            .fault("A", 12.0, Fault::Stopped)
+            .asks("B", KEY, 13.0, 9_000)
+            .grants("B", KEY, 4, granted, 1, None)
+            .lease_over("A", over, 1)
+            .reads("B", 510.5, 1)
+            .fault("A", 530.0, Fault::Continued)
+    };
+    let told = lanes(&tale(509.0, 505.0), 100);
+    let expected = "\
+       13.0                               waits
+      505.0  lease over by now
+      505.0                               granted; reads 0       op 1
+      530.0  SIGCONT: goes on
+";
+    assert!(told.ends_with(expected), "{told}");
+    // Within the first one's lease, by everybody's reckoning: nothing is smoothed over.
+    let told = lanes(&tale(509.0, 499.0), 100);
+    let expected = "\
+      499.0                               granted; reads 0       op 1
+      509.0  lease over by now
+      530.0  SIGCONT: goes on
+";
+    assert!(told.ends_with(expected), "{told}");
+}
+
+/// What is printed while the trial runs is what is printed in the end.
+#[test]
+fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
+    let tale = Tale::of(Scenario::StaleRelease)
+        .ttl(500)
+        .granted("A", KEY, 1.0, 90.0, 1)
+        .fault("A", 92.0, Fault::Stopped)
+        .asks("B", KEY, 93.0, 9_000)
+        .grants("B", KEY, 4, 505.0, 1, None)
+        .lease_over("A", 590.0, 1);
+    let (header, events) = (tale.header(), tale.events());
+    let mut whole = Lanes::new(Ink::PLAIN);
+    let mut live = Lanes::new(Ink::PLAIN);
+    let mut told = String::new();
+    for seen in 0..=events.len() {
+        let now_ns = events[..seen].last().map_or(0, |event| event.at_ns) + SETTLED_NS;
+        told.push_str(&live.settled(&header, &events[..seen], now_ns));
+    }
+    told.push_str(&live.finish(&header, events));
+    assert_eq!(told, whole.finish(&header, events));
+    assert_eq!(told.matches("lease over by now").count(), 1, "{told}");
+}

@@ -10,10 +10,11 @@ const MEANINGS = [
   ['INCONCLUSIVE', 'nothing broke, and nothing was tested'],
   ['N/A', 'does not apply'],
 ];
+const REFUSED = 'two believed they held it; the resource refused the late one';
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export const isSurprise = run => run.expected != null && run.expected !== run.outcome;
-export const believedOnly = run => run.outcome === 'HELD' && run.overlap;
+export const refusedOverlap = run => run.refused_overlap;
 
 export class Matrix {
   constructor(data, onChoose) {
@@ -39,7 +40,7 @@ export class Matrix {
     table.addEventListener('keydown', event => step(table, event));
     $('#matrix-table').append(table);
     $('#vkey').append(...MEANINGS.filter(([outcome]) => outcome === 'N/A' || runs.some(run => run.outcome === outcome)).map(([outcome, text]) => h('li', {}, verdictTag(outcome), text)));
-    if (runs.some(believedOnly)) $('#vkey').append(h('li', {}, h('b', {}, '≈'), 'two believed they held it; no damage'));
+    if (runs.some(refusedOverlap)) $('#vkey').append(h('li', {}, h('b', {}, '≈'), REFUSED));
     if (surprises) $('#vkey').append(h('li', {}, h('b', {}, '≠'), 'not as expected'));
   }
 
@@ -49,7 +50,7 @@ export class Matrix {
     for (const row of this.data.rows) {
       if (row.group !== group && row.group) rows.push(h('tr', { class: 'group' }, h('th', { scope: 'colgroup', colspan: this.data.columns.length + 1 }, row.group)));
       group = row.group;
-      rows.push(h('tr', {}, h('th', { scope: 'row' }, h('code', {}, row.name), h('small', { title: row.about }, row.about)), this.data.columns.map(column => this.cell(row, column))));
+      rows.push(h('tr', {}, h('th', { scope: 'row' }, h('code', {}, row.name), h('small', {}, row.about)), this.data.columns.map(column => this.cell(row, column))));
     }
     return rows;
   }
@@ -57,7 +58,7 @@ export class Matrix {
   cell(row, column) {
     const run = this.data.runs.find(one => one.strategy === row.name && one.scenario === column.name);
     if (!run) return h('td', {}, h('span', { class: 'cell none' }, verdictTag('N/A')));
-    const note = isSurprise(run) ? `≠ expected ${run.expected}` : believedOnly(run) ? 'two believed they held it, no damage' : null;
+    const note = isSurprise(run) ? `≠ expected ${run.expected}` : refusedOverlap(run) ? REFUSED : null;
     const button = h('button', { class: 'cell', type: 'button', 'aria-pressed': 'false', 'aria-label': [`${row.name}, ${column.name}: ${run.outcome}`, note].filter(Boolean).join(', '), title: note }, verdictTag(run.outcome, { note: isSurprise(run) ? note : null }));
     if (note) button.append(h('span', { class: isSurprise(run) ? 'odd narrow' : 'odd', 'aria-hidden': 'true' }, isSurprise(run) ? '≠' : '≈'));
     button.addEventListener('click', () => this.onChoose(run));

@@ -1,0 +1,117 @@
+//! Every command that is suggested can be run: it is accepted, and it can show what it is suggested for.
+
+use std::collections::BTreeSet;
+
+use fencepost_trial::holds::Scenario;
+use fencepost_trial::strategy;
+
+use crate::{Ran, run};
+
+/// The commands that a text suggests.
+pub(crate) fn commands(text: &str) -> BTreeSet<String> {
+    let lines = text.lines().map(|line| line.trim_start());
+    let lines = lines.flat_map(|line| line.split(" · "));
+    let command = |part: &str| {
+        let at = part.find("fencepost ")?;
+        let is_label = ["", "next"].contains(&part[..at].trim());
+        // A remark stands apart from its command.
+        let command = part[at..].split("   ").next()?;
+        is_label.then(|| command.trim_end().to_owned())
+    };
+    lines.filter_map(command).collect()
+}
+
+/// Runs the command up to where it would write its results, which cannot be: after its words were read and its store was
+/// found, before any process is started.
+fn only_begin(command: &str) -> Ran {
+    let words = command.strip_prefix("fencepost ").unwrap();
+    let (words, _) = words.split_once(" --report ").unwrap_or((words, ""));
+    run(&format!("{words} --output nowhere/results.json"))
+}
+
+fn number_after(command: &str, flag: &str) -> Option<u64> {
+    let (_, rest) = command.split_once(flag)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Panics unless the command can be run and shows something.
+pub(crate) fn assert_works(command: &str) {
+    let ran = only_begin(command);
+    assert_eq!(ran.code, 73, "{command}: {}", ran.stderr);
+    if command.contains(" --ttl-edge") {
+        let ttl = number_after(command, " --ttl ").unwrap_or(2_000);
+        let work = number_after(command, " --work ").unwrap_or(3_000);
+        assert!(work > ttl, "{command}: the work ends within the lease");
+    }
+}
+
+/// What an error says to try instead of a lock: the first of what it offers.
+fn advised(stderr: &str) -> &str {
+    let (_, advice) = stderr.split_once("  try       ").unwrap();
+    let line = advice.lines().next().unwrap();
+    line.split("      or ").next().unwrap()
+}
+
+#[test]
+fn a_lock_that_does_not_fit_is_answered_with_one_that_does() {
+    for scenario in Scenario::ALL {
+        let mut tried = BTreeSet::new();
+        for strategy in strategy::ALL {
+            let command = format!("fencepost {} --lock={}", scenario.command(), strategy.name);
+            let ran = only_begin(&command);
+            if ran.code == 73 {
+                continue;
+            }
+            assert_eq!(ran.code, 64, "{command}: {}", ran.stderr);
+            let advice = advised(&ran.stderr).to_owned();
+            // A private server takes a while to start, and is the same for every scenario that does not make it fail.
+            let needs_server = advice.contains("--store");
+            if (needs_server && scenario != Scenario::Crash) || !tried.insert(advice.clone()) {
+                assert!(!scenario.fails_servers() || !needs_server, "{advice}");
+                continue;
+            }
+            assert_works(&format!("fencepost {} {advice}", scenario.command()));
+        }
+    }
+}
+
+#[test]
+fn what_is_suggested_after_unusual_settings_works() {
+    for arguments in [
+        "crash --work=100 --ttl 300",
+        "crash --work=100 --ttl 300 --lock=naive",
+        "crash --ttl-edge --work=450 --ttl 300",
+        "trial stale-release --ttl 300 --lock=safe",
+        "trial stale-release --ttl 300 --lock=blind-delete",
+        "deadlock --ttl 300",
+        "deadlock --ttl 300 --lock=watchdog",
+        "oversell --lock=none --stock=2 --concurrency=4",
+        "oversell --lock=safe --stock=2 --concurrency=4",
+        "oversell --lock=safe --stock=2 --concurrency=4 --wait 20000 --delay 2000",
+        "oversell --lock=early-unlock --stock=9 --concurrency=4 --wait 20000",
+        "oversell --lock=atomic --stock=2 --concurrency=4 --delay 2000",
+    ] {
+        let ran = run(arguments);
+        assert!(ran.code <= 3, "{arguments}: {}", ran.stderr);
+        for command in commands(&ran.stdout) {
+            assert_works(&command);
+        }
+    }
+}
+
+#[test]
+fn suggestions_are_found_in_what_is_printed() {
+    let told = "\
+        HELD   Recovered.\n  next      fencepost crash --lock=naive · fencepost crash --ttl-edge\n\
+        BROKEN\n  next      fencepost oversell --lock=safe   the same race with a lock\n\
+        \x20           fencepost oversell --all           every strategy\n\
+        \x20 kept      run.jsonl, 2 events: fencepost check run.jsonl\n";
+    let found: Vec<String> = commands(told).into_iter().collect();
+    let expected = [
+        "fencepost crash --lock=naive",
+        "fencepost crash --ttl-edge",
+        "fencepost oversell --all",
+        "fencepost oversell --lock=safe",
+    ];
+    assert_eq!(found, expected);
+}

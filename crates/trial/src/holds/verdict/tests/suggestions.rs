@@ -1,0 +1,33 @@
+//! What is suggested next can show something.
+
+use crate::holds::verdict::{Court, Findings};
+use crate::holds::{Scenario, Trial};
+use crate::strategy;
+use crate::tale::Tale;
+
+/// Work that is shorter than the lease shows nothing beyond it.
+#[test]
+fn another_scenario_is_suggested_with_its_own_times() {
+    let locks = strategy::ALL.into_iter().filter(|all| all.lock.is_some());
+    for lock in locks {
+        for scenario in Scenario::ALL {
+            let tale = Tale::of(scenario).with(lock.name).ttl(700);
+            let (header, facts) = (tale.header(), tale.facts());
+            let mut trial = Trial::of(&header).unwrap();
+            trial.work_ms = 100;
+            let court = Court {
+                header: &header,
+                facts: &facts,
+                findings: Findings::of(&header, &facts),
+                claims: lock.claims,
+                trial: Some(trial),
+            };
+            for other in Scenario::ALL {
+                let next = court.next_scenario(other, "").unwrap();
+                let words: Vec<&str> = next.command.split(' ').collect();
+                let odd = ["--work", "--ttl"].iter().any(|odd| words.contains(odd));
+                assert!(!odd, "{}", next.command);
+            }
+        }
+    }
+}
