@@ -10,6 +10,7 @@ use libtest_mimic::{Arguments, Trial};
 mod actor;
 mod cancellation;
 mod connections;
+mod failover;
 mod faults;
 mod fences;
 mod interop;
@@ -34,6 +35,7 @@ const NASTY: &[(&str, fn())] = &[
     ("waiters_killed", kills::waiters_are_killed),
     ("fence_over_a_crash", fences::a_crash_does_not_repeat_one),
     ("restart_with_waiters_and_a_holder", faults::restarted),
+    ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
     ("holder_and_waiter_terminated", faults::terminated),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
     ("cut_while_holding_and_waiting", network::cut),

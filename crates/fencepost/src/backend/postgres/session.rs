@@ -161,8 +161,8 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         return Err(too_old(operation));
     }
     if row.get(1) == Some("t") {
-        let message = "this is a standby, which cannot give fences; locks need the primary (target_session_attrs=read-write finds it among several hosts)";
-        return Err(Error::new(ErrorKind::Unusable, STORE, operation, message));
+        let why = "which cannot give fences";
+        return Err(failure::standby(STORE, operation, why));
     }
     let mut more = vec![format!(
         "set client_connection_check_interval = {LOOK_AT_CLIENT_MS}"
