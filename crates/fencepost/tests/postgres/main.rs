@@ -13,8 +13,10 @@ mod connections;
 mod failover;
 mod faults;
 mod fences;
+mod forced;
 mod interop;
 mod kills;
+mod neglected;
 mod network;
 mod pooler;
 mod refusals;
@@ -40,6 +42,10 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
     ("cut_while_holding_and_waiting", network::cut),
     ("black_hole_while_holding", network::black_hole),
+    (
+        "forced_release_meets_another_owner",
+        forced::the_owner_changes_between_look_and_end,
+    ),
     ("cancelled_anywhere", cancellation::anywhere),
     ("dropped_waiter_tries", cancellation::a_dropped_waiter_tries),
     (
@@ -77,6 +83,12 @@ const CONNECTIONS: &[(&str, fn())] = &[
     (
         "what_is_not_extended_is_let_go",
         connections::what_is_not_extended_is_let_go,
+    ),
+    ("neglected_beside_tries", neglected::tries_do_not_keep_it),
+    ("neglected_beside_looks", neglected::looks_do_not_keep_it),
+    (
+        "neglected_beside_other_locks",
+        neglected::other_locks_do_not_keep_it,
     ),
     ("spare_ones_go", connections::spare_ones_go),
     ("another_runtime", connections::another_runtime),

@@ -4,19 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio_postgres::SimpleQueryRow;
-
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
 use super::published::{comment, program};
-use super::seat::{Flight, Seat, leaving, looking, renewing, trying, waiting};
+use super::seat::{Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
-use super::statement::{self, Granting};
-use super::{STORE, failure};
+use super::statement::{self, Granting, Lasting};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
+
+mod visit;
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
@@ -33,9 +32,6 @@ pub(super) struct Hub {
     program: String,
     state: Mutex<State>,
 }
-
-/// What a statement answered.
-pub(super) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct State {
     book: Book<Arc<Session>>,
@@ -121,18 +117,16 @@ impl Hub {
         is_reused: bool,
     ) -> Placed {
         let (number, session) = at;
-        let others = state.on(number);
-        let longest = others.iter().map(|seat| seat.ttl()).max();
+        let (lasting, others) = self.let_go(state, number, None);
         let granting = Granting {
             owner: claim.owner,
-            session_ttl: claim.ttl.max(longest.unwrap_or_default()),
+            session_ttl: claim.ttl.max(lasting.needed),
             program: &self.program,
         };
         let new = super::published::Said::of(claim, None);
         let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let comment = comment(std::iter::once(&new).chain(&others));
-        let spare = others.is_empty().then_some(self.settings.spare);
-        let statement = comment + &statement::try_lock(key, &granting, spare);
+        let statement = comment + &statement::try_lock(key, &granting, &lasting);
         let deed = trying(session.clone(), key, statement);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
@@ -164,16 +158,12 @@ impl Hub {
 
     /// Gives back what a seat has.
     pub(super) fn give_back(&self, seat: &Seat) {
-        let state = lock(&self.state);
-        let others = state.on(seat.number);
-        let others = others
-            .iter()
-            .filter(|other| other.claim.owner != seat.claim.owner);
-        let others: Vec<_> = others.map(|seat| seat.said()).collect();
-        let spare = others
-            .is_empty()
-            .then_some((self.settings.spare, self.program.as_str()));
-        let statement = comment(others.iter()) + &statement::unlock(seat.key, spare);
+        let mut state = lock(&self.state);
+        let (lasting, others) = self.let_go(&mut state, seat.number, Some(seat));
+        let said: Vec<_> = others.iter().map(|seat| seat.said()).collect();
+        let spare_program = others.is_empty().then_some(self.program.as_str());
+        let statement =
+            comment(said.iter()) + &statement::unlock(seat.key, &lasting, spare_program);
         seat.does(leaving(seat.session.clone(), statement));
     }
 
@@ -182,71 +172,67 @@ impl Hub {
         lock(&self.state).forget(seat);
     }
 
-    /// A sign of life for the locks of some owners, which are all at `number`; and the locks there that nobody extends are let go.
-    pub(super) fn sign_of_life(
-        &self,
-        session: &Arc<Session>,
-        number: Number,
-        renewed: &[Arc<Seat>],
-    ) -> Flight<Result<()>> {
-        let now = BootClock.now();
+    /// The lock was not granted: this owner has nothing to do with the server any more, and its session need not last for it.
+    pub(super) fn refused(&self, seat: &Seat) {
         let mut state = lock(&self.state);
-        let is_renewed = |seat: &Seat| {
-            let mut owners = renewed.iter().map(|seat| seat.claim.owner);
-            owners.any(|owner| owner == seat.claim.owner)
-        };
-        let all = state.on(number);
-        let overdue = all
-            .iter()
-            .filter(|seat| !is_renewed(seat) && seat.is_overdue(now));
-        let mut keys = Vec::new();
-        for seat in overdue {
-            keys.push(seat.key);
+        state.forget(seat);
+        if !seat.session.is_closed() && !state.on(seat.number).is_empty() {
+            self.set_end(&mut state, seat.number, &seat.session);
+        }
+    }
+
+    /// A sign of life for one lock; `None` when it has been let go. The locks beside it that nobody extends are let go.
+    pub(super) fn sign_of_life(&self, seat: &Seat) -> Option<Flight<Result<()>>> {
+        let mut state = lock(&self.state);
+        if !state.has(seat) || seat.is_leaving() {
+            return None;
+        }
+        seat.extends(BootClock.now());
+        Some(self.send(&mut state, seat.number, &seat.session, statement::renew))
+    }
+
+    /// Makes the session last as long as its leases do, whatever else it is used for.
+    fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
+        let _sent = self.send(state, number, session, statement::keep);
+    }
+
+    fn send(
+        &self,
+        state: &mut State,
+        number: Number,
+        session: &Arc<Session>,
+        statement: impl FnOnce(&Lasting) -> String,
+    ) -> Flight<Result<()>> {
+        let (lasting, seats) = self.let_go(state, number, None);
+        let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
+        let statement = comment(said.iter()) + &statement(&lasting);
+        keeping(session.clone(), statement)
+    }
+
+    /// Takes the leases of a session that have ended out of the book. Returns what the next statement has to say about the session, and
+    /// the seats that are left there, not counting the one that is `leaving` with that statement.
+    fn let_go(
+        &self,
+        state: &mut State,
+        number: Number,
+        leaving: Option<&Seat>,
+    ) -> (Lasting, Vec<Arc<Seat>>) {
+        let now = BootClock.now();
+        let leaving = leaving.map(|seat| seat.claim.owner);
+        let mut seats = state.on(number);
+        seats.retain(|seat| Some(seat.claim.owner) != leaving);
+        let (over, left): (Vec<_>, Vec<_>) =
+            seats.into_iter().partition(|seat| seat.is_overdue(now));
+        for seat in &over {
             state.forget(seat);
         }
-        let left = state.on(number);
-        let ttl = left.iter().map(|seat| seat.ttl()).max().unwrap_or_default();
-        let said: Vec<_> = left.iter().map(|seat| seat.said()).collect();
-        let statement = comment(said.iter()) + &statement::renew(ttl, &keys);
-        renewing(session.clone(), statement)
-    }
-
-    /// Asks something that is about no lock of ours and may be asked twice.
-    pub(super) async fn ask_aside(&self, operation: Operation, statement: &str) -> Result<Rows> {
-        loop {
-            let visit = self.visit(operation).await?;
-            match visit.ask(operation, statement).await {
-                // A spare session that the server was about to end. There are only so many.
-                Err(error) if failure::was_ended(&error) && visit.is_reused => {}
-                answer => return answer,
-            }
-        }
-    }
-
-    /// A session to look and to cancel with.
-    async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
-        let opening = {
-            let mut state = lock(&self.state);
-            self.tidy(&mut state);
-            match state.book.visit(self.fresh_since()) {
-                Pick::Use(number, session) => {
-                    return Ok(Visit::new(self, number, session, true));
-                }
-                // All are being opened or wait: then one that only looks may be one too many.
-                Pick::None => None,
-                Pick::Open => Some(Opening::new(self)),
-            }
+        let needed = left.iter().map(|seat| seat.left(now)).max();
+        let lasting = Lasting {
+            needed: needed.unwrap_or_default(),
+            spare: self.settings.spare,
+            overdue: over.iter().map(|seat| seat.key).collect(),
         };
-        let session = self.open(operation).await?;
-        Ok(match opening {
-            None => Visit::new(self, 0, session, false),
-            Some(opening) => {
-                let mut state = lock(&self.state);
-                let number = opening.done(&mut state, session.clone());
-                state.book.visit_this(number);
-                Visit::new(self, number, session, false)
-            }
-        })
+        (lasting, left)
     }
 
     /// What a spare session must have been used after, so that the server is not about to end it.
@@ -276,11 +262,15 @@ impl State {
             .collect()
     }
 
+    /// Whether this is still its owner's seat. The owner may have asked anew meanwhile, elsewhere.
+    fn has(&self, seat: &Seat) -> bool {
+        let found = self.seats.get(&seat.claim.owner);
+        found.is_some_and(|found| std::ptr::eq(Arc::as_ptr(found), seat))
+    }
+
     fn forget(&mut self, seat: &Seat) {
         let owner = seat.claim.owner;
-        // The owner may have asked anew meanwhile, elsewhere.
-        let is_this = |found: &Arc<Seat>| std::ptr::eq(Arc::as_ptr(found), seat);
-        if self.seats.get(&owner).is_some_and(is_this) {
+        if self.has(seat) {
             self.seats.remove(&owner);
             self.book.leave(seat.number, owner, BootClock.now());
         }
@@ -306,57 +296,5 @@ impl Drop for Opening<'_> {
         if let Some(hub) = self.0 {
             lock(&hub.state).book.not_opened();
         }
-    }
-}
-
-/// The use of a session for something that is about no lock of its own.
-struct Visit<'a> {
-    hub: &'a Hub,
-    number: Number,
-    session: Arc<Session>,
-    is_reused: bool,
-}
-
-impl<'a> Visit<'a> {
-    fn new(hub: &'a Hub, number: Number, session: Arc<Session>, is_reused: bool) -> Self {
-        Self {
-            hub,
-            number,
-            session,
-            is_reused,
-        }
-    }
-
-    /// Sends a statement, without hiding what the session says of its own locks.
-    async fn ask(&self, operation: Operation, statement: &str) -> Result<Rows> {
-        let asking = {
-            let state = lock(&self.hub.state);
-            let seats = state.on(self.number);
-            let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
-            let statement = match said.is_empty() {
-                true => statement::spare(self.hub.settings.spare, statement),
-                false => comment(said.iter()) + statement,
-            };
-            let session = self.session.clone();
-            looking(session, operation, statement)
-        };
-        match tokio::time::timeout(self.hub.settings.connect_timeout, asking).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                // Nobody is to come behind a statement that is not answered; but locks are not given up for that.
-                let state = lock(&self.hub.state);
-                if state.on(self.number).is_empty() {
-                    self.session.close();
-                }
-                Err(failure::silent(STORE, operation))
-            }
-        }
-    }
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.hub.state);
-        state.book.visited(self.number, BootClock.now());
     }
 }
