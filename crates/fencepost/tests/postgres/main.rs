@@ -20,6 +20,7 @@ mod neglected;
 mod network;
 mod pooler;
 mod refusals;
+mod snapshots;
 mod support;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -94,6 +95,21 @@ const CONNECTIONS: &[(&str, fn())] = &[
     ("another_runtime", connections::another_runtime),
 ];
 
+const WAITING: &[(&str, fn())] = &[
+    (
+        "index_built_concurrently",
+        snapshots::an_index_is_built_while_somebody_waits,
+    ),
+    (
+        "long_wait_goes_to_the_end_of_the_line",
+        snapshots::a_long_wait_goes_to_the_end_of_the_line,
+    ),
+    (
+        "waits_end_while_locks_are_granted",
+        snapshots::waits_end_while_locks_are_granted,
+    ),
+];
+
 const POOLER: &[(&str, fn())] = &[
     (
         "transaction_mode_is_refused",
@@ -130,6 +146,7 @@ fn main() {
         ("nasty", NASTY, runs),
         ("faults", FAULTS, 1),
         ("connections", CONNECTIONS, 1),
+        ("waiting", WAITING, 1),
         ("pooler", POOLER, 1),
         ("interop", INTEROP, 1),
         ("tls", TLS, 1),

@@ -24,6 +24,7 @@ pub(super) struct Settings {
     pub(super) connections: usize,
     pub(super) spare: Duration,
     pub(super) outage: Duration,
+    pub(super) requeue_after: Duration,
 }
 
 pub(super) struct Hub {
@@ -145,7 +146,7 @@ impl Hub {
         };
         let said = seat.said();
         let comment = comment(std::iter::once(&said));
-        let wait = comment.clone() + &statement::wait(seat.key);
+        let wait = comment.clone() + &statement::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statement::fence(&granting);
         seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
         true

@@ -188,7 +188,7 @@ pub(super) fn trying(session: Arc<Session>, key: i64, statement: String) -> Deed
 pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> Deed {
     let flight = async move {
         let fenced = async {
-            session.ask(Operation::Acquire, &wait).await?;
+            stand_in_line(&session, key, &wait).await?;
             let asked_at = BootClock.now();
             let row = session.ask(Operation::Acquire, &fence).await?;
             granted(text(&row, 1), asked_at)
@@ -202,6 +202,17 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
         }
     };
     Deed::Wait(started(flight))
+}
+
+/// Returns when the lock is granted. A wait that has lasted too long begins anew, at the end of the line.
+async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
+    loop {
+        match session.ask(Operation::Acquire, wait).await {
+            // The lock may have been granted at the same moment.
+            Err(error) if failure::is_lock_timeout(&error) => clean(session, key).await,
+            answer => return answer.map(drop),
+        }
+    }
 }
 
 /// Gives the lock back. A session that cannot say whether it did is closed: that does.

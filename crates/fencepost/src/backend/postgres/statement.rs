@@ -51,11 +51,11 @@ pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> 
     )
 }
 
-/// Waits for the lock in the server's own line.
-pub(super) fn wait(key: i64) -> String {
-    let window_ms = millis(CLAIM_WINDOW);
+/// Waits for the lock in the server's own line, at most for `longest`: while the statement waits, it has a snapshot.
+pub(super) fn wait(key: i64, longest: Duration) -> String {
+    let (window_ms, longest_ms) = (millis(CLAIM_WINDOW), millis(longest));
     format!(
-        "set idle_session_timeout = {window_ms}; \
+        "set idle_session_timeout = {window_ms}; set local lock_timeout = {longest_ms}; \
          select pg_backend_pid(), pg_advisory_lock('{key}'::bigint)"
     )
 }
