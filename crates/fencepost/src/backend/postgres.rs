@@ -34,12 +34,12 @@
 //! `pg_read_all_stats`, and not if `track_activities` is off. What it cannot read is listed as `#123`.
 //!
 //! # What can go wrong
-//! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at the next renewal. What
+//! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at once. What
 //!   protects the data then is the fence. It rises over a crash; after a failover it does if the new primary had received all of the old one's log.
-//! - *The connection breaks.* The lock is lost, and the holder is told at the next renewal. The server notices at once, or when the TTL has passed.
+//! - *The connection breaks.* The lock is lost, and the holder is told as soon as this process notices. The server notices at once, or when the TTL has passed.
 //! - *A pooler.* In transaction mode, which strands locks, it is refused with [`ErrorKind::Unusable`]; in session mode it works.
 //! - *A standby* has advisory locks of its own and no fences: [`ErrorKind::Unusable`].
-//! - *Somebody ends our session by hand* (`pg_terminate_backend`): the lock is lost, and the holder is told at the next renewal.
+//! - *Somebody ends our session by hand* (`pg_terminate_backend`): the lock is lost, and the holder is told at once.
 //! - *A standby is promoted while somebody waits*: until it is, it counts as a server that [cannot be reached](PostgresBuilder::outage).
 //! - *`statement_timeout`, `lock_timeout`* and the like of a role or database do not apply: our sessions set their own.
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
@@ -48,7 +48,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backend::certificates::Certificates;
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -344,5 +344,9 @@ impl Backend for Postgres {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(self.hub.bell())
     }
 }

@@ -16,6 +16,7 @@ mod fences;
 mod forced;
 mod interop;
 mod kills;
+mod losses;
 mod neglected;
 mod network;
 mod pooler;
@@ -41,6 +42,9 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
     ("holder_and_waiter_terminated", faults::terminated),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
+    ("told_at_once_when_terminated", losses::terminated),
+    ("told_at_once_when_cut", losses::cut),
+    ("told_at_once_when_crashed", losses::crashed),
     ("cut_while_holding_and_waiting", network::cut),
     ("black_hole_while_holding", network::black_hole),
     (

@@ -1,7 +1,7 @@
 //! What all requests share: the sessions, and who does what with them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::book::{Book, Number, Pick};
@@ -10,6 +10,7 @@ use super::published::{comment, program};
 use super::seat::{Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statement::{self, Granting, Lasting};
+use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -31,7 +32,13 @@ pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
     program: String,
+    shared: Arc<Shared>,
+}
+
+/// What the ends of sessions reach, too.
+struct Shared {
     state: Mutex<State>,
+    bell: LossBell,
 }
 
 struct State {
@@ -57,9 +64,12 @@ impl Hub {
             address,
             settings,
             program,
-            state: Mutex::new(State {
-                book,
-                seats: HashMap::new(),
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    book,
+                    seats: HashMap::new(),
+                }),
+                bell: LossBell::new(),
             }),
         }
     }
@@ -71,23 +81,28 @@ impl Hub {
             spare,
             ..
         } = self.settings;
-        Session::open(operation, &self.address, connect_timeout, spare).await
+        let shared = Arc::downgrade(&self.shared);
+        let ended = move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.forget_closed();
+            }
+        };
+        Session::open(operation, &self.address, connect_timeout, spare, ended).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.
     pub(super) fn keep(&self, session: Arc<Session>) {
-        lock(&self.state).book.opened(session, BootClock.now());
+        self.state().book.opened(session, BootClock.now());
     }
 
     pub(super) fn seat(&self, owner: OwnerId) -> Option<Arc<Seat>> {
-        lock(&self.state).seats.get(&owner).cloned()
+        self.state().seats.get(&owner).cloned()
     }
 
     /// Finds a session for the claim and asks for the lock.
     pub(super) async fn place(&self, claim: &Claim, key: i64) -> Result<Placed> {
         let opening = {
-            let mut state = lock(&self.state);
-            self.tidy(&mut state);
+            let mut state = self.tidied();
             if let Some(seat) = state.seats.get(&claim.owner) {
                 return Ok(Placed::Already(seat.clone()));
             }
@@ -100,7 +115,7 @@ impl Hub {
             }
         };
         let session = self.open(Operation::Acquire).await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         let number = opening.done(&mut state, session.clone());
         if let Some(seat) = state.seats.get(&claim.owner) {
             return Ok(Placed::Already(seat.clone()));
@@ -136,7 +151,7 @@ impl Hub {
 
     /// Makes a seat that was refused the lock wait for it; false when its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
-        if !lock(&self.state).book.may_wait(seat.number) {
+        if !self.state().book.may_wait(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -154,12 +169,12 @@ impl Hub {
 
     /// The wait is over, one way or the other.
     pub(super) fn waits_no_more(&self, seat: &Seat) {
-        lock(&self.state).book.waits_no_more(seat.number);
+        self.state().book.waits_no_more(seat.number);
     }
 
     /// Gives back what a seat has.
     pub(super) fn give_back(&self, seat: &Seat) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         let (lasting, others) = self.let_go(&mut state, seat.number, Some(seat));
         let said: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let spare_program = others.is_empty().then_some(self.program.as_str());
@@ -170,12 +185,12 @@ impl Hub {
 
     /// This owner has nothing to do with the server any more.
     pub(super) fn forget(&self, seat: &Seat) {
-        lock(&self.state).forget(seat);
+        self.state().forget(seat);
     }
 
     /// The lock was not granted: this owner has nothing to do with the server any more, and its session need not last for it.
     pub(super) fn refused(&self, seat: &Seat) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         state.forget(seat);
         if !seat.session.is_closed() && !state.on(seat.number).is_empty() {
             self.set_end(&mut state, seat.number, &seat.session);
@@ -184,7 +199,7 @@ impl Hub {
 
     /// A sign of life for one lock; `None` when it has been let go. The locks beside it that nobody extends are let go.
     pub(super) fn sign_of_life(&self, seat: &Seat) -> Option<Flight<Result<()>>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         if !state.has(seat) || seat.is_leaving() {
             return None;
         }
@@ -241,15 +256,41 @@ impl Hub {
         BootClock.now().back(self.settings.spare.mul_f64(0.8))
     }
 
-    /// Forgets what is over.
-    fn tidy(&self, state: &mut State) {
-        for owner in state.book.remove(|session| session.is_closed()) {
-            state.seats.remove(&owner);
-        }
+    /// The sessions and seats, without what is over.
+    fn tidied(&self) -> MutexGuard<'_, State> {
+        self.shared.forget_closed();
+        let mut state = self.state();
         drop(state.book.remove_stale(self.fresh_since()));
         let left = state.seats.values().filter(|seat| seat.has_left());
         for seat in left.cloned().collect::<Vec<_>>() {
             state.forget(&seat);
+        }
+        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.shared.state)
+    }
+
+    /// Rings for those whose sessions are over.
+    pub(super) fn bell(&self) -> &LossBell {
+        &self.shared.bell
+    }
+}
+
+impl Shared {
+    /// Forgets the sessions that are over with the locks they held, and tells the holders.
+    fn forget_closed(&self) {
+        let lost = {
+            let mut state = lock(&self.state);
+            let lost = state.book.remove(|session| session.is_closed());
+            for owner in &lost {
+                state.seats.remove(owner);
+            }
+            lost
+        };
+        if !lost.is_empty() {
+            self.bell.ring(&lost);
         }
     }
 }
@@ -295,7 +336,7 @@ impl<'a> Opening<'a> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if let Some(hub) = self.0 {
-            lock(&hub.state).book.not_opened();
+            hub.state().book.not_opened();
         }
     }
 }

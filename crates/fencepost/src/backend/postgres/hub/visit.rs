@@ -12,7 +12,6 @@ use crate::backend::postgres::session::Session;
 use crate::backend::postgres::{STORE, failure, statement};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::lease::lock;
 
 /// What a statement answered.
 pub(in crate::backend::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
@@ -42,8 +41,7 @@ impl Hub {
     /// A session to look and to cancel with.
     async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
         let opening = {
-            let mut state = lock(&self.state);
-            self.tidy(&mut state);
+            let mut state = self.tidied();
             match state.book.visit(self.fresh_since()) {
                 Pick::Use(number, session) => {
                     return Ok(Visit::new(self, number, session, true));
@@ -57,7 +55,7 @@ impl Hub {
         Ok(match opening {
             None => Visit::new(self, 0, session, false),
             Some(opening) => {
-                let mut state = lock(&self.state);
+                let mut state = self.state();
                 let number = opening.done(&mut state, session.clone());
                 state.book.visit_this(number);
                 Visit::new(self, number, session, false)
@@ -80,7 +78,7 @@ impl<'a> Visit<'a> {
     /// had been used before. There are only so many of those.
     async fn ask(&self, operation: Operation, statement: &str) -> Result<Option<Rows>> {
         let asking = {
-            let mut state = lock(&self.hub.state);
+            let mut state = self.hub.state();
             if !state.on(self.number).is_empty() {
                 // By itself: if what is asked fails, the server undoes what else its statement has set.
                 self.hub.set_end(&mut state, self.number, &self.session);
@@ -98,7 +96,7 @@ impl<'a> Visit<'a> {
             Ok(answer) => answer.map(Some),
             Err(_) => {
                 // Nobody is to come behind a statement that is not answered; but locks are not given up for that.
-                let state = lock(&self.hub.state);
+                let state = self.hub.state();
                 if state.on(self.number).is_empty() {
                     self.session.close();
                 }
@@ -110,7 +108,7 @@ impl<'a> Visit<'a> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.hub.state);
+        let mut state = self.hub.state();
         state.book.visited(self.number, BootClock.now());
     }
 }
