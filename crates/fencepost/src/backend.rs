@@ -107,7 +107,16 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Makes each lease last at least its claim's TTL from now on; never shortens one, never revives one that
     /// ended. The answers are in the order of the claims.
+    ///
+    /// A locker calls this many times at once, each time with at most [`renewed_at_once`](Self::renewed_at_once) claims
+    /// and never with one owner twice. An answer counts from the moment of its own call.
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>>;
+
+    /// How many claims one call of [`renew`](Self::renew) should carry: as many as one request to the store does. Claims
+    /// in one call wait for each other's answers, so where each has a request or a connection of its own, this is 1.
+    fn renewed_at_once(&self) -> usize {
+        64
+    }
 
     /// Ends the lease of this owner, and takes it out of the store's line. Touches nothing that belongs to others,
     /// however often and however late it is called.

@@ -171,11 +171,12 @@ impl Engine {
             let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
             let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
             let off_duty = OffDuty(self.on_duty.clone());
+            // Before the task is there: a runtime that is shutting down drops it, and clears the flag, inside `spawn`.
+            self.on_duty.store(true, Ordering::Release);
             runtime.spawn(async move {
                 let _off_duty = off_duty;
                 tokio::join!(keeping, reaping);
             });
-            self.on_duty.store(true, Ordering::Release);
         }
         Ok(())
     }
@@ -269,6 +270,15 @@ impl Engine {
             Some(Err(error)) => ReleaseOutcome::Unknown(error),
             None => ReleaseOutcome::Unknown(self.unanswered(Operation::Release)),
         }
+    }
+
+    /// Whether a lease is held, and neither given back nor lost.
+    pub(crate) fn holds(&self, lease: &Lease) -> bool {
+        let holds = self.with_line(&lease.claim, |line| {
+            let held = line.lease();
+            held.is_some_and(|held| held.claim.owner == lease.claim.owner)
+        });
+        holds.unwrap_or(false)
     }
 
     /// Leases held now, for the keeper.

@@ -1,25 +1,27 @@
-//! Keep-alive: one task per locker that renews every lease in batches, and notices those that ended.
+//! Keep-alive: one task per locker that has every lease renewed in time, and notices those that ended.
 //!
 //! It does not hear of every acquisition: that would cost a message each. It looks at what is held whenever something is
-//! due, and acquisitions ring only when their lease is due before the keeper would look anyway.
+//! due, and acquisitions ring only when their lease is due before the keeper would look anyway. It never waits for a
+//! store alone: while [renewals](renewals) are under way it goes on looking, losing and renewing.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::alarm::{Alarm, Doubts};
-use crate::backend::Renewal;
-use crate::claim::Claim;
 use crate::clock::Moment;
-use crate::engine::{Engine, within};
-use crate::error::{Operation, Result};
-use crate::lease::{Lease, LostReason};
+use crate::engine::Engine;
+use crate::lease::{Lease, LostReason, Renewing};
+
+mod renewals;
+
+use renewals::{Renewals, longest_call, note};
 
 /// A lease in doubt is renewed at most this often because of the doubt.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the keeper saw when it looked.
 struct Look {
-    due: Vec<Arc<Lease>>,
+    due: Vec<Renewing>,
     ended: Vec<Arc<Lease>>,
     next: Moment,
 }
@@ -27,34 +29,72 @@ struct Look {
 /// Runs until the locker is shut down, or it and all its guards are gone.
 pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
     let mut idle_looks = 0;
+    let mut renewals = Renewals::default();
     loop {
-        let Some(engine) = engine.upgrade() else {
+        let Some(held) = engine.upgrade() else {
             return;
         };
-        if engine.is_closed() {
+        if held.is_closed() {
             return;
         }
-        let age = longest_renewal(&engine) * 2;
-        let look = alarm.with_doubts(age, |doubts| look(&engine, doubts, &mut idle_looks));
+        let age = longest_call(&held) * 2;
+        let look = alarm.with_doubts(age, |doubts| look(&held, doubts, &mut idle_looks));
         for lease in &look.ended {
-            engine.lose(lease, LostReason::Expired);
+            held.lose(lease, LostReason::Expired);
         }
-        if !look.due.is_empty() {
-            renew(&engine, &look.due).await;
-            continue;
+        for renewing in look.due {
+            renewals.add(renewing);
         }
+        renewals.start(&held);
         alarm.set(look.next);
         // Between the look and the line above, a lease may have been granted that did not ring: look once more.
-        if earliest(&engine).is_some_and(|moment| moment < look.next) {
+        if earliest(&held).is_some_and(|moment| moment < look.next) {
             continue;
         }
-        let clock = engine.clock.clone();
-        drop(engine);
-        tokio::select! {
-            () = alarm.rung() => {}
-            () = clock.sleep_until(look.next) => {}
-        }
+        drop(held);
+        until_next_look(&engine, &alarm, &mut renewals, look.next).await;
     }
+}
+
+/// Takes answers, and starts renewals that had to wait, until it is time to look.
+async fn until_next_look(
+    engine: &Weak<Engine>,
+    alarm: &Alarm,
+    renewals: &mut Renewals,
+    mut next: Moment,
+) {
+    loop {
+        let Some(held) = engine.upgrade() else {
+            return;
+        };
+        let until = renewals.hurry_at(&held).map_or(next, |at| next.min(at));
+        let clock = held.clock.clone();
+        drop(held);
+        let answered = tokio::select! {
+            biased;
+            answered = renewals.answered() => answered,
+            () = alarm.rung() => return,
+            () = clock.sleep_until(until) => return,
+        };
+        let Some(held) = engine.upgrade() else {
+            return;
+        };
+        let kept = note(&held, answered);
+        renewals.start(&held);
+        next = next.min(next_of(&held, alarm, &kept));
+        alarm.set(next);
+    }
+}
+
+/// When the first of these leases is to be looked at, once its renewal is over.
+fn next_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
+    let age = longest_call(engine) * 2;
+    let first = alarm.with_doubts(age, |doubts| {
+        let leases = renewed.iter().map(|renewing| &renewing.lease);
+        let moments = leases.map(|lease| look_at(engine, lease, renew_at(lease, doubts)));
+        moments.min()
+    });
+    first.unwrap_or(Moment::FAR)
 }
 
 /// Sorts what is held into due, ended and later.
@@ -84,10 +124,13 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
         }
         let renew_at = renew_at(&lease, doubts);
         let is_due = renew_at <= now || lease.renew_at() <= renewed_along(&lease, now);
-        if settings.keep_alive && is_due {
-            look.due.push(lease);
+        if settings.keep_alive && is_due && !lease.is_being_renewed() {
+            look.next = look.next.min(lease.valid_until());
+            look.due.push(Renewing::new(lease));
         } else {
-            look.next = look.next.min(look_at(engine, &lease, renew_at));
+            look.next = look
+                .next
+                .min(unless_being_renewed(engine, &lease, renew_at));
         }
     }
     look
@@ -119,78 +162,18 @@ fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     }
 }
 
+/// Its renewal is over when the answer comes; until then only its end matters.
+fn unless_being_renewed(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
+    match lease.is_being_renewed() {
+        true => lease.valid_until(),
+        false => look_at(engine, lease, renew_at),
+    }
+}
+
 fn earliest(engine: &Engine) -> Option<Moment> {
     let leases = engine.leases();
-    let moments = leases.iter();
-    moments
-        .map(|lease| look_at(engine, lease, lease.renew_at()))
-        .min()
-}
-
-/// How long the keeper waits for the answer to a renewal.
-fn longest_renewal(engine: &Engine) -> Duration {
-    (engine.settings.ttl / 4).min(engine.settings.store_timeout)
-}
-
-/// Renews a batch. Gives up waiting for the answer when the first of its leases ends, or after a quarter of the TTL.
-async fn renew(engine: &Arc<Engine>, due: &[Arc<Lease>]) {
-    let claims: Vec<Claim> = due.iter().map(|lease| lease.claim.clone()).collect();
-    let asked_at = engine.clock.now();
-    for lease in due {
-        lease.asking(asked_at);
-    }
-    let first_end = due
+    let moments = leases
         .iter()
-        .map(|lease| lease.valid_until())
-        .min()
-        .unwrap_or(asked_at);
-    let until = first_end.min(asked_at + longest_renewal(engine));
-    let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
-    let now = engine.clock.now();
-    match answers {
-        Some(answers) => {
-            let mut answers = answers.into_iter();
-            for lease in due {
-                let answer = answers.next();
-                let answer = answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Renew)));
-                note(engine, lease, answer, asked_at, now);
-            }
-        }
-        None => {
-            for lease in due {
-                note(
-                    engine,
-                    lease,
-                    Err(engine.unanswered(Operation::Renew)),
-                    asked_at,
-                    now,
-                );
-            }
-        }
-    }
-}
-
-fn note(
-    engine: &Arc<Engine>,
-    lease: &Arc<Lease>,
-    answer: Result<Renewal>,
-    asked_at: Moment,
-    now: Moment,
-) {
-    match answer {
-        Ok(Renewal::Extended) => {
-            engine.telemetry.renewed(lease.left(now));
-            lease.renewed(asked_at, lease.claim.ttl);
-        }
-        Ok(Renewal::Lost) => {
-            engine.telemetry.renewal_lost();
-            engine.lose(lease, LostReason::Gone);
-        }
-        Err(error) => {
-            engine.telemetry.renewal_failed();
-            tracing::warn!(name = %lease.claim.name, %error, left = ?lease.left(now), "renewal failed");
-            let pause = (lease.claim.ttl / 10).min(Duration::from_secs(1));
-            lease.renewal_failed(error, now + pause);
-        }
-    }
+        .map(|lease| unless_being_renewed(engine, lease, lease.renew_at()));
+    moments.min()
 }

@@ -5,8 +5,8 @@
 //! seen a lease as lost it stays lost, even if a renewal is answered a moment later.
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -95,6 +95,7 @@ pub(crate) struct Lease {
     renew_at: AtomicU64,
     /// Nanoseconds of the [`Moment`] at which the store was last asked about this lease.
     asked_at: AtomicU64,
+    being_renewed: AtomicBool,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
     /// Granted for less than the TTL, and not renewed since.
@@ -112,6 +113,7 @@ impl Lease {
             granted: grant.lease,
             renew_at: AtomicU64::new(0),
             asked_at: AtomicU64::new(grant.asked_at.as_nanos()),
+            being_renewed: AtomicBool::new(false),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
             cut_short: AtomicBool::new(grant.lease < claim.ttl),
@@ -174,6 +176,11 @@ impl Lease {
     /// When the store was last asked about this lease.
     pub(crate) fn asked_at(&self) -> Moment {
         Moment::from_nanos(self.asked_at.load(Ordering::Acquire))
+    }
+
+    /// The keeper has taken it up to renew it, and has no answer yet.
+    pub(crate) fn is_being_renewed(&self) -> bool {
+        self.being_renewed.load(Ordering::Acquire)
     }
 
     /// The store is asked to renew it.
@@ -244,6 +251,25 @@ impl Lease {
                 () = clock.sleep_until(self.valid_until()) => {}
             }
         }
+    }
+}
+
+/// A lease that the keeper has taken up to renew, until there is an answer or the keeper is gone.
+#[derive(Debug)]
+pub(crate) struct Renewing {
+    pub(crate) lease: Arc<Lease>,
+}
+
+impl Renewing {
+    pub(crate) fn new(lease: Arc<Lease>) -> Self {
+        lease.being_renewed.store(true, Ordering::Release);
+        Self { lease }
+    }
+}
+
+impl Drop for Renewing {
+    fn drop(&mut self) {
+        self.lease.being_renewed.store(false, Ordering::Release);
     }
 }
 

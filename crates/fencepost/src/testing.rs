@@ -280,6 +280,10 @@ impl Backend for FlakyStore {
         Box::pin(self.meddle(Operation::Inspect, self.inner.list(pattern)))
     }
 
+    fn renewed_at_once(&self) -> usize {
+        self.inner.renewed_at_once()
+    }
+
     fn loss_bell(&self) -> Option<&LossBell> {
         self.inner.loss_bell()
     }

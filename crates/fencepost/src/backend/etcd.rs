@@ -388,6 +388,11 @@ impl Backend for Etcd {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
+    /// Every lease has requests of its own.
+    fn renewed_at_once(&self) -> usize {
+        1
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(requests::release(&self.hub, claim))
     }

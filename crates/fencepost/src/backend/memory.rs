@@ -169,6 +169,11 @@ impl Backend for Memory {
         })
     }
 
+    /// One pass under the mutex.
+    fn renewed_at_once(&self) -> usize {
+        1024
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(async move {
             let now = self.clock.now();

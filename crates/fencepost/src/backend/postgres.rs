@@ -334,6 +334,11 @@ impl Backend for Postgres {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
+    /// Leases belong to sessions, and a session that is stuck must not keep the others waiting.
+    fn renewed_at_once(&self) -> usize {
+        1
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(requests::release(&self.hub, claim))
     }

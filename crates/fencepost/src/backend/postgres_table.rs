@@ -319,6 +319,11 @@ impl Backend for PostgresTable {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
+    /// One statement.
+    fn renewed_at_once(&self) -> usize {
+        requests::RENEWED_AT_ONCE
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(requests::release(&self.hub, claim))
     }

@@ -341,6 +341,11 @@ impl Backend for Redis {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
+    /// One command.
+    fn renewed_at_once(&self) -> usize {
+        requests::RENEWED_AT_ONCE
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(requests::release(&self.hub, claim))
     }

@@ -346,6 +346,11 @@ impl Backend for Redlock {
         Box::pin(self.quorum.renew(claims))
     }
 
+    /// One command for each server.
+    fn renewed_at_once(&self) -> usize {
+        crate::backend::redis::requests::RENEWED_AT_ONCE
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(self.quorum.release(claim))
     }

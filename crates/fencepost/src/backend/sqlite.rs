@@ -308,6 +308,11 @@ impl Backend for Sqlite {
         })
     }
 
+    /// One transaction. Larger than a request over a network would be: a commit costs more than a row.
+    fn renewed_at_once(&self) -> usize {
+        1024
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(self.request(Operation::Release, |reply| Request::Release {
             claim: claim.clone(),

@@ -276,6 +276,11 @@ impl Backend for Zookeeper {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
+    /// One transaction.
+    fn renewed_at_once(&self) -> usize {
+        requests::AT_ONCE
+    }
+
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         Box::pin(requests::release(&self.hub, claim))
     }

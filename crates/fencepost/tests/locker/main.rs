@@ -16,6 +16,7 @@ mod loss_bell;
 mod multi;
 mod odd_stores;
 mod races;
+mod renewals;
 use odd_stores::{LateOnce, Worn};
 
 const TTL: Duration = Duration::from_secs(10);

@@ -20,6 +20,7 @@ mod memory;
 mod plain_clients;
 mod pushes;
 mod quiet;
+mod renewals;
 mod restarts;
 mod rights;
 mod runtimes;
@@ -94,6 +95,7 @@ const NASTY: &[(&str, fn())] = &[
 
 const MORE: &[(&str, fn())] = &[
     ("a_long_road", connections::a_long_road_does_not_lose_a_lock),
+    ("many_leases_at_a_distance", renewals::many_at_a_distance),
     (
         "a_black_hole_while_asking_again",
         connections::a_black_hole_while_asking_again,

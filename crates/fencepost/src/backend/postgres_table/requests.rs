@@ -18,7 +18,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Operation, Result};
 
 /// Leases in one renewal: keeps the rows it locks at once few.
-const RENEWED_AT_ONCE: usize = 256;
+pub(super) const RENEWED_AT_ONCE: usize = 256;
 /// Between two attempts to reach a server that is away.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -20,8 +20,6 @@ use crate::error::{Effect, Error, Operation, Result};
 
 /// Leases in one renewal command: keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
-/// Renewal commands under way at once.
-pub(crate) const RENEWALS_UNDER_WAY: usize = 16;
 /// Between two attempts to reach a server that is away.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -288,19 +286,15 @@ impl Drop for Attended<'_> {
     }
 }
 
+/// One command for every [`RENEWED_AT_ONCE`] claims; a locker asks for no more than that in one call.
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let link = match hub.link(Operation::Renew).await {
         Ok(link) => link,
         Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
     };
-    let mut renewals = Vec::with_capacity(claims.len());
-    for many in claims.chunks(RENEWED_AT_ONCE * RENEWALS_UNDER_WAY) {
-        let batches = many
-            .chunks(RENEWED_AT_ONCE)
-            .map(|batch| renew_batch(&link, batch));
-        renewals.extend(join_all(batches).await.into_iter().flatten());
-    }
-    renewals
+    let batches = claims.chunks(RENEWED_AT_ONCE);
+    let renewals = join_all(batches.map(|batch| renew_batch(&link, batch)));
+    renewals.await.into_iter().flatten().collect()
 }
 
 async fn renew_batch(link: &Arc<Link>, claims: &[Claim]) -> Vec<Result<Renewal>> {

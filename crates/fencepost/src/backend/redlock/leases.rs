@@ -7,7 +7,7 @@ use super::asking::Asking;
 use super::failure;
 use super::quorum::Quorum;
 use super::votes::{Stand, stand};
-use crate::backend::redis::requests::{RENEWALS_UNDER_WAY, RENEWED_AT_ONCE};
+use crate::backend::redis::requests::RENEWED_AT_ONCE;
 use crate::backend::{Release, Renewal};
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
@@ -37,7 +37,7 @@ impl Tally {
 impl Quorum {
     pub(super) async fn renew(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let mut renewals = Vec::with_capacity(claims.len());
-        for many in claims.chunks(RENEWED_AT_ONCE * RENEWALS_UNDER_WAY) {
+        for many in claims.chunks(RENEWED_AT_ONCE) {
             renewals.extend(self.renew_some(many).await);
         }
         renewals

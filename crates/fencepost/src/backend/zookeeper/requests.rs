@@ -16,7 +16,7 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 /// Leases renewed by one transaction.
-const AT_ONCE: usize = 100;
+pub(super) const AT_ONCE: usize = 100;
 /// The pauses of one who waits while there is no server.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,203 @@
+//! Many leases at a store that is far away, and calls that get no answer: every lease is renewed in its own time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use fencepost::backend::memory::Memory;
+use fencepost::testing::FakeClock;
+use fencepost::{
+    Backend, BoxFuture, Capabilities, Claim, Clock, Grant, Guard, Listed, LockName, Locker,
+    LostReason, Record, Release, Renewal, Result, Wait,
+};
+
+use super::settle;
+
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+/// Claims that the store carries in one round trip; a call with more takes several, one after the other.
+const PER_ROUND_TRIP: usize = 1024;
+/// What a lock named "short..." is granted for at first.
+const SHORT: Duration = Duration::from_millis(600);
+
+/// A store that is a round trip away. Whoever renews a lock named "stuck..." gets no answer.
+#[derive(Debug)]
+struct Distant {
+    inner: Memory,
+    clock: Arc<FakeClock>,
+    renewed_at_once: usize,
+    calls: AtomicU32,
+}
+
+impl Distant {
+    async fn renew_some(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
+        let half_way = self.clock.now() + ROUND_TRIP / 2;
+        self.clock.sleep_until(half_way).await;
+        let answers = self.inner.renew(claims).await;
+        self.clock.sleep_until(half_way + ROUND_TRIP / 2).await;
+        answers
+    }
+}
+
+impl Backend for Distant {
+    fn store(&self) -> &'static str {
+        "distant"
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        self.inner.try_acquire(claim)
+    }
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(async move {
+            let mut grant = self.inner.acquire(claim, wait).await?;
+            if claim.name.as_str().starts_with("short") {
+                grant.lease = SHORT;
+            }
+            Ok(grant)
+        })
+    }
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            let is_stuck = |claim: &Claim| claim.name.as_str().starts_with("stuck");
+            if claims.iter().any(is_stuck) {
+                std::future::pending::<()>().await;
+            }
+            let mut answers = Vec::new();
+            for some in claims.chunks(PER_ROUND_TRIP) {
+                answers.extend(self.renew_some(some).await);
+            }
+            answers
+        })
+    }
+    fn renewed_at_once(&self) -> usize {
+        self.renewed_at_once
+    }
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        self.inner.release(claim)
+    }
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        self.inner.inspect(name)
+    }
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        self.inner.list(pattern)
+    }
+}
+
+struct Stage {
+    clock: Arc<FakeClock>,
+    store: Arc<Distant>,
+    locker: Locker,
+}
+
+impl Stage {
+    fn new(ttl: Duration, renewed_at_once: usize) -> Self {
+        let clock = FakeClock::new();
+        let store = Arc::new(Distant {
+            inner: Memory::with_clock(clock.clone()),
+            clock: clock.clone(),
+            renewed_at_once,
+            calls: AtomicU32::new(0),
+        });
+        let locker = Locker::builder(store.clone()).ttl(ttl);
+        Self {
+            locker: locker.build().expect("valid settings"),
+            clock,
+            store,
+        }
+    }
+
+    async fn take(&self, name: &str) -> Guard {
+        self.locker.acquire(name).await.expect("a free lock")
+    }
+
+    async fn take_many(&self, prefix: &str, count: usize) -> Vec<Guard> {
+        let mut guards = Vec::with_capacity(count);
+        for number in 0..count {
+            guards.push(self.take(&format!("{prefix}-{number}")).await);
+        }
+        guards
+    }
+
+    async fn pass(&self, time: Duration) {
+        for _ in 0..time.as_millis() / 10 {
+            self.clock.advance(Duration::from_millis(10));
+            settle().await;
+        }
+    }
+
+    async fn until_renewing(&self) {
+        let before = self.store.calls.load(Ordering::Relaxed);
+        while self.store.calls.load(Ordering::Relaxed) == before {
+            self.pass(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn lost(guards: &[Guard]) -> usize {
+    guards.iter().filter(|guard| guard.is_lost()).count()
+}
+
+#[tokio::test]
+async fn many_leases_at_a_distant_store_are_all_kept() {
+    let ttl = Duration::from_secs(4);
+    let stage = Stage::new(ttl, 64);
+    let guards = stage.take_many("a", 12_000).await;
+    stage.pass(ttl * 2).await;
+    assert_eq!(lost(&guards), 0);
+    // Answers count from their own calls, and none of these waited for long.
+    let least = guards.iter().map(Guard::valid_for).min().expect("some");
+    assert!(least > ttl / 3, "{least:?}");
+}
+
+#[tokio::test]
+async fn a_short_first_lease_does_not_wait_behind_a_large_batch() {
+    let ttl = Duration::from_secs(10);
+    let stage = Stage::new(ttl, 64);
+    let many = stage.take_many("a", 16_000).await;
+    stage.until_renewing().await;
+    let short = stage.take_many("short", 20).await;
+    stage.pass(Duration::from_secs(2)).await;
+    assert_eq!(lost(&short), 0);
+    assert_eq!(lost(&many), 0);
+}
+
+#[tokio::test]
+async fn calls_without_an_answer_cost_only_their_own_leases() {
+    let ttl = Duration::from_secs(4);
+    for renewed_at_once in [1, 8] {
+        let stage = Stage::new(ttl, renewed_at_once);
+        // More of them than calls are under way at once.
+        let stuck = stage.take_many("stuck", 200).await;
+        // The lease that ends first is renewed first, so these are in calls of their own.
+        stage.pass(Duration::from_millis(10)).await;
+        let others = stage.take_many("a", 200).await;
+        stage.pass(ttl * 3).await;
+        assert_eq!(lost(&stuck), 200, "{renewed_at_once} at once");
+        assert_eq!(stuck[0].lost().await.reason(), LostReason::Expired);
+        assert!(stuck[0].lost().await.failed_renewals() > 0);
+        assert_eq!(lost(&others), 0, "{renewed_at_once} at once");
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_taken_while_calls_are_stuck_is_kept_and_lost_ones_are_told_in_time() {
+    let ttl = Duration::from_secs(4);
+    let stage = Stage::new(ttl, 1);
+    let stuck = stage.take("stuck").await;
+    stage.until_renewing().await;
+    let newcomer = stage.take("short").await;
+    stage.pass(SHORT).await;
+    assert!(!newcomer.is_lost());
+    let left = stuck.valid_for();
+    stage.pass(left - Duration::from_millis(20)).await;
+    assert!(!stuck.is_lost());
+    let told = tokio::spawn(async move { stuck.lost().await.reason() });
+    stage.pass(Duration::from_millis(40)).await;
+    assert!(told.is_finished());
+    assert!(!newcomer.is_lost());
+}

@@ -1,0 +1,42 @@
+//! Many leases at a server that is far away.
+
+use std::time::{Duration, Instant};
+
+use fencepost::{Guard, Locker};
+use fencepost_rig::Direction;
+use futures_util::future::join_all;
+
+use crate::support::{Server, open, run};
+
+/// Renewing all of them one round after another would take longer than one renewal may: they go out together, and each
+/// answer counts by itself.
+pub(crate) fn many_at_a_distance() {
+    run(async {
+        let server = Server::start();
+        let proxy = server.proxy();
+        let ttl = Duration::from_secs(6);
+        let locker = Locker::builder(open(proxy.address()).await).ttl(ttl);
+        let locker = locker.build().unwrap();
+        let names: Vec<String> = (0..4_000).map(|number| format!("stock:{number}")).collect();
+        let taking = names.iter().map(|name| locker.acquire(name.as_str()));
+        let guards: Vec<Guard> = join_all(taking)
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            proxy.delay(direction, Duration::from_millis(400));
+        }
+        // Whoever is valid after that has been renewed.
+        let since = Instant::now();
+        while since.elapsed() <= ttl {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let lost = guards.iter().filter(|guard| guard.is_lost()).count();
+            assert_eq!(lost, 0, "lost though the server answers");
+        }
+        proxy.heal();
+        drop(guards);
+        locker.shutdown().await;
+        server.is_clean().await;
+    });
+}
