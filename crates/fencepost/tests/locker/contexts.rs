@@ -46,3 +46,31 @@ fn a_new_runtime_takes_over_from_one_that_ended() {
         assert!(!kept.is_lost() && !again.is_lost());
     });
 }
+
+#[test]
+fn a_runtime_that_is_shutting_down_is_not_taken_for_a_housekeeper() {
+    let runtime = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.expect("a runtime")
+    };
+    let stage = Stage::new();
+    let ending = runtime();
+    let handle = ending.handle().clone();
+    ending.shutdown_background();
+    {
+        // What is spawned here is dropped inside `spawn`.
+        let _inside = handle.enter();
+        let asked = futures_util::FutureExt::now_or_never(stage.take("left"));
+        drop(asked.expect("memory answers at once"));
+    }
+    runtime().block_on(async {
+        let kept = stage.take("kept").await;
+        drop(stage.take("dropped").await);
+        settle().await;
+        assert!(stage.is_free("dropped").await, "nobody gives anything back");
+        stage.pass(TTL * 2).await;
+        assert!(!kept.is_lost(), "nobody renews it");
+    });
+}
