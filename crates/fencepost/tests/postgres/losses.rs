@@ -1,5 +1,7 @@
 //! How soon a holder learns that its session is over, and what that means for other locks of the same process.
 
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::backend::postgres::Postgres;
@@ -60,6 +62,48 @@ pub(crate) fn crashed() {
         server.0.crash();
         is_told_at_once(&held).await;
     });
+}
+
+/// Six locks in three sessions, and the process of one session stands still: its locks are lost by their TTL, and the others are kept.
+pub(crate) fn one_session_is_stuck() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let store = Postgres::builder(&server.0.url()).connections(3);
+        let ttl = Duration::from_secs(6);
+        let locker = locker(&Arc::new(store.open().await.unwrap()), ttl);
+        let mut held = Vec::new();
+        for at in 0..6 {
+            let name = format!("lock {at}");
+            let guard = locker.acquire(name.as_str()).await.unwrap();
+            held.push((process_of(&eyes, &name).await, guard));
+        }
+        let stuck = held[0].0;
+        send_signal("-STOP", stuck);
+        let since = now();
+        let (stuck, kept): (Vec<_>, Vec<_>) = held.into_iter().partition(|(pid, _)| *pid == stuck);
+        assert_eq!((stuck.len(), kept.len()), (2, 4), "two locks in each");
+        for (_, guard) in &stuck {
+            let lost = soon("the loss", guard.lost()).await;
+            assert_eq!(lost.reason(), LostReason::Expired);
+        }
+        // By now the others would have been lost with them; and they are renewed for longer.
+        tokio::time::sleep((2 * ttl).saturating_sub(now().since(since))).await;
+        for (_, guard) in kept {
+            assert!(!guard.is_lost(), "{}", guard.name());
+            assert!(guard.release().await.is_released());
+        }
+        send_signal("-CONT", stuck[0].0);
+        drop(stuck);
+        eyes.is_clean().await;
+    });
+}
+
+fn send_signal(signal: &str, pid: i64) {
+    let sent = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
 }
 
 async fn process_of(eyes: &Eyes, name: &str) -> i64 {

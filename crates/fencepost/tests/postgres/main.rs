@@ -42,6 +42,7 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
     ("holder_and_waiter_terminated", faults::terminated),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
+    ("one_session_is_stuck", losses::one_session_is_stuck),
     ("told_at_once_when_terminated", losses::terminated),
     ("told_at_once_when_cut", losses::cut),
     ("told_at_once_when_crashed", losses::crashed),
