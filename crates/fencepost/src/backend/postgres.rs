@@ -9,12 +9,14 @@
 //! or deadlock with, the other owners of the session. Tasks of one process that want the same name need two connections, however many they are:
 //! the [`Locker`](crate::Locker) lets one of them ask.
 //!
-//! **Waiting** is the server's own line: nobody polls, and it serves in order. One that is dropped keeps its place until it is
+//! **Waiting** is the server's own line: nobody polls, and it serves in order. Whoever has waited for [10 s](PostgresBuilder::requeue_after) goes to the end
+//! of the line, because a statement that waits has a snapshot, which holds up `VACUUM` and `CREATE INDEX CONCURRENTLY`. One that is dropped keeps its place until it is
 //! released; one whose process is gone is passed over. One that is stopped or cut off when its turn comes costs those behind it 1.5 s.
 //!
 //! **The lease.** An advisory lock lasts as long as its session. So the session gets `idle_session_timeout` = TTL: the server ends it, and the lock with
 //! it, when nothing was asked of it for that long. A renewal is a question on the very connection that holds the lock; when that is
 //! gone, so is the lock. A holder that is killed loses it at once; one that is stopped, cut off or silent loses it when its TTL has passed.
+//! The server counts anew from *every* statement; those that are not renewals therefore set the session to end when the last of its leases does.
 //!
 //! **The fence** is `pg_current_xact_id()`, drawn by the one who has the lock. The number is written to the server's log with it, because a crash may
 //! otherwise give it out again: a grant costs the server one flush of its log.
@@ -32,12 +34,13 @@
 //! `pg_read_all_stats`, and not if `track_activities` is off. What it cannot read is listed as `#123`.
 //!
 //! # What can go wrong
-//! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at the next renewal. What
+//! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at once. What
 //!   protects the data then is the fence. It rises over a crash; after a failover it does if the new primary had received all of the old one's log.
-//! - *The connection breaks.* The lock is lost, and the holder is told at the next renewal. The server notices at once, or when the TTL has passed.
+//! - *The connection breaks.* The lock is lost, and the holder is told as soon as this process notices. The server notices at once, or when the TTL has passed.
 //! - *A pooler.* In transaction mode, which strands locks, it is refused with [`ErrorKind::Unusable`]; in session mode it works.
 //! - *A standby* has advisory locks of its own and no fences: [`ErrorKind::Unusable`].
-//! - *Somebody ends our session by hand* (`pg_terminate_backend`): the lock is lost, and the holder is told at the next renewal.
+//! - *Somebody ends our session by hand* (`pg_terminate_backend`): the lock is lost, and the holder is told at once.
+//! - *A standby is promoted while somebody waits*: until it is, it counts as a server that [cannot be reached](PostgresBuilder::outage).
 //! - *`statement_timeout`, `lock_timeout`* and the like of a role or database do not apply: our sessions set their own.
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
 
@@ -45,7 +48,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backend::certificates::Certificates;
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -55,6 +58,7 @@ pub(crate) mod connect;
 pub(crate) mod failure;
 mod hub;
 pub(crate) mod key;
+mod parameters;
 mod published;
 mod requests;
 mod seat;
@@ -80,6 +84,7 @@ pub(crate) const STORE: &str = "postgres";
 pub struct PostgresBuilder {
     address: String,
     settings: Settings,
+    requeue_after: Option<Duration>,
     certificates: Certificates,
 }
 
@@ -107,12 +112,24 @@ impl PostgresBuilder {
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, before they get an error. Default: 30 s.
+    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
     ///
     /// When it is back they stand at the end of the line.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
+        self
+    }
+
+    /// How long one who waits keeps its place in the server's line before it goes to the end of the line. Default: 10 s.
+    /// [`Duration::MAX`] means never. Wins over `requeue_after=10s` (or `500ms`, or `never`) in the address.
+    ///
+    /// A statement that waits has a snapshot all the time. `VACUUM` keeps every row that such a snapshot might see, and `CREATE INDEX CONCURRENTLY`
+    /// waits until the snapshot is gone. This setting bounds how long they are held up. Its cost is the order of those who wait for longer than
+    /// this time; nobody loses its place before.
+    #[must_use]
+    pub fn requeue_after(mut self, longest: Duration) -> Self {
+        self.requeue_after = Some(longest);
         self
     }
 
@@ -173,7 +190,7 @@ impl PostgresBuilder {
         runtime.block_on(self.open())
     }
 
-    fn hub(self) -> Result<Hub> {
+    fn hub(mut self) -> Result<Hub> {
         let invalid =
             |message| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
         if self.settings.connections < 2 {
@@ -184,8 +201,15 @@ impl PostgresBuilder {
         if self.settings.spare.is_zero() {
             return Err(invalid("connections have to be kept for some time"));
         }
-        let parsed = Address::parse(STORE, &self.address, &[], &self.certificates);
-        let (address, _none) = parsed?;
+        let parsed = Address::parse(STORE, &self.address, parameters::NAMES, &self.certificates);
+        let (address, own) = parsed?;
+        let in_address = parameters::requeue_after(&own)?;
+        if let Some(longest) = self.requeue_after.or(in_address) {
+            self.settings.requeue_after = longest;
+        }
+        if self.settings.requeue_after.is_zero() {
+            return Err(invalid("a place in line has to be kept for some time"));
+        }
         Ok(Hub::new(address, self.settings))
     }
 }
@@ -207,7 +231,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// What this store promises. The order of those who wait holds within the bound of [connections](PostgresBuilder::connections).
+    /// What this store promises. Those who wait are served in order within the bound of [connections](PostgresBuilder::connections), and until they
+    /// have waited for [10 s](PostgresBuilder::requeue_after): then they go to the end of the line.
     pub const CAPABILITIES: Capabilities = Capabilities {
         fifo: true,
         across_processes: true,
@@ -215,7 +240,7 @@ impl Postgres {
     };
 
     /// Connects with the default settings: `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE`, with `?sslmode=require` for TLS (feature
-    /// `postgres-tls`).
+    /// `postgres-tls`) and [`requeue_after=TIME`](PostgresBuilder::requeue_after).
     ///
     /// # Errors
     /// As [`PostgresBuilder::open`].
@@ -244,13 +269,15 @@ impl Postgres {
                 connections: 8,
                 spare: Duration::from_secs(10),
                 outage: Duration::from_secs(30),
+                requeue_after: Duration::from_secs(10),
             },
+            requeue_after: None,
             certificates: Certificates::default(),
         }
     }
 
     /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
-    /// there: it is as the role, the database and the server want it. What the address says of a table is ignored.
+    /// there: it is as the role, the database and the server want it. What the address says about locks is ignored.
     ///
     /// # Errors
     /// As [`PostgresBuilder::open`], but nothing is tried out.
@@ -258,8 +285,8 @@ impl Postgres {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
-        let table = super::postgres_table::PARAMETERS;
-        let (address, _table) = Address::parse(STORE, address, table, &Certificates::default())?;
+        let own = [parameters::NAMES, super::postgres_table::PARAMETERS].concat();
+        let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
         let program = session::STORE_PROGRAM;
         connect::connect(STORE, Operation::Open, &address, program, patience).await
     }
@@ -322,5 +349,9 @@ impl Backend for Postgres {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(self.hub.bell())
     }
 }

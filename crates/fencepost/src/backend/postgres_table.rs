@@ -139,7 +139,7 @@ impl PostgresTableBuilder {
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, before they get an error. Default: 30 s.
+    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
     ///
     /// When it is back they have their old place.
     #[must_use]

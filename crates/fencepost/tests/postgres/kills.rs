@@ -125,8 +125,14 @@ pub(crate) fn waiters_are_killed() {
         let held = holder.acquire(NAME).await.unwrap();
         let (feed, ears) = feed();
         let mut children = Vec::new();
+        // They keep their places however long it takes to start them all.
+        let part = Part {
+            url: format!("{}?requeue_after=never", server.0.url()),
+            ttl: LONG,
+            task: Task::WaitOnce,
+        };
         for id in 0..8 {
-            children.push(child(&server, id, &ears, Task::WaitOnce, LONG));
+            children.push(part.start(id, &ears));
             eyes.wait_for_line(id as i64 + 1).await;
         }
         for child in &children[1..6] {

@@ -10,13 +10,18 @@ use libtest_mimic::{Arguments, Trial};
 mod actor;
 mod cancellation;
 mod connections;
+mod failover;
 mod faults;
 mod fences;
+mod forced;
 mod interop;
 mod kills;
+mod losses;
+mod neglected;
 mod network;
 mod pooler;
 mod refusals;
+mod snapshots;
 mod support;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -34,10 +39,19 @@ const NASTY: &[(&str, fn())] = &[
     ("waiters_killed", kills::waiters_are_killed),
     ("fence_over_a_crash", fences::a_crash_does_not_repeat_one),
     ("restart_with_waiters_and_a_holder", faults::restarted),
+    ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
     ("holder_and_waiter_terminated", faults::terminated),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
+    ("one_session_is_stuck", losses::one_session_is_stuck),
+    ("told_at_once_when_terminated", losses::terminated),
+    ("told_at_once_when_cut", losses::cut),
+    ("told_at_once_when_crashed", losses::crashed),
     ("cut_while_holding_and_waiting", network::cut),
     ("black_hole_while_holding", network::black_hole),
+    (
+        "forced_release_meets_another_owner",
+        forced::the_owner_changes_between_look_and_end,
+    ),
     ("cancelled_anywhere", cancellation::anywhere),
     ("dropped_waiter_tries", cancellation::a_dropped_waiter_tries),
     (
@@ -76,8 +90,29 @@ const CONNECTIONS: &[(&str, fn())] = &[
         "what_is_not_extended_is_let_go",
         connections::what_is_not_extended_is_let_go,
     ),
+    ("neglected_beside_tries", neglected::tries_do_not_keep_it),
+    ("neglected_beside_looks", neglected::looks_do_not_keep_it),
+    (
+        "neglected_beside_other_locks",
+        neglected::other_locks_do_not_keep_it,
+    ),
     ("spare_ones_go", connections::spare_ones_go),
     ("another_runtime", connections::another_runtime),
+];
+
+const WAITING: &[(&str, fn())] = &[
+    (
+        "index_built_concurrently",
+        snapshots::an_index_is_built_while_somebody_waits,
+    ),
+    (
+        "long_wait_goes_to_the_end_of_the_line",
+        snapshots::a_long_wait_goes_to_the_end_of_the_line,
+    ),
+    (
+        "waits_end_while_locks_are_granted",
+        snapshots::waits_end_while_locks_are_granted,
+    ),
 ];
 
 const POOLER: &[(&str, fn())] = &[
@@ -116,6 +151,7 @@ fn main() {
         ("nasty", NASTY, runs),
         ("faults", FAULTS, 1),
         ("connections", CONNECTIONS, 1),
+        ("waiting", WAITING, 1),
         ("pooler", POOLER, 1),
         ("interop", INTEROP, 1),
         ("tls", TLS, 1),

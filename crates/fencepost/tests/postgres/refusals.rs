@@ -156,7 +156,9 @@ pub(crate) fn timeouts_of_the_role() {
                 .await;
         }
         let store = server.store().await;
-        let (one, other) = (locker(&store, LONG), locker(&server.store().await, LONG));
+        let keeps_its_place = format!("{}?requeue_after=never", server.0.url());
+        let (one, other) = (&store, &open(&keeps_its_place).await);
+        let (one, other) = (locker(one, LONG), locker(other, LONG));
         let held = one.acquire(NAME).await.unwrap();
         let waiting = tokio::spawn(async move { other.acquire(NAME).await.unwrap() });
         eyes.wait_for_line(1).await;

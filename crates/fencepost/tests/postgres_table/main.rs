@@ -9,6 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 mod actor;
 mod cancellation;
+mod failover;
 mod faults;
 mod fences;
 mod interop;
@@ -40,6 +41,7 @@ const NASTY: &[(&str, fn())] = &[
     ("sessions_ended", restarts::sessions_ended),
     ("restarted_while_held", restarts::while_held_and_wanted),
     ("restarted_while_given_back", restarts::while_given_back),
+    ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
 ];
 
 const FAULTS: &[(&str, fn())] = &[

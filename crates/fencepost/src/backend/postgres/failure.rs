@@ -81,9 +81,49 @@ pub(crate) fn unexpected(store: &'static str, operation: Operation, what: &str) 
     Error::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
 }
 
+/// The server is a standby: whoever opens a store there learns that it cannot hold locks, and why.
+pub(crate) fn standby(store: &'static str, operation: Operation, why: &str) -> Error {
+    let message = format!(
+        "this is a standby, {why}; locks need the primary (target_session_attrs=read-write finds it among several hosts)"
+    );
+    Error::new(ErrorKind::Unusable, store, operation, message).with_source(InRecovery)
+}
+
+/// What [`standby`] errors are recognized by.
+#[derive(Debug)]
+struct InRecovery;
+
+impl std::fmt::Display for InRecovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the server is in recovery")
+    }
+}
+
+impl std::error::Error for InRecovery {}
+
 /// Whether the same request may succeed a little later, without anybody mending anything.
+///
+/// A server that cannot be written to counts: during a failover the address may lead to a standby that is about to be promoted.
 pub(crate) fn is_passing(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) || is_read_only(error)
+}
+
+/// The server is a standby, or was one when the statement came.
+fn is_read_only(error: &Error) -> bool {
+    let cause = first(error).source();
+    let is_ours = cause.is_some_and(|cause| cause.is::<InRecovery>());
+    is_ours || code(error) == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) || is_recovering(error)
+}
+
+/// Transaction numbers are refused with a code that means many things.
+fn is_recovering(error: &Error) -> bool {
+    let is_state = code(error) == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    is_state && error.message().contains("recovery")
+}
+
+/// The server ended a wait after the session's `lock_timeout`.
+pub(crate) fn is_lock_timeout(error: &Error) -> bool {
+    code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// The session is over, and its locks with it: the server said so, or the connection broke.
@@ -101,9 +141,15 @@ pub(crate) fn was_ended(error: &Error) -> bool {
     matches!(code, Some("57P01" | "57P02" | "57P03" | "57P05"))
 }
 
+/// The error itself, or the one of another operation that it repeats.
+fn first(error: &Error) -> &Error {
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    cause.map_or(error, first)
+}
+
 /// The server's own code for what went wrong, if it was the server that said so.
 pub(crate) fn code(error: &Error) -> Option<&SqlState> {
-    let cause = error.source()?;
+    let cause = first(error).source()?;
     if let Some(said) = cause.downcast_ref::<DbError>() {
         return Some(said.code());
     }

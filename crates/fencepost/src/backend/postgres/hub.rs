@@ -1,22 +1,22 @@
 //! What all requests share: the sessions, and who does what with them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-
-use tokio_postgres::SimpleQueryRow;
 
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
 use super::published::{comment, program};
-use super::seat::{Flight, Seat, leaving, looking, renewing, trying, waiting};
+use super::seat::{Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
-use super::statement::{self, Granting};
-use super::{STORE, failure};
+use super::statement::{self, Granting, Lasting};
+use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
+
+mod visit;
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
@@ -25,17 +25,21 @@ pub(super) struct Settings {
     pub(super) connections: usize,
     pub(super) spare: Duration,
     pub(super) outage: Duration,
+    pub(super) requeue_after: Duration,
 }
 
 pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
     program: String,
-    state: Mutex<State>,
+    shared: Arc<Shared>,
 }
 
-/// What a statement answered.
-pub(super) type Rows = Arc<Vec<SimpleQueryRow>>;
+/// What the ends of sessions reach, too.
+struct Shared {
+    state: Mutex<State>,
+    bell: LossBell,
+}
 
 struct State {
     book: Book<Arc<Session>>,
@@ -60,9 +64,12 @@ impl Hub {
             address,
             settings,
             program,
-            state: Mutex::new(State {
-                book,
-                seats: HashMap::new(),
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    book,
+                    seats: HashMap::new(),
+                }),
+                bell: LossBell::new(),
             }),
         }
     }
@@ -74,23 +81,28 @@ impl Hub {
             spare,
             ..
         } = self.settings;
-        Session::open(operation, &self.address, connect_timeout, spare).await
+        let shared = Arc::downgrade(&self.shared);
+        let ended = move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.forget_closed();
+            }
+        };
+        Session::open(operation, &self.address, connect_timeout, spare, ended).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.
     pub(super) fn keep(&self, session: Arc<Session>) {
-        lock(&self.state).book.opened(session, BootClock.now());
+        self.state().book.opened(session, BootClock.now());
     }
 
     pub(super) fn seat(&self, owner: OwnerId) -> Option<Arc<Seat>> {
-        lock(&self.state).seats.get(&owner).cloned()
+        self.state().seats.get(&owner).cloned()
     }
 
     /// Finds a session for the claim and asks for the lock.
     pub(super) async fn place(&self, claim: &Claim, key: i64) -> Result<Placed> {
         let opening = {
-            let mut state = lock(&self.state);
-            self.tidy(&mut state);
+            let mut state = self.tidied();
             if let Some(seat) = state.seats.get(&claim.owner) {
                 return Ok(Placed::Already(seat.clone()));
             }
@@ -103,7 +115,7 @@ impl Hub {
             }
         };
         let session = self.open(Operation::Acquire).await?;
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         let number = opening.done(&mut state, session.clone());
         if let Some(seat) = state.seats.get(&claim.owner) {
             return Ok(Placed::Already(seat.clone()));
@@ -121,18 +133,16 @@ impl Hub {
         is_reused: bool,
     ) -> Placed {
         let (number, session) = at;
-        let others = state.on(number);
-        let longest = others.iter().map(|seat| seat.ttl()).max();
+        let (lasting, others) = self.let_go(state, number, None);
         let granting = Granting {
             owner: claim.owner,
-            session_ttl: claim.ttl.max(longest.unwrap_or_default()),
+            session_ttl: claim.ttl.max(lasting.needed),
             program: &self.program,
         };
         let new = super::published::Said::of(claim, None);
         let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let comment = comment(std::iter::once(&new).chain(&others));
-        let spare = others.is_empty().then_some(self.settings.spare);
-        let statement = comment + &statement::try_lock(key, &granting, spare);
+        let statement = comment + &statement::try_lock(key, &granting, &lasting);
         let deed = trying(session.clone(), key, statement);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
@@ -141,7 +151,7 @@ impl Hub {
 
     /// Makes a seat that was refused the lock wait for it; false when its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
-        if !lock(&self.state).book.may_wait(seat.number) {
+        if !self.state().book.may_wait(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -151,7 +161,7 @@ impl Hub {
         };
         let said = seat.said();
         let comment = comment(std::iter::once(&said));
-        let wait = comment.clone() + &statement::wait(seat.key);
+        let wait = comment.clone() + &statement::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statement::fence(&granting);
         seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
         true
@@ -159,94 +169,86 @@ impl Hub {
 
     /// The wait is over, one way or the other.
     pub(super) fn waits_no_more(&self, seat: &Seat) {
-        lock(&self.state).book.waits_no_more(seat.number);
+        self.state().book.waits_no_more(seat.number);
     }
 
     /// Gives back what a seat has.
     pub(super) fn give_back(&self, seat: &Seat) {
-        let state = lock(&self.state);
-        let others = state.on(seat.number);
-        let others = others
-            .iter()
-            .filter(|other| other.claim.owner != seat.claim.owner);
-        let others: Vec<_> = others.map(|seat| seat.said()).collect();
-        let spare = others
-            .is_empty()
-            .then_some((self.settings.spare, self.program.as_str()));
-        let statement = comment(others.iter()) + &statement::unlock(seat.key, spare);
+        let mut state = self.state();
+        let (lasting, others) = self.let_go(&mut state, seat.number, Some(seat));
+        let said: Vec<_> = others.iter().map(|seat| seat.said()).collect();
+        let spare_program = others.is_empty().then_some(self.program.as_str());
+        let statement =
+            comment(said.iter()) + &statement::unlock(seat.key, &lasting, spare_program);
         seat.does(leaving(seat.session.clone(), statement));
     }
 
     /// This owner has nothing to do with the server any more.
     pub(super) fn forget(&self, seat: &Seat) {
-        lock(&self.state).forget(seat);
+        self.state().forget(seat);
     }
 
-    /// A sign of life for the locks of some owners, which are all at `number`; and the locks there that nobody extends are let go.
-    pub(super) fn sign_of_life(
+    /// The lock was not granted: this owner has nothing to do with the server any more, and its session need not last for it.
+    pub(super) fn refused(&self, seat: &Seat) {
+        let mut state = self.state();
+        state.forget(seat);
+        if !seat.session.is_closed() && !state.on(seat.number).is_empty() {
+            self.set_end(&mut state, seat.number, &seat.session);
+        }
+    }
+
+    /// A sign of life for one lock; `None` when it has been let go. The locks beside it that nobody extends are let go.
+    pub(super) fn sign_of_life(&self, seat: &Seat) -> Option<Flight<Result<()>>> {
+        let mut state = self.state();
+        if !state.has(seat) || seat.is_leaving() {
+            return None;
+        }
+        seat.extends(BootClock.now());
+        Some(self.send(&mut state, seat.number, &seat.session, statement::renew))
+    }
+
+    /// Makes the session last as long as its leases do, whatever else it is used for.
+    fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
+        let _sent = self.send(state, number, session, statement::keep);
+    }
+
+    fn send(
         &self,
-        session: &Arc<Session>,
+        state: &mut State,
         number: Number,
-        renewed: &[Arc<Seat>],
+        session: &Arc<Session>,
+        statement: impl FnOnce(&Lasting) -> String,
     ) -> Flight<Result<()>> {
+        let (lasting, seats) = self.let_go(state, number, None);
+        let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
+        let statement = comment(said.iter()) + &statement(&lasting);
+        keeping(session.clone(), statement)
+    }
+
+    /// Takes the leases of a session that have ended out of the book. Returns what the next statement has to say about the session, and
+    /// the seats that are left there, not counting the one that is `leaving` with that statement.
+    fn let_go(
+        &self,
+        state: &mut State,
+        number: Number,
+        leaving: Option<&Seat>,
+    ) -> (Lasting, Vec<Arc<Seat>>) {
         let now = BootClock.now();
-        let mut state = lock(&self.state);
-        let is_renewed = |seat: &Seat| {
-            let mut owners = renewed.iter().map(|seat| seat.claim.owner);
-            owners.any(|owner| owner == seat.claim.owner)
-        };
-        let all = state.on(number);
-        let overdue = all
-            .iter()
-            .filter(|seat| !is_renewed(seat) && seat.is_overdue(now));
-        let mut keys = Vec::new();
-        for seat in overdue {
-            keys.push(seat.key);
+        let leaving = leaving.map(|seat| seat.claim.owner);
+        let mut seats = state.on(number);
+        seats.retain(|seat| Some(seat.claim.owner) != leaving);
+        let (over, left): (Vec<_>, Vec<_>) =
+            seats.into_iter().partition(|seat| seat.is_overdue(now));
+        for seat in &over {
             state.forget(seat);
         }
-        let left = state.on(number);
-        let ttl = left.iter().map(|seat| seat.ttl()).max().unwrap_or_default();
-        let said: Vec<_> = left.iter().map(|seat| seat.said()).collect();
-        let statement = comment(said.iter()) + &statement::renew(ttl, &keys);
-        renewing(session.clone(), statement)
-    }
-
-    /// Asks something that is about no lock of ours and may be asked twice.
-    pub(super) async fn ask_aside(&self, operation: Operation, statement: &str) -> Result<Rows> {
-        loop {
-            let visit = self.visit(operation).await?;
-            match visit.ask(operation, statement).await {
-                // A spare session that the server was about to end. There are only so many.
-                Err(error) if failure::was_ended(&error) && visit.is_reused => {}
-                answer => return answer,
-            }
-        }
-    }
-
-    /// A session to look and to cancel with.
-    async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
-        let opening = {
-            let mut state = lock(&self.state);
-            self.tidy(&mut state);
-            match state.book.visit(self.fresh_since()) {
-                Pick::Use(number, session) => {
-                    return Ok(Visit::new(self, number, session, true));
-                }
-                // All are being opened or wait: then one that only looks may be one too many.
-                Pick::None => None,
-                Pick::Open => Some(Opening::new(self)),
-            }
+        let needed = left.iter().map(|seat| seat.left(now)).max();
+        let lasting = Lasting {
+            needed: needed.unwrap_or_default(),
+            spare: self.settings.spare,
+            overdue: over.iter().map(|seat| seat.key).collect(),
         };
-        let session = self.open(operation).await?;
-        Ok(match opening {
-            None => Visit::new(self, 0, session, false),
-            Some(opening) => {
-                let mut state = lock(&self.state);
-                let number = opening.done(&mut state, session.clone());
-                state.book.visit_this(number);
-                Visit::new(self, number, session, false)
-            }
-        })
+        (lasting, left)
     }
 
     /// What a spare session must have been used after, so that the server is not about to end it.
@@ -254,15 +256,41 @@ impl Hub {
         BootClock.now().back(self.settings.spare.mul_f64(0.8))
     }
 
-    /// Forgets what is over.
-    fn tidy(&self, state: &mut State) {
-        for owner in state.book.remove(|session| session.is_closed()) {
-            state.seats.remove(&owner);
-        }
+    /// The sessions and seats, without what is over.
+    fn tidied(&self) -> MutexGuard<'_, State> {
+        self.shared.forget_closed();
+        let mut state = self.state();
         drop(state.book.remove_stale(self.fresh_since()));
         let left = state.seats.values().filter(|seat| seat.has_left());
         for seat in left.cloned().collect::<Vec<_>>() {
             state.forget(&seat);
+        }
+        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.shared.state)
+    }
+
+    /// Rings for those whose sessions are over.
+    pub(super) fn bell(&self) -> &LossBell {
+        &self.shared.bell
+    }
+}
+
+impl Shared {
+    /// Forgets the sessions that are over with the locks they held, and tells the holders.
+    fn forget_closed(&self) {
+        let lost = {
+            let mut state = lock(&self.state);
+            let lost = state.book.remove(|session| session.is_closed());
+            for owner in &lost {
+                state.seats.remove(owner);
+            }
+            lost
+        };
+        if !lost.is_empty() {
+            self.bell.ring(&lost);
         }
     }
 }
@@ -276,11 +304,15 @@ impl State {
             .collect()
     }
 
+    /// Whether this is still its owner's seat. The owner may have asked anew meanwhile, elsewhere.
+    fn has(&self, seat: &Seat) -> bool {
+        let found = self.seats.get(&seat.claim.owner);
+        found.is_some_and(|found| std::ptr::eq(Arc::as_ptr(found), seat))
+    }
+
     fn forget(&mut self, seat: &Seat) {
         let owner = seat.claim.owner;
-        // The owner may have asked anew meanwhile, elsewhere.
-        let is_this = |found: &Arc<Seat>| std::ptr::eq(Arc::as_ptr(found), seat);
-        if self.seats.get(&owner).is_some_and(is_this) {
+        if self.has(seat) {
             self.seats.remove(&owner);
             self.book.leave(seat.number, owner, BootClock.now());
         }
@@ -304,59 +336,7 @@ impl<'a> Opening<'a> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if let Some(hub) = self.0 {
-            lock(&hub.state).book.not_opened();
+            hub.state().book.not_opened();
         }
-    }
-}
-
-/// The use of a session for something that is about no lock of its own.
-struct Visit<'a> {
-    hub: &'a Hub,
-    number: Number,
-    session: Arc<Session>,
-    is_reused: bool,
-}
-
-impl<'a> Visit<'a> {
-    fn new(hub: &'a Hub, number: Number, session: Arc<Session>, is_reused: bool) -> Self {
-        Self {
-            hub,
-            number,
-            session,
-            is_reused,
-        }
-    }
-
-    /// Sends a statement, without hiding what the session says of its own locks.
-    async fn ask(&self, operation: Operation, statement: &str) -> Result<Rows> {
-        let asking = {
-            let state = lock(&self.hub.state);
-            let seats = state.on(self.number);
-            let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
-            let statement = match said.is_empty() {
-                true => statement::spare(self.hub.settings.spare, statement),
-                false => comment(said.iter()) + statement,
-            };
-            let session = self.session.clone();
-            looking(session, operation, statement)
-        };
-        match tokio::time::timeout(self.hub.settings.connect_timeout, asking).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                // Nobody is to come behind a statement that is not answered; but locks are not given up for that.
-                let state = lock(&self.hub.state);
-                if state.on(self.number).is_empty() {
-                    self.session.close();
-                }
-                Err(failure::silent(STORE, operation))
-            }
-        }
-    }
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.hub.state);
-        state.book.visited(self.number, BootClock.now());
     }
 }

@@ -1,6 +1,5 @@
 //! What the server is asked for, and what its answers mean.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
             Placed::Asking(seat) => match asked(hub, &seat).await {
                 Ok(Some(grant)) => return Ok(Some(grant)),
                 Ok(None) => {
-                    hub.forget(&seat);
+                    hub.refused(&seat);
                     return Ok(None);
                 }
                 Err(error) if seat.is_reused && failure::was_ended(&error) => {}
@@ -100,7 +99,7 @@ async fn wait_once(hub: &Hub, claim: &Claim, key: i64, wait: &Wait) -> Result<Op
                 Ok(None) => {
                     wait.heard();
                     if !hub.wait(&seat) {
-                        hub.forget(&seat);
+                        hub.refused(&seat);
                         return Ok(None);
                     }
                     seat
@@ -123,7 +122,7 @@ async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
     match flight.await {
         Ok(held) => Ok(held.map(|held| seat.has(held))),
         Err(error) => {
-            hub.forget(seat);
+            hub.refused(seat);
             Err(error)
         }
     }
@@ -138,12 +137,12 @@ async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
         return Ok(None);
     }
     let Some(grant) = asked(hub, seat).await? else {
-        hub.forget(seat);
+        hub.refused(seat);
         return Ok(None);
     };
     hub.waits_no_more(seat);
     let asked_at = BootClock.now();
-    let renewed = renew_session(hub, seat.number, std::slice::from_ref(seat)).await?;
+    let renewed = renew_seat(hub, seat).await?;
     Ok(match renewed {
         Renewal::Extended => Some(Grant { asked_at, ..grant }),
         Renewal::Lost => {
@@ -173,43 +172,29 @@ impl Outage {
     }
 }
 
+/// Each claim by itself: the session of one may not answer, and the others do not wait for it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let mut by_session: BTreeMap<u64, Vec<Arc<Seat>>> = BTreeMap::new();
-    let mut session_of = Vec::with_capacity(claims.len());
-    for claim in claims {
-        let seat = hub.seat(claim.owner).filter(|seat| seat.held().is_some());
-        session_of.push(seat.as_ref().map(|seat| seat.number));
-        if let Some(seat) = seat {
-            seat.wants(claim.ttl);
-            by_session.entry(seat.number).or_default().push(seat);
-        }
-    }
-    let asking = by_session.iter().map(async |(number, seats)| {
-        let answer = renew_session(hub, *number, seats).await;
-        (*number, answer)
-    });
-    let answers: BTreeMap<_, _> = join_all(asking).await.into_iter().collect();
-    let answer_of = |number: Option<u64>| match number.and_then(|number| answers.get(&number)) {
-        Some(answer) => answer.clone(),
-        None => Ok(Renewal::Lost),
-    };
-    session_of.into_iter().map(answer_of).collect()
+    join_all(claims.iter().map(|claim| renew_one(hub, claim))).await
 }
 
-/// One sign of life for the locks of a session, on the connection that holds them: if that is gone, so are they.
-async fn renew_session(hub: &Hub, number: u64, seats: &[Arc<Seat>]) -> Result<Renewal> {
-    let Some(session) = seats.first().map(|seat| seat.session.clone()) else {
+async fn renew_one(hub: &Hub, claim: &Claim) -> Result<Renewal> {
+    match hub.seat(claim.owner).filter(|seat| seat.held().is_some()) {
+        Some(seat) => {
+            seat.wants(claim.ttl);
+            renew_seat(hub, &seat).await
+        }
+        None => Ok(Renewal::Lost),
+    }
+}
+
+/// A sign of life on the connection that holds the lock: if that is gone, so is the lock.
+async fn renew_seat(hub: &Hub, seat: &Seat) -> Result<Renewal> {
+    let Some(sent) = hub.sign_of_life(seat) else {
         return Ok(Renewal::Lost);
     };
-    let asked_at = BootClock.now();
-    match hub.sign_of_life(&session, number, seats).await {
-        Ok(()) => {
-            for seat in seats {
-                seat.extended(asked_at);
-            }
-            Ok(Renewal::Extended)
-        }
-        Err(error) if session.is_closed() || failure::is_over(&error) => {
+    match sent.await {
+        Ok(()) => Ok(Renewal::Extended),
+        Err(error) if seat.session.is_closed() || failure::is_over(&error) => {
             tracing::debug!(%error, "a session with locks is over");
             Ok(Renewal::Lost)
         }
@@ -232,7 +217,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
         match asked(hub, &seat).await {
             Ok(Some(_)) => hub.give_back(&seat),
             Ok(None) => {
-                hub.forget(&seat);
+                hub.refused(&seat);
                 return Ok(Release::NotHeld);
             }
             // Cut off in between: the server may not have noticed yet.
@@ -297,18 +282,20 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
     let Some(sight) = owned.next() else {
         return Ok(Release::NotHeld);
     };
-    let statement = statement::terminate(sight.pid, key);
+    let statement = statement::terminate(sight.pid, key, claim.owner, sight.shown_in());
     let rows = hub.ask_aside(Operation::Release, &statement).await?;
     let terminated = rows
         .first()
-        .map(|row| (number(row, 1).unwrap_or(0_u64), text(row, 2) == "t"));
+        .map(|row| (number(row, 1).unwrap_or(0_u64), text(row, 2)));
     match terminated {
         None => Ok(Release::NotHeld),
-        Some((1, true)) => Ok(match sight.is_granted {
+        Some((1, "t")) => Ok(match sight.is_granted {
             true => Release::Freed,
             false => Release::NotHeld,
         }),
-        Some((1, false)) => Err(failure::silent(STORE, Operation::Release)),
+        // Between the two statements the owner has given the lock back, and somebody else got it in the same session.
+        Some((1, "")) => Ok(Release::NotHeld),
+        Some((1, _)) => Err(failure::silent(STORE, Operation::Release)),
         Some((locks, _)) => {
             let message = format!(
                 "this lock and {} others share the session of process {}, which would end with it: release it where it is held",

@@ -53,6 +53,8 @@ struct State {
     held: Option<Held>,
     /// The longest that was asked for.
     ttl: Duration,
+    /// When the lease ends that the last statement asked for: the server carries statements out in their order, so every later one
+    /// finds it granted, extended, or refused.
     until: Moment,
 }
 
@@ -74,7 +76,7 @@ impl Seat {
                 deed,
                 held: None,
                 ttl: claim.ttl,
-                until: Moment::FAR,
+                until: BootClock.now() + claim.ttl,
             }),
         }
     }
@@ -105,23 +107,45 @@ impl Seat {
         lock(&self.state).held
     }
 
-    /// How long the lock has to last without a sign of life.
-    pub(super) fn ttl(&self) -> Duration {
-        lock(&self.state).ttl
-    }
-
     pub(super) fn wants(&self, ttl: Duration) {
         let mut state = lock(&self.state);
         state.ttl = state.ttl.max(ttl);
     }
 
-    pub(super) fn extended(&self, asked_at: Moment) {
+    /// A renewal is about to be sent.
+    pub(super) fn extends(&self, asked_at: Moment) {
         let mut state = lock(&self.state);
         state.until = state.until.max(asked_at + state.ttl);
     }
 
+    /// Takes note of a grant or a refusal that nobody has fetched yet.
+    fn settle(&self) {
+        let Deed::Try(flight) = self.deed() else {
+            return;
+        };
+        match flight.now_or_never() {
+            Some(Ok(Some(held))) if self.held().is_none() => drop(self.has(held)),
+            Some(Ok(None) | Err(_)) => lock(&self.state).until = Moment::ZERO,
+            _ => {}
+        }
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.deed(), Deed::Leave(_))
+    }
+
+    /// How long the session has to last for this lock.
+    pub(super) fn left(&self, now: Moment) -> Duration {
+        self.settle();
+        match self.is_leaving() {
+            true => Duration::ZERO,
+            false => lock(&self.state).until.since(now),
+        }
+    }
+
     /// It was granted, and not extended in time.
     pub(super) fn is_overdue(&self, now: Moment) -> bool {
+        self.settle();
         let state = lock(&self.state);
         state.held.is_some() && state.until < now && !matches!(state.deed, Deed::Leave(_))
     }
@@ -164,7 +188,7 @@ pub(super) fn trying(session: Arc<Session>, key: i64, statement: String) -> Deed
 pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> Deed {
     let flight = async move {
         let fenced = async {
-            session.ask(Operation::Acquire, &wait).await?;
+            stand_in_line(&session, key, &wait).await?;
             let asked_at = BootClock.now();
             let row = session.ask(Operation::Acquire, &fence).await?;
             granted(text(&row, 1), asked_at)
@@ -180,6 +204,17 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
     Deed::Wait(started(flight))
 }
 
+/// Returns when the lock is granted. A wait that has lasted too long begins anew, at the end of the line.
+async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
+    loop {
+        match session.ask(Operation::Acquire, wait).await {
+            // The lock may have been granted at the same moment.
+            Err(error) if failure::is_lock_timeout(&error) => clean(session, key).await,
+            answer => return answer.map(drop),
+        }
+    }
+}
+
 /// Gives the lock back. A session that cannot say whether it did is closed: that does.
 pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
     let flight = async move {
@@ -192,8 +227,8 @@ pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
     Deed::Leave(started(flight))
 }
 
-/// A sign of life.
-pub(super) fn renewing(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
+/// Sets how long the session lasts.
+pub(super) fn keeping(session: Arc<Session>, statement: String) -> Flight<Result<()>> {
     started(async move {
         let answer = session.ask(Operation::Renew, &statement).await;
         answer.map(drop)
@@ -226,7 +261,7 @@ async fn clean(session: &Session, key: i64) {
     if session.is_closed() {
         return;
     }
-    let unlock = statement::unlock(key, None);
+    let unlock = statement::only_unlock(key);
     if session.ask(Operation::Release, &unlock).await.is_err() {
         session.close();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
-use super::connect::{Address, Connection, connect};
+use super::connect::{Address, Connection, listen};
 use super::{STORE, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
@@ -23,13 +23,14 @@ const NEW: Duration = Duration::from_secs(60);
 pub(super) struct Session {
     connection: Connection,
     /// Known before the connection says so.
-    is_over: AtomicBool,
+    is_over: Arc<AtomicBool>,
     /// The process that serves it.
     pub(super) pid: i32,
 }
 
 impl Session {
-    /// Connects and prepares; `spare` is how long the server keeps the session while nothing is done with it.
+    /// Connects and prepares; `spare` is how long the server keeps the session while nothing is done with it. `ended` is called when the connection
+    /// has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -38,13 +39,24 @@ impl Session {
         address: &Address,
         patience: Duration,
         spare: Duration,
+        ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let end = End {
+            is_over: is_over.clone(),
+            tell: Some(ended),
+        };
         let opening = async {
-            let connection = connect(STORE, operation, address, STORE_PROGRAM, patience).await?;
+            // It is dropped with the connection, and hears nothing before.
+            let hear = move |_| {
+                let _kept = &end;
+            };
+            let connection =
+                listen(STORE, operation, address, STORE_PROGRAM, patience, hear).await?;
             let pid = prepare(operation, &connection, spare.max(NEW)).await?;
             Ok(Arc::new(Self {
                 connection,
-                is_over: AtomicBool::new(false),
+                is_over,
                 pid,
             }))
         };
@@ -98,6 +110,21 @@ impl Session {
     /// The server or the network has ended it, or we have: what it held is free, or will be within its TTL.
     pub(super) fn is_closed(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || self.connection.is_closed()
+    }
+}
+
+/// Tells of the end of a connection by being dropped with it.
+struct End<F: FnOnce()> {
+    is_over: Arc<AtomicBool>,
+    tell: Option<F>,
+}
+
+impl<F: FnOnce()> Drop for End<F> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(tell) = self.tell.take() {
+            tell();
+        }
     }
 }
 
@@ -161,8 +188,8 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         return Err(too_old(operation));
     }
     if row.get(1) == Some("t") {
-        let message = "this is a standby, which cannot give fences; locks need the primary (target_session_attrs=read-write finds it among several hosts)";
-        return Err(Error::new(ErrorKind::Unusable, STORE, operation, message));
+        let why = "which cannot give fences";
+        return Err(failure::standby(STORE, operation, why));
     }
     let mut more = vec![format!(
         "set client_connection_check_interval = {LOOK_AT_CLIENT_MS}"

@@ -9,6 +9,10 @@ use crate::claim::OwnerId;
 /// is alive, shorter than a TTL: those behind it wait for that long when it is stopped or cut off.
 pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
 
+/// A session that is used for other things than renewals lasts at least for this long: the server is not to end it between two statements that were
+/// sent one after the other. A lease that is over then is given back with the next statement, or lasts for so much longer.
+const LEAST: Duration = Duration::from_secs(1);
+
 /// What is done at the moment of a grant.
 pub(super) struct Granting<'a> {
     pub(super) owner: OwnerId,
@@ -36,23 +40,22 @@ impl Granting<'_> {
 }
 
 /// Takes the lock if it is free. `case` comes first: a number is drawn by the one who has the lock, not before and not else.
-/// `spare`: nothing is left to the session when it is not, and the server may end it after that time.
-pub(super) fn try_lock(key: i64, granting: &Granting<'_>, spare: Option<Duration>) -> String {
+/// If somebody else has the lock, the session lasts as it would without this statement.
+pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> String {
     let columns = granting.columns();
-    let otherwise = spare.map_or("''".to_owned(), |keep| {
-        let keep_ms = millis(keep);
-        format!("left(set_config('idle_session_timeout', '{keep_ms}', false), 0)")
-    });
+    let ttl_ms = millis(without.session_ttl());
+    let unlocks = without.unlocks();
     format!(
-        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} else {otherwise} end"
+        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} \
+         else left(set_config('idle_session_timeout', '{ttl_ms}', false), 0) end{unlocks}"
     )
 }
 
-/// Waits for the lock in the server's own line.
-pub(super) fn wait(key: i64) -> String {
-    let window_ms = millis(CLAIM_WINDOW);
+/// Waits for the lock in the server's own line, at most for `longest`: while the statement waits, it has a snapshot.
+pub(super) fn wait(key: i64, longest: Duration) -> String {
+    let (window_ms, longest_ms) = (millis(CLAIM_WINDOW), millis(longest));
     format!(
-        "set idle_session_timeout = {window_ms}; \
+        "set idle_session_timeout = {window_ms}; set local lock_timeout = {longest_ms}; \
          select pg_backend_pid(), pg_advisory_lock('{key}'::bigint)"
     )
 }
@@ -62,28 +65,69 @@ pub(super) fn fence(granting: &Granting<'_>) -> String {
     format!("select pg_backend_pid(), {}", granting.columns())
 }
 
-/// A sign of life, which lets others go whose time is over.
-pub(super) fn renew(session_ttl: Duration, overdue: &[i64]) -> String {
-    let ttl_ms = millis(session_ttl);
-    let mut statement =
-        format!("select pg_backend_pid(), set_config('idle_session_timeout', '{ttl_ms}', false)");
-    for key in overdue {
-        statement.push_str(&format!(", pg_advisory_unlock('{key}'::bigint)"));
-    }
-    statement
+/// How long a session lasts after a statement, and which of its leases have ended.
+///
+/// The server counts anew from every statement, whatever it is about. So every statement sets the time that is left for the leases of the
+/// session, and gives back those that are over: otherwise a lease that nobody renews would last as long as its session is used.
+pub(super) struct Lasting {
+    /// For the leases of the session, from the statement on; zero if there is none.
+    pub(super) needed: Duration,
+    /// For a session without leases.
+    pub(super) spare: Duration,
+    /// The locks whose leases are over.
+    pub(super) overdue: Vec<i64>,
 }
 
-/// Gives the lock back. `spare`: nothing is left to the session, and the server may end it after that time.
-pub(super) fn unlock(key: i64, spare: Option<(Duration, &str)>) -> String {
-    let mut statement = format!("select pg_backend_pid(), pg_advisory_unlock('{key}'::bigint)");
-    if let Some((keep, program)) = spare {
-        let keep_ms = millis(keep);
-        statement.push_str(&format!(
-            ", set_config('idle_session_timeout', '{keep_ms}', false), \
-             set_config('application_name', '{program}', false)"
-        ));
+impl Lasting {
+    fn session_ttl(&self) -> Duration {
+        match self.needed.is_zero() {
+            true => self.spare,
+            false => self.needed.max(LEAST),
+        }
     }
-    statement
+
+    fn unlocks(&self) -> String {
+        let keys = self.overdue.iter();
+        keys.map(|key| format!(", pg_advisory_unlock('{key}'::bigint)"))
+            .collect()
+    }
+}
+
+/// A sign of life for the leases of the session, which are not over.
+pub(super) fn renew(lasting: &Lasting) -> String {
+    last(lasting.needed, lasting)
+}
+
+/// Sets how long the session lasts, without a sign of life for its leases.
+pub(super) fn keep(lasting: &Lasting) -> String {
+    last(lasting.session_ttl(), lasting)
+}
+
+fn last(session_ttl: Duration, lasting: &Lasting) -> String {
+    let ttl_ms = millis(session_ttl);
+    let unlocks = lasting.unlocks();
+    format!(
+        "select pg_backend_pid(), set_config('idle_session_timeout', '{ttl_ms}', false){unlocks}"
+    )
+}
+
+/// Gives the lock back, in a session that is to last so long then. `spare_program`: nothing is left to the session, and
+/// `application_name` becomes this.
+pub(super) fn unlock(key: i64, lasting: &Lasting, spare_program: Option<&str>) -> String {
+    let ttl_ms = millis(lasting.session_ttl());
+    let unlocks = lasting.unlocks();
+    let name = spare_program.map_or(String::new(), |program| {
+        format!(", set_config('application_name', '{program}', false)")
+    });
+    format!(
+        "{}, set_config('idle_session_timeout', '{ttl_ms}', false){name}{unlocks}",
+        only_unlock(key)
+    )
+}
+
+/// Gives the lock back, and leaves everything else as it is.
+pub(super) fn only_unlock(key: i64) -> String {
+    format!("select pg_backend_pid(), pg_advisory_unlock('{key}'::bigint)")
 }
 
 /// The same statement, after which nothing is left to the session.
@@ -101,12 +145,28 @@ pub(super) fn cancel(pid: i32, key: i64) -> String {
     )
 }
 
-/// Ends the session of the process `pid` if it has to do with this lock and no other, and waits for its end: how many locks it
-/// has to do with, and whether it is gone.
-pub(super) fn terminate(pid: i32, key: i64) -> String {
+/// Where a session shows who owns its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShownIn {
+    /// In the comment before its last statement.
+    Comment,
+    /// In `application_name`.
+    ApplicationName,
+}
+
+/// Ends the session of the process `pid` if it has to do with this lock and no other and still shows this owner, and waits for its end:
+/// how many locks it has to do with, and whether it is gone; the latter is null if the session was not ended.
+///
+/// The owner is read last, right before the session is ended: the process may have given the lock back, and taken it for another owner.
+pub(super) fn terminate(pid: i32, key: i64, owner: OwnerId, shown_in: ShownIn) -> String {
     let place = place(key);
+    let is_owner = match shown_in {
+        ShownIn::Comment => format!("strpos(query, ' {owner} ') > 0"),
+        ShownIn::ApplicationName => format!("application_name like '% {owner}'"),
+    };
     format!(
-        "select pg_backend_pid(), locks, case when locks = 1 then pg_terminate_backend({pid}, 2000) end \
+        "select pg_backend_pid(), locks, case when locks = 1 then \
+           (select pg_terminate_backend(pid, 2000) from pg_stat_get_activity({pid}) where {is_owner}) end \
          from (select count(*) as locks, coalesce(bool_or({place}), false) as this from pg_locks \
          where pid = {pid} and locktype = 'advisory') as found where this"
     )

@@ -25,13 +25,13 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
     other.ask_all(OPERATION, "begin").await?;
     if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
         let told_apart = one.pid != other.pid;
-        let _undone = other.ask(OPERATION, &statement::unlock(key, None)).await;
+        let _undone = other.ask(OPERATION, &statement::only_unlock(key)).await;
         return Err(match told_apart {
             true => unfit("two sessions can have the same lock"),
             false => pooled(OPERATION),
         });
     }
-    let unlock = statement::unlock(key, None);
+    let unlock = statement::only_unlock(key);
     let freed = tokio::time::timeout(PATIENCE, one.ask(OPERATION, &unlock)).await;
     let freed = freed.map_err(|_| pooled(OPERATION))??;
     if text(&freed, 1) != "t" {

@@ -10,7 +10,7 @@ use super::hub::Hub;
 use super::key::{key_of, name_of};
 use super::published::{self, Said};
 use super::session::{number, text};
-use super::statement;
+use super::statement::{self, ShownIn};
 use crate::backend::{Holder, Listed, Record, Waiter, glob};
 use crate::claim::{LockName, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -52,6 +52,14 @@ impl Sight {
         match &self.said {
             Some(said) => Some(said.owner),
             None => self.newest().map(|(_, owner)| owner),
+        }
+    }
+
+    /// Where [`owner`](Self::owner) was found.
+    pub(super) fn shown_in(&self) -> ShownIn {
+        match self.said {
+            Some(_) => ShownIn::Comment,
+            None => ShownIn::ApplicationName,
         }
     }
 

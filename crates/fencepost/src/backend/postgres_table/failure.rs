@@ -24,7 +24,7 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
 
 /// Whether somebody keeps a row locked in a transaction that does not end.
 pub(super) fn is_row_locked(error: &Error) -> bool {
-    common::code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    common::is_lock_timeout(error)
 }
 
 /// Nobody answered.
@@ -73,6 +73,11 @@ pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Err
     Error::new(why.kind(), STORE, Operation::Open, message)
         .with_effect(Effect::None)
         .with_source(why)
+}
+
+/// The server only follows another.
+pub(super) fn standby() -> Error {
+    common::standby(STORE, Operation::Open, "which can only be read")
 }
 
 /// The server, the rights or the tables are not fit for locks; `what` says why and what to do.

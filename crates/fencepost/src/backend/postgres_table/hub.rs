@@ -171,6 +171,22 @@ fn during(operation: Operation, error: Error) -> Error {
             operation,
             error.message().to_owned(),
         )
-        .with_effect(error.effect()),
+        .with_effect(error.effect())
+        .with_source(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A holder's renewal and a waiter share an attempt to connect, which meets a standby.
+    #[test]
+    fn who_waits_recognizes_what_another_operation_has_met() {
+        let met = failure::standby();
+        assert!(failure::is_passing(&met));
+        let told = during(Operation::Acquire, met);
+        assert_eq!(told.operation(), Operation::Acquire);
+        assert!(failure::is_passing(&told), "{told:?}");
     }
 }

@@ -39,9 +39,7 @@ pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Res
         .first()
         .ok_or_else(|| failure::unexpected(Operation::Open, "no row"))?;
     if server.get(0) {
-        return Err(failure::unusable(
-            "this is a standby, which can only be read; locks need the primary",
-        ));
+        return Err(failure::standby());
     }
     if server.get(1) {
         return Err(failure::unusable(
