@@ -53,6 +53,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 mod book;
 pub(crate) mod connect;
 pub(crate) mod failure;
+pub(crate) mod fence;
 mod hub;
 pub(crate) mod key;
 mod published;
@@ -69,16 +70,30 @@ pub use connect::Connection;
 /// The client whose connection [`Postgres::visit`] gives.
 pub use tokio_postgres as client;
 
-use connect::Address;
+use connect::{Address, Parameters};
+use fence::Source;
 use hub::{Hub, Settings};
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres";
 
+/// The parameters of an address that are about advisory locks.
+const PARAMETERS: &[&str] = &["fence"];
+
+/// What the address says about fences; `None`: nothing that is known.
+fn source(own: &Parameters, create: bool) -> Option<Source> {
+    match own.last().map(|(_fence, value)| value.as_str()) {
+        None | Some("sequence") => Some(Source::Sequences { create }),
+        Some("transaction-id") => Some(Source::TransactionIds),
+        Some(_) => None,
+    }
+}
+
 /// How a [`Postgres`] is opened; made by [`Postgres::builder`].
 #[derive(Clone)]
 pub struct PostgresBuilder {
     address: String,
+    create_sequences: bool,
     settings: Settings,
     certificates: Certificates,
 }
@@ -113,6 +128,14 @@ impl PostgresBuilder {
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
+        self
+    }
+
+    /// Whether the sequences that fences are drawn from are made when the store is opened, where they are missing. Default: yes. Otherwise, and
+    /// where the user may not make them, the error says how to.
+    #[must_use]
+    pub fn create_sequences(mut self, create: bool) -> Self {
+        self.create_sequences = create;
         self
     }
 
@@ -173,7 +196,7 @@ impl PostgresBuilder {
         runtime.block_on(self.open())
     }
 
-    fn hub(self) -> Result<Hub> {
+    fn hub(mut self) -> Result<Hub> {
         let invalid =
             |message| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
         if self.settings.connections < 2 {
@@ -184,8 +207,10 @@ impl PostgresBuilder {
         if self.settings.spare.is_zero() {
             return Err(invalid("connections have to be kept for some time"));
         }
-        let parsed = Address::parse(STORE, &self.address, &[], &self.certificates);
-        let (address, _none) = parsed?;
+        let parsed = Address::parse(STORE, &self.address, PARAMETERS, &self.certificates);
+        let (address, own) = parsed?;
+        self.settings.source = source(&own, self.create_sequences)
+            .ok_or_else(|| invalid("fence is sequence (the default) or transaction-id"))?;
         Ok(Hub::new(address, self.settings))
     }
 }
@@ -244,7 +269,9 @@ impl Postgres {
                 connections: 8,
                 spare: Duration::from_secs(10),
                 outage: Duration::from_secs(30),
+                source: Source::Sequences { create: true },
             },
+            create_sequences: true,
             certificates: Certificates::default(),
         }
     }
@@ -258,10 +285,10 @@ impl Postgres {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
-        let table = super::postgres_table::PARAMETERS;
-        let (address, _table) = Address::parse(STORE, address, table, &Certificates::default())?;
-        let program = session::STORE_PROGRAM;
-        connect::connect(STORE, Operation::Open, &address, program, patience).await
+        let own = [super::postgres_table::PARAMETERS, PARAMETERS].concat();
+        let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
+        let program = format!("{}/2", session::STORE_PROGRAM);
+        connect::connect(STORE, Operation::Open, &address, &program, patience).await
     }
 
     /// Where the server is, without user and password.

@@ -8,6 +8,7 @@ use tokio_postgres::SimpleQueryRow;
 
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
+use super::fence::Source;
 use super::published::{comment, program};
 use super::seat::{Flight, Seat, leaving, looking, renewing, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
@@ -25,6 +26,7 @@ pub(super) struct Settings {
     pub(super) connections: usize,
     pub(super) spare: Duration,
     pub(super) outage: Duration,
+    pub(super) source: Source,
 }
 
 pub(super) struct Hub {
@@ -54,7 +56,8 @@ pub(super) enum Placed {
 
 impl Hub {
     pub(super) fn new(address: Address, settings: Settings) -> Self {
-        let program = program(address.application_name().unwrap_or(STORE_PROGRAM));
+        let program =
+            program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
         let book = Book::new(settings.connections);
         Self {
             address,
@@ -72,9 +75,10 @@ impl Hub {
         let Settings {
             connect_timeout,
             spare,
+            source,
             ..
         } = self.settings;
-        Session::open(operation, &self.address, connect_timeout, spare).await
+        Session::open(operation, &self.address, connect_timeout, spare, source).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.
@@ -127,13 +131,15 @@ impl Hub {
             owner: claim.owner,
             session_ttl: claim.ttl.max(longest.unwrap_or_default()),
             program: &self.program,
+            source: self.settings.source,
         };
         let new = super::published::Said::of(claim, None);
         let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let comment = comment(std::iter::once(&new).chain(&others));
         let spare = others.is_empty().then_some(self.settings.spare);
         let statement = comment + &statement::try_lock(key, &granting, spare);
-        let deed = trying(session.clone(), key, statement);
+        let lift = session.is_to_lift().then(|| self.settings.source.lift());
+        let deed = trying(session.clone(), key, lift.flatten(), statement);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
         Placed::Asking(seat)
@@ -148,6 +154,7 @@ impl Hub {
             owner: seat.claim.owner,
             session_ttl: seat.claim.ttl,
             program: &self.program,
+            source: self.settings.source,
         };
         let said = seat.said();
         let comment = comment(std::iter::once(&said));

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use super::fence::{MAY_NOT, Source};
 use super::session::millis;
 use crate::claim::OwnerId;
 
 /// One who was granted a lock has to say so within this time, or the server ends its session. Longer than the pauses of a process that
 /// is alive, shorter than a TTL: those behind it wait for that long when it is stopped or cut off.
 pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
+
+/// What makes a transaction wait for the disk, and for the standbys that are waited for.
+const WRITE: &str = "pg_logical_emit_message(true, 'fencepost', '')";
 
 /// What is done at the moment of a grant.
 pub(super) struct Granting<'a> {
@@ -16,26 +20,27 @@ pub(super) struct Granting<'a> {
     pub(super) session_ttl: Duration,
     /// The program's part of `application_name`.
     pub(super) program: &'a str,
+    pub(super) source: Source,
 }
 
 impl Granting<'_> {
-    /// Fence, server time in ms, and the settings that make it a lease; one text.
+    /// Owner, fence, server time in ms, and the settings that make it a lease; one text.
     ///
-    /// The fence is the number of this transaction. It only becomes durable with a record of its own in the log, for which
-    /// the message is there: without it a crash can give the same number to the next holder.
+    /// The message makes this transaction one that writes: its end waits until the log is on the disk, and the standbys that are waited
+    /// for have it. Without it a crash or a failover could give the same fence to the next holder.
     fn columns(&self) -> String {
         let Self { owner, program, .. } = self;
-        let ttl_ms = millis(self.session_ttl);
+        let (ttl_ms, draw) = (millis(self.session_ttl), self.source.draw());
         format!(
-            "concat_ws(' ', pg_current_xact_id(), (extract(epoch from clock_timestamp()) * 1000)::bigint, \
-             pg_logical_emit_message(true, 'fencepost', ''), \
-             set_config('idle_session_timeout', '{ttl_ms}', false), \
-             set_config('application_name', concat('{program} ', pg_current_xact_id(), ' {owner}'), false))"
+            "concat_ws(' ', set_config('application_name', concat('{program} ', {draw}, ' {owner}'), false), \
+             (extract(epoch from clock_timestamp()) * 1000)::bigint, \
+             {WRITE}, set_config('idle_session_timeout', '{ttl_ms}', false))"
         )
     }
 }
 
-/// Takes the lock if it is free. `case` comes first: a number is drawn by the one who has the lock, not before and not else.
+/// Takes the lock if it is free, and the session may draw a fence. `case` comes first: a number is drawn by the one who has the lock, not
+/// before and not else.
 /// `spare`: nothing is left to the session when it is not, and the server may end it after that time.
 pub(super) fn try_lock(key: i64, granting: &Granting<'_>, spare: Option<Duration>) -> String {
     let columns = granting.columns();
@@ -43,8 +48,10 @@ pub(super) fn try_lock(key: i64, granting: &Granting<'_>, spare: Option<Duration
         let keep_ms = millis(keep);
         format!("left(set_config('idle_session_timeout', '{keep_ms}', false), 0)")
     });
+    let may_draw = granting.source.may_draw();
     format!(
-        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} else {otherwise} end"
+        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' \
+         when pg_try_advisory_lock('{key}'::bigint) then {columns} else {otherwise} end"
     )
 }
 
@@ -59,14 +66,22 @@ pub(super) fn wait(key: i64) -> String {
 
 /// What [`try_lock`] does beside taking the lock, for one who has waited for it.
 pub(super) fn fence(granting: &Granting<'_>) -> String {
-    format!("select pg_backend_pid(), {}", granting.columns())
+    let (may_draw, columns) = (granting.source.may_draw(), granting.columns());
+    format!(
+        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' else {columns} end"
+    )
 }
 
 /// A sign of life, which lets others go whose time is over.
+///
+/// Where standbys are waited for, it writes, so that they have to confirm it: a primary that was replaced and does not know it
+/// gets no confirmation, and its holders stop believing in time.
 pub(super) fn renew(session_ttl: Duration, overdue: &[i64]) -> String {
     let ttl_ms = millis(session_ttl);
-    let mut statement =
-        format!("select pg_backend_pid(), set_config('idle_session_timeout', '{ttl_ms}', false)");
+    let mut statement = format!(
+        "select pg_backend_pid(), set_config('idle_session_timeout', '{ttl_ms}', false), \
+         case when current_setting('synchronous_standby_names') <> '' then {WRITE} end"
+    );
     for key in overdue {
         statement.push_str(&format!(", pg_advisory_unlock('{key}'::bigint)"));
     }
