@@ -143,6 +143,25 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
     });
 }
 
+/// Two who lift at the same time could set the fence back. Who draws need not wait for them.
+pub(crate) fn one_lifts_at_a_time() {
+    run(async {
+        let server = Server::start();
+        let (drawing, lifting) = (server.store().await, server.store().await);
+        works(&*drawing).await;
+        let lifter = server.eyes().await;
+        lifter.text("select pg_advisory_lock(1717923427, 2)").await;
+        let other = claim("other", LONG);
+        let waiting = tokio::spawn(async move { lifting.try_acquire(&other).await });
+        server.eyes().await.wait_for_line(1).await;
+        works(&*drawing).await;
+        assert!(!waiting.is_finished(), "it lifted beside another one");
+        lifter.text("select pg_advisory_unlock(1717923427, 2)").await;
+        let granted = soon("the grant", waiting).await.unwrap().unwrap();
+        assert!(granted.is_some());
+    });
+}
+
 /// New sessions lift the fence while others draw from it, in sessions of ours and in transactions: it rises in the order of the grants.
 pub(crate) fn draws_and_lifts_together() {
     let turns = if is_soak() { 2000 } else { 150 };
