@@ -27,11 +27,16 @@
 //!   [`backend::postgres`](crate::backend::postgres) uses: its locks and this one exclude each other.
 //!
 //! # The fence
-//! Rises with every lock of a name, and comes from the table `fencepost_tx`, raised after the lock was granted: past the last one, and to the
-//! server's time in units of 62.5 µs since 2024. A transaction that is rolled back takes its fence back with everything else; the time is what keeps the
-//! next one from getting the same number. The writes of the transaction itself need no fence, as they vanish with it. What does is whatever lies outside:
+//! Rises with every lock of a name. It is drawn once the lock is granted, from the sequences that [`backend::postgres`](crate::backend::postgres) draws
+//! from, so the fences of both can be compared; its first draw in a session of the server lifts it to the server's time. A sequence does not roll back:
+//! a transaction that does leaves a fence that nobody gets again. The row of the name in `fencepost_tx` is set to the fence.
+//!
+//! The writes of the transaction itself need no fence, as they vanish with it. What does is whatever lies outside:
 //! another database, a file, a service. For tables here that a *lease* protects (a [`Guard`](crate::Guard) of any store), put a [`PgGate`] in front of the
 //! transaction's work.
+//!
+//! A fence is told before the transaction is on the disk. If the server crashes in that moment *and* its clock is set back meanwhile, the
+//! same fence may be drawn again.
 //!
 //! # Isolation
 //! Under `READ COMMITTED`, Postgres' default, every statement after the lock sees what the last holder has committed. Under `REPEATABLE READ` and
@@ -57,13 +62,17 @@ use futures_util::future::join4;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage, Transaction};
 
+use crate::backend::postgres::fence::create_sequences;
 use crate::backend::postgres::key::key_of;
 use crate::claim::{LockName, OwnerId};
-use crate::error::{Error, ErrorKind, Operation, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::{Error, Operation, Result};
 use crate::fence::Fence;
 use crate::random::SystemRandom;
 use crate::resource::Pass;
 
+mod draw;
 mod failure;
 mod gate;
 
@@ -74,20 +83,16 @@ const STORE: &str = "postgres-transaction";
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1)::text";
 
-/// The row, if it is missing. An epoch is only taken once the row is locked.
+/// The row, if it is missing. A fence is only drawn once the row is locked.
 const MAKE: &str =
-    "INSERT INTO fencepost_tx (name, epoch) VALUES ($1, 1) ON CONFLICT (name) DO NOTHING";
+    "INSERT INTO fencepost_tx (name, fence) VALUES ($1, 1) ON CONFLICT (name) DO NOTHING";
 
-/// Locks the row. A statement of its own: an `UPDATE` that waits for a holder who then rolls back goes on with the time it read when it began to wait,
-/// which is before the fence of others who got in between.
+/// Locks the row. A statement of its own: what is drawn after it is drawn by the holder.
 const LOCK_ROW: &str = "SELECT 1 FROM fencepost_tx WHERE name = $1 FOR UPDATE";
 
-/// Raises the counter of the row that is locked; a time in another age does not count.
-const RAISE: &str = "
-UPDATE fencepost_tx SET epoch = greatest(epoch + 1, CASE
-    WHEN clock_timestamp() BETWEEN '2024-01-01T00:00Z' AND '2160-01-01T00:00Z'
-    THEN floor((extract(epoch FROM clock_timestamp()) - 1704067200) * 16000)::bigint ELSE 1 END)
-WHERE name = $1 RETURNING epoch";
+/// Whether the table is one of programs before the sequences, which must not use it any more: they would count on from its rows alone.
+const IS_OLD: &str = "SELECT EXISTS (SELECT 1 FROM pg_attribute
+    WHERE attrelid = to_regclass('fencepost_tx') AND attname = 'epoch' AND NOT attisdropped)";
 
 /// The shortest time Postgres can be told to wait.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -101,14 +106,22 @@ pub struct PgTxLock {
 }
 
 impl PgTxLock {
-    /// What makes the table; for your migrations.
-    pub const CREATE_TABLE: &'static str = "\
+    /// What makes the table, and the sequences that fences are drawn from; for your migrations. Three statements: run them as a script.
+    pub const CREATE_TABLE: &'static str = concat!(
+        "\
 CREATE TABLE IF NOT EXISTS fencepost_tx (
     name TEXT PRIMARY KEY,
-    epoch BIGINT NOT NULL CHECK (epoch > 0 AND epoch < 140737488355328)
-)";
+    fence BIGINT NOT NULL CHECK (fence > 0 AND fence < 140737488355328)
+);
+",
+        create_sequences!()
+    );
 
-    /// Makes the table `fencepost_tx` where it is missing.
+    /// What turns a table of an older version into one of this version; for your migrations. Programs of the older version fail from then on,
+    /// with an error: their fences cannot be compared with those of this one.
+    pub const UPGRADE_TABLE: &'static str = "ALTER TABLE fencepost_tx RENAME COLUMN epoch TO fence";
+
+    /// Makes the table `fencepost_tx` and the sequences where they are missing, and [upgrades](Self::UPGRADE_TABLE) a table of an older version.
     ///
     /// # Errors
     /// What the server says.
@@ -116,8 +129,13 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create_table(client: &Client) -> Result<()> {
-        let made = make(client, Self::CREATE_TABLE).await;
-        made.map_err(|cause| failure::of_statement(Operation::Open, cause))
+        let failed = |cause| failure::of_statement(Operation::Open, cause);
+        make(client, Self::CREATE_TABLE).await.map_err(failed)?;
+        let is_old: bool = client.query_one(IS_OLD, &[]).await.map_err(failed)?.get(0);
+        match is_old {
+            true => make(client, Self::UPGRADE_TABLE).await.map_err(failed),
+            false => Ok(()),
+        }
     }
 
     /// The lock is the row of this name in the table `fencepost_tx`.
@@ -134,8 +152,8 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     }
 
     /// The lock is an advisory one, with the number that stands for the name in
-    /// [`backend::postgres`](crate::backend::postgres), or with the number itself when the name is `#NUMBER`. The fence is counted in the table
-    /// `fencepost_tx`, so this one and [`row`](Self::row) of the same name exclude each other, too.
+    /// [`backend::postgres`](crate::backend::postgres), or with the number itself when the name is `#NUMBER`. The row of the name in the table
+    /// `fencepost_tx` is locked as well, so this one and [`row`](Self::row) of the same name exclude each other, too.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when it is no name for a lock.
@@ -172,11 +190,17 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
                 None => Ok(Vec::new()),
             }
         };
+        let draw = draw::draw_statement();
         let make = ask(transaction, MAKE, name);
         let lock_row = ask(transaction, LOCK_ROW, name);
-        let raise = ask(transaction, RAISE, name);
-        let (locked, made, row_locked, raised) = join4(lock, make, lock_row, raise).await;
-        self.held(&locked.and(made).and(row_locked).and(raised)?)
+        let draw = ask(transaction, &draw, name);
+        let (locked, made, row_locked, drawn) = join4(lock, make, lock_row, draw).await;
+        let drawn = locked.and(made).and(row_locked).and(drawn)?;
+        let fence = draw::finish(self, transaction, drawn).await?;
+        Ok(PgTxHeld {
+            name: self.name.clone(),
+            pass: Pass::new(fence, OwnerId::random(&SystemRandom)),
+        })
     }
 
     /// Takes the lock if nobody has it. `None`: somebody has, and the transaction goes on without.
@@ -224,34 +248,6 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
             }
             Err(error) => Err(error),
         }
-    }
-
-    fn held(&self, raised: &[Row]) -> Result<PgTxHeld> {
-        let Some(raised) = raised.first() else {
-            let message = "somebody deleted the row of the lock from fencepost_tx just now; run the transaction again";
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                STORE,
-                Operation::Acquire,
-                message,
-            ));
-        };
-        let epoch: i64 = raised.get(0);
-        let fence = u64::try_from(epoch).ok();
-        let fence = fence.and_then(|epoch| Fence::new(epoch, 0).ok());
-        let fence = fence.ok_or_else(|| {
-            let message = format!("the epoch in fencepost_tx is {epoch}, which no fence can carry");
-            Error::new(
-                ErrorKind::FenceExhausted,
-                STORE,
-                Operation::Acquire,
-                message,
-            )
-        })?;
-        Ok(PgTxHeld {
-            name: self.name.clone(),
-            pass: Pass::new(fence, OwnerId::random(&SystemRandom)),
-        })
     }
 }
 

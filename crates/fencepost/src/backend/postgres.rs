@@ -56,6 +56,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 mod book;
 pub(crate) mod connect;
 pub(crate) mod failure;
+pub(crate) mod fence;
 mod hub;
 pub(crate) mod key;
 mod parameters;
@@ -74,6 +75,7 @@ pub use connect::Connection;
 pub use tokio_postgres as client;
 
 use connect::Address;
+use fence::Source;
 use hub::{Hub, Settings};
 
 /// How this store calls itself in errors, spans and metrics.
@@ -83,6 +85,7 @@ pub(crate) const STORE: &str = "postgres";
 #[derive(Clone)]
 pub struct PostgresBuilder {
     address: String,
+    create_sequences: bool,
     settings: Settings,
     requeue_after: Option<Duration>,
     certificates: Certificates,
@@ -130,6 +133,14 @@ impl PostgresBuilder {
     #[must_use]
     pub fn requeue_after(mut self, longest: Duration) -> Self {
         self.requeue_after = Some(longest);
+        self
+    }
+
+    /// Whether the sequences that fences are drawn from are made when the store is opened, where they are missing. Default: yes. Otherwise, and
+    /// where the user may not make them, the error says how to.
+    #[must_use]
+    pub fn create_sequences(mut self, create: bool) -> Self {
+        self.create_sequences = create;
         self
     }
 
@@ -210,6 +221,7 @@ impl PostgresBuilder {
         if self.settings.requeue_after.is_zero() {
             return Err(invalid("a place in line has to be kept for some time"));
         }
+        self.settings.source = parameters::source(&own, self.create_sequences)?;
         Ok(Hub::new(address, self.settings))
     }
 }
@@ -270,7 +282,9 @@ impl Postgres {
                 spare: Duration::from_secs(10),
                 outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
+                source: Source::Sequences { create: true },
             },
+            create_sequences: true,
             requeue_after: None,
             certificates: Certificates::default(),
         }
@@ -287,8 +301,8 @@ impl Postgres {
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
         let own = [parameters::NAMES, super::postgres_table::PARAMETERS].concat();
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
-        let program = session::STORE_PROGRAM;
-        connect::connect(STORE, Operation::Open, &address, program, patience).await
+        let program = format!("{}/2", session::STORE_PROGRAM);
+        connect::connect(STORE, Operation::Open, &address, &program, patience).await
     }
 
     /// Where the server is, without user and password.

@@ -41,14 +41,22 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
         "23514" => (
             ErrorKind::FenceExhausted,
             format!(
-                "the epoch in fencepost_tx has reached {}: no further lock can be fenced",
+                "the fence in fencepost_tx has reached {}: no further lock can be fenced",
                 Fence::EPOCH_END
+            ),
+        ),
+        "42703" if said.contains("fence") => (
+            ErrorKind::Unusable,
+            format!(
+                "the table fencepost_tx is one of an older version, whose programs draw fences that cannot be compared with those of this one ({said}); \
+                 stop them, and run PgTxLock::create_table, or: {}",
+                PgTxLock::UPGRADE_TABLE
             ),
         ),
         "42P01" => (
             ErrorKind::Unusable,
             format!(
-                "a table is missing ({said}); make it with PgTxLock::create_table or PgGate::create, or let somebody with the right to do so run: {}",
+                "a table or a sequence is missing ({said}); make it with PgTxLock::create_table or PgGate::create, or let somebody with the right to do so run: {}",
                 PgTxLock::CREATE_TABLE
             ),
         ),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod errors;
+mod fences;
 mod gate;
 mod order;
 #[path = "../stages/postgres.rs"]

@@ -21,6 +21,7 @@ mod neglected;
 mod network;
 mod pooler;
 mod refusals;
+mod sequences;
 mod snapshots;
 mod support;
 #[cfg(feature = "postgres-tls")]
@@ -132,6 +133,35 @@ const INTEROP: &[(&str, fn())] = &[
     ),
 ];
 
+const FAILOVER: &[(&str, fn())] = &[
+    ("lagging_standby", failover::a_lagging_standby_takes_over),
+    (
+        "deposed_primary",
+        failover::a_deposed_primary_keeps_nobody_believing,
+    ),
+    (
+        "cancelled_confirmation",
+        failover::a_cancelled_confirmation_is_none,
+    ),
+];
+
+const SEQUENCES: &[(&str, fn())] = &[
+    ("older_program", sequences::an_older_program_is_refused),
+    (
+        "missing_rights",
+        sequences::who_may_not_create_is_told_what_to_run,
+    ),
+    (
+        "transaction_ids",
+        sequences::transaction_ids_only_where_asked_for,
+    ),
+    ("one_lifts_at_a_time", sequences::one_lifts_at_a_time),
+    (
+        "draws_and_lifts_together",
+        sequences::draws_and_lifts_together,
+    ),
+];
+
 #[cfg(feature = "postgres-tls")]
 const TLS: &[(&str, fn())] = &[("private_authority", tls::private_authority)];
 #[cfg(not(feature = "postgres-tls"))]
@@ -154,6 +184,8 @@ fn main() {
         ("waiting", WAITING, 1),
         ("pooler", POOLER, 1),
         ("interop", INTEROP, 1),
+        ("failover", FAILOVER, 1),
+        ("sequences", SEQUENCES, 1),
         ("tls", TLS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {

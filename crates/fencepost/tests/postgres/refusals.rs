@@ -76,6 +76,7 @@ pub(crate) fn wrong_password() {
         let server = Server::start_with(&[&format!("hba_file={}", rules.display())]);
         let eyes = server.eyes().await;
         eyes.text("create role shop login password 'secret'").await;
+        eyes.text("grant create on schema public to shop").await;
         let error = refused(&server.url_of("shop:secret-no")).await;
         is(
             &error,

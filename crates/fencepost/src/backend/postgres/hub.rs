@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
+use super::fence::Source;
 use super::published::{comment, program};
 use super::seat::{Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
@@ -26,6 +27,7 @@ pub(super) struct Settings {
     pub(super) spare: Duration,
     pub(super) outage: Duration,
     pub(super) requeue_after: Duration,
+    pub(super) source: Source,
 }
 
 pub(super) struct Hub {
@@ -58,7 +60,8 @@ pub(super) enum Placed {
 
 impl Hub {
     pub(super) fn new(address: Address, settings: Settings) -> Self {
-        let program = program(address.application_name().unwrap_or(STORE_PROGRAM));
+        let program =
+            program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
         let book = Book::new(settings.connections);
         Self {
             address,
@@ -79,6 +82,7 @@ impl Hub {
         let Settings {
             connect_timeout,
             spare,
+            source,
             ..
         } = self.settings;
         let shared = Arc::downgrade(&self.shared);
@@ -87,7 +91,8 @@ impl Hub {
                 shared.forget_closed();
             }
         };
-        Session::open(operation, &self.address, connect_timeout, spare, ended).await
+        let times = (connect_timeout, spare);
+        Session::open(operation, &self.address, times, source, ended).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.
@@ -138,12 +143,14 @@ impl Hub {
             owner: claim.owner,
             session_ttl: claim.ttl.max(lasting.needed),
             program: &self.program,
+            source: self.settings.source,
         };
         let new = super::published::Said::of(claim, None);
         let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
         let comment = comment(std::iter::once(&new).chain(&others));
         let statement = comment + &statement::try_lock(key, &granting, &lasting);
-        let deed = trying(session.clone(), key, statement);
+        let lift = session.is_to_lift().then(|| self.settings.source.lift());
+        let deed = trying(session.clone(), key, lift.flatten(), statement);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
         Placed::Asking(seat)
@@ -158,6 +165,7 @@ impl Hub {
             owner: seat.claim.owner,
             session_ttl: seat.claim.ttl,
             program: &self.program,
+            source: self.settings.source,
         };
         let said = seat.said();
         let comment = comment(std::iter::once(&said));

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::STORE;
+use super::connect::Parameters;
+use super::fence::Source;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 /// The parameters of an address that are about these locks.
-pub(super) const NAMES: &[&str] = &["requeue_after"];
+pub(super) const NAMES: &[&str] = &["requeue_after", "fence"];
 
 /// `requeue_after=10s`, `requeue_after=500ms` or `requeue_after=never`.
-pub(super) fn requeue_after(parameters: &[(String, String)]) -> Result<Option<Duration>> {
-    let Some((_, value)) = parameters.last() else {
+pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>> {
+    let Some(value) = value(parameters, "requeue_after") else {
         return Ok(None);
     };
     let number = |text: &str| text.parse().ok();
@@ -21,8 +23,28 @@ pub(super) fn requeue_after(parameters: &[(String, String)]) -> Result<Option<Du
         (None, None) => None,
     };
     let message = "requeue_after in the address is a time such as 10s or 500ms, or never";
-    let wrong = || Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
-    duration.map(Some).ok_or_else(wrong)
+    duration.map(Some).ok_or_else(|| wrong(message))
+}
+
+/// `fence=sequence` or `fence=transaction-id`.
+pub(super) fn source(parameters: &Parameters, create: bool) -> Result<Source> {
+    match value(parameters, "fence") {
+        None | Some("sequence") => Ok(Source::Sequences { create }),
+        Some("transaction-id") => Ok(Source::TransactionIds),
+        Some(_) => Err(wrong(
+            "fence in the address is sequence (the default) or transaction-id",
+        )),
+    }
+}
+
+/// The last one counts.
+fn value<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
+    let mut named = parameters.iter().rev().filter(|(own, _)| own == name);
+    named.next().map(|(_, value)| value.as_str())
+}
+
+fn wrong(message: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
 #[cfg(test)]
@@ -43,6 +65,7 @@ mod tests {
             ("?requeue_after=3s", seconds(3)),
             ("?requeue_after=500ms", Duration::from_millis(500)),
             ("?requeue_after=never&connect_timeout=3", Duration::MAX),
+            ("?requeue_after=3s&fence=sequence", seconds(3)),
         ] {
             assert_eq!(requeues_after(of(query)).unwrap(), expected, "{query}");
         }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::Shared;
+use futures_util::future::{Shared, join};
 use tokio_postgres::SimpleQueryRow;
 
 use super::book::Number;
+use super::fence::MAY_NOT;
 use super::published::{Said, Since};
-use super::session::{Session, text};
+use super::session::{Session, pooled, text};
 use super::{STORE, failure, statement};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
@@ -168,12 +169,26 @@ impl Seat {
     }
 }
 
-/// Asks for the lock if it is free.
-pub(super) fn trying(session: Arc<Session>, key: i64, statement: String) -> Deed {
+/// Asks for the lock if it is free. `lift` is sent before, if the session has to lift the fence first.
+pub(super) fn trying(
+    session: Arc<Session>,
+    key: i64,
+    lift: Option<String>,
+    statement: String,
+) -> Deed {
     let asked_at = BootClock.now();
     let flight = async move {
-        let answer = session.ask(Operation::Acquire, &statement).await;
-        match answer.and_then(|row| granted(text(&row, 1), asked_at)) {
+        // Both are sent at once, in this order.
+        let lifting = async {
+            match &lift {
+                Some(lift) => session.lift(lift).await,
+                None => Ok(()),
+            }
+        };
+        let asking = session.ask(Operation::Acquire, &statement);
+        let (lifted, answer) = join(lifting, asking).await;
+        let granted = answer.and_then(|row| granted(text(&row, 1), asked_at));
+        match lifted.and(granted) {
             Ok(held) => Ok(held),
             Err(error) => {
                 clean(&session, key).await;
@@ -267,13 +282,18 @@ async fn clean(session: &Session, key: i64) {
     }
 }
 
-/// Fence and server time out of what a grant says; nothing when there is none.
+/// Fence and server time out of what a grant says (program, fence, owner, time, …); nothing when there is none.
 fn granted(said: &str, asked_at: Moment) -> Result<Option<Held>> {
     if said.is_empty() {
         return Ok(None);
     }
-    let mut words = said.split(' ').map(|word| word.parse().ok());
-    match (words.next().flatten(), words.next().flatten()) {
+    if said == MAY_NOT {
+        // Ours has lifted, so this is another session; or somebody began to draw from sequences just now.
+        return Err(pooled(Operation::Acquire));
+    }
+    let mut words = said.split(' ').skip(1).step_by(2);
+    let mut number = || words.next()?.parse().ok();
+    match (number(), number()) {
         (Some(epoch), Some(at_ms)) => Ok(Some(Held {
             since: Since { epoch, at_ms },
             asked_at,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{AsyncMessage, SimpleQueryMessage, SimpleQueryRow};
 
 use super::connect::{Address, Connection, listen};
+use super::fence::{self, Source};
 use super::{STORE, failure};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
 /// Postgres 14: the first that ends sessions that are idle, which is what makes a lease of a session.
 const OLDEST: u32 = 140_000;
@@ -24,39 +25,52 @@ pub(super) struct Session {
     connection: Connection,
     /// Known before the connection says so.
     is_over: Arc<AtomicBool>,
+    /// A lift was sent, or none is needed. Whether it was carried out, the session at the server knows.
+    has_lifted: AtomicBool,
+    /// The server stopped waiting for its standbys before they confirmed a write.
+    is_unconfirmed: Arc<AtomicBool>,
     /// The process that serves it.
     pub(super) pid: i32,
 }
 
 impl Session {
-    /// Connects and prepares; `spare` is how long the server keeps the session while nothing is done with it. `ended` is called when the connection
-    /// has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
+    /// Connects and prepares, also for fences from `source`. `times` says how long that may take, and how long the server keeps the session
+    /// while nothing is done with it. `ended` is called when the connection has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub(super) async fn open(
         operation: Operation,
         address: &Address,
-        patience: Duration,
-        spare: Duration,
+        (patience, spare): (Duration, Duration),
+        source: Source,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
         let is_over = Arc::new(AtomicBool::new(false));
+        let is_unconfirmed = Arc::new(AtomicBool::new(false));
         let end = End {
             is_over: is_over.clone(),
             tell: Some(ended),
         };
+        let told = is_unconfirmed.clone();
+        let hear = move |message: AsyncMessage| {
+            // Kept here because it is dropped with the connection, and not before.
+            let _kept = &end;
+            if is_given_up(&message) {
+                told.store(true, Ordering::Relaxed);
+            }
+        };
         let opening = async {
-            // It is dropped with the connection, and hears nothing before.
-            let hear = move |_| {
-                let _kept = &end;
-            };
-            let connection =
-                listen(STORE, operation, address, STORE_PROGRAM, patience, hear).await?;
+            let program = format!("{STORE_PROGRAM}{}", source.mark());
+            let connecting = listen(STORE, operation, address, &program, patience, hear);
+            let connection = connecting.await?;
             let pid = prepare(operation, &connection, spare.max(NEW)).await?;
+            source.ready(operation, &connection).await?;
             Ok(Arc::new(Self {
                 connection,
                 is_over,
+                has_lifted: AtomicBool::new(source.lift().is_none()),
+                is_unconfirmed,
                 pid,
             }))
         };
@@ -75,6 +89,10 @@ impl Session {
         statement: &str,
     ) -> Result<SimpleQueryRow> {
         let rows = self.ask_all(operation, statement).await?;
+        if self.is_unconfirmed.load(Ordering::Relaxed) {
+            self.close();
+            return Err(unconfirmed(operation));
+        }
         let row = rows.into_iter().next();
         let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
         match number::<i32>(&row, 0) {
@@ -99,6 +117,18 @@ impl Session {
                 self.close();
             }
         })
+    }
+
+    /// Whether a lift has to be sent before the next grant; it is taken for sent then.
+    pub(super) fn is_to_lift(&self) -> bool {
+        !self.has_lifted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Sends a lift of the fence. A session that cannot is closed: it must not grant.
+    pub(super) async fn lift(&self, statement: &str) -> Result<()> {
+        let answer = self.ask_all(Operation::Acquire, statement).await;
+        let lifted = answer.and_then(|rows| fence::lifted(&rows));
+        lifted.inspect_err(|_| self.close())
     }
 
     /// Ends it here and now, with whatever it holds.
@@ -128,10 +158,10 @@ impl<F: FnOnce()> Drop for End<F> {
     }
 }
 
-/// What `application_name` is when the address says nothing.
+/// What `application_name` begins with when the address says nothing.
 pub(super) const STORE_PROGRAM: &str = "fencepost";
 
-async fn rows(
+pub(super) async fn rows(
     connection: &Connection,
     operation: Operation,
     statement: &str,
@@ -158,14 +188,14 @@ async fn rows(
 async fn prepare(operation: Operation, connection: &Connection, spare: Duration) -> Result<i32> {
     let spare_ms = millis(spare);
     // What the role may have set against runaway statements would cut our waiting short. The path keeps others' functions out.
-    // A fence that was told must not be forgotten by a crash: its record has to be on the disk before.
+    // A fence that was told must not be forgotten: before that its record has to be on the disk, and with the standbys that are waited for.
     let first = format!(
         "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'), \
          set_config('search_path', 'pg_catalog', false), \
          set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
          set_config('default_transaction_read_only', 'off', false), \
          set_config('synchronous_commit', case current_setting('synchronous_commit') \
-           when 'off' then 'local' else current_setting('synchronous_commit') end, false), \
+           when 'remote_apply' then 'remote_apply' else 'on' end, false), \
          set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
          set_config('tcp_keepalives_count', '3', false), \
          set_config('idle_session_timeout', '{spare_ms}', false)"
@@ -206,6 +236,19 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         }
     }
     Ok(pid)
+}
+
+/// Somebody cancelled a statement that waited for standbys to confirm it. The server calls that a success, with a warning.
+fn is_given_up(message: &AsyncMessage) -> bool {
+    match message {
+        AsyncMessage::Notice(said) => said.routine() == Some("SyncRepWaitForLSN"),
+        _ => false,
+    }
+}
+
+fn unconfirmed(operation: Operation) -> Error {
+    let message = "the wait for the standbys was cancelled by hand before they confirmed; the session is closed, and its locks are free";
+    Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
 fn is_unknown_setting(error: &Error) -> bool {

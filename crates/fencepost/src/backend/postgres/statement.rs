@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fence::{MAY_NOT, Source};
 use super::session::millis;
 use crate::claim::OwnerId;
 
@@ -12,6 +13,8 @@ pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
 /// A session that is used for other things than renewals lasts at least for this long: the server is not to end it between two statements that were
 /// sent one after the other. A lease that is over then is given back with the next statement, or lasts for so much longer.
 const LEAST: Duration = Duration::from_secs(1);
+/// What makes a transaction wait for the disk, and for the standbys that are waited for.
+const WRITE: &str = "pg_logical_emit_message(true, 'fencepost', '')";
 
 /// What is done at the moment of a grant.
 pub(super) struct Granting<'a> {
@@ -20,33 +23,35 @@ pub(super) struct Granting<'a> {
     pub(super) session_ttl: Duration,
     /// The program's part of `application_name`.
     pub(super) program: &'a str,
+    pub(super) source: Source,
 }
 
 impl Granting<'_> {
-    /// Fence, server time in ms, and the settings that make it a lease; one text.
+    /// Owner, fence, server time in ms, and the settings that make it a lease; one text.
     ///
-    /// The fence is the number of this transaction. It only becomes durable with a record of its own in the log, for which
-    /// the message is there: without it a crash can give the same number to the next holder.
+    /// The message makes this transaction one that writes: its end waits until the log is on the disk, and the standbys that are waited
+    /// for have it. Without it a crash or a failover could give the same fence to the next holder.
     fn columns(&self) -> String {
         let Self { owner, program, .. } = self;
-        let ttl_ms = millis(self.session_ttl);
+        let (ttl_ms, draw) = (millis(self.session_ttl), self.source.draw());
         format!(
-            "concat_ws(' ', pg_current_xact_id(), (extract(epoch from clock_timestamp()) * 1000)::bigint, \
-             pg_logical_emit_message(true, 'fencepost', ''), \
-             set_config('idle_session_timeout', '{ttl_ms}', false), \
-             set_config('application_name', concat('{program} ', pg_current_xact_id(), ' {owner}'), false))"
+            "concat_ws(' ', set_config('application_name', concat('{program} ', {draw}, ' {owner}'), false), \
+             (extract(epoch from clock_timestamp()) * 1000)::bigint, \
+             {WRITE}, set_config('idle_session_timeout', '{ttl_ms}', false))"
         )
     }
 }
 
-/// Takes the lock if it is free. `case` comes first: a number is drawn by the one who has the lock, not before and not else.
-/// If somebody else has the lock, the session lasts as it would without this statement.
+/// Takes the lock if it is free, and the session may draw a fence. `case` comes first: a number is drawn by the one who has the lock, not
+/// before and not else. If somebody else has the lock, the session lasts as it would without this statement.
 pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> String {
     let columns = granting.columns();
     let ttl_ms = millis(without.session_ttl());
     let unlocks = without.unlocks();
+    let may_draw = granting.source.may_draw();
     format!(
-        "select pg_backend_pid(), case when pg_try_advisory_lock('{key}'::bigint) then {columns} \
+        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' \
+         when pg_try_advisory_lock('{key}'::bigint) then {columns} \
          else left(set_config('idle_session_timeout', '{ttl_ms}', false), 0) end{unlocks}"
     )
 }
@@ -62,7 +67,10 @@ pub(super) fn wait(key: i64, longest: Duration) -> String {
 
 /// What [`try_lock`] does beside taking the lock, for one who has waited for it.
 pub(super) fn fence(granting: &Granting<'_>) -> String {
-    format!("select pg_backend_pid(), {}", granting.columns())
+    let (may_draw, columns) = (granting.source.may_draw(), granting.columns());
+    format!(
+        "select pg_backend_pid(), case when ({may_draw}) is not true then '{MAY_NOT}' else {columns} end"
+    )
 }
 
 /// How long a session lasts after a statement, and which of its leases have ended.
@@ -94,8 +102,13 @@ impl Lasting {
 }
 
 /// A sign of life for the leases of the session, which are not over.
+///
+/// Where standbys are waited for, it writes, so that they have to confirm it: a primary that was replaced and does not know it
+/// gets no confirmation, and its holders stop believing in time.
 pub(super) fn renew(lasting: &Lasting) -> String {
-    last(lasting.needed, lasting)
+    let write =
+        format!(", case when current_setting('synchronous_standby_names') <> '' then {WRITE} end");
+    last(lasting.needed, lasting) + &write
 }
 
 /// Sets how long the session lasts, without a sign of life for its leases.

@@ -1,0 +1,230 @@
+//! Where fences come from: two sequences of the database, which [`pg_tx`](crate::pg_tx) draws from as well.
+//!
+//! A fence is the sum of `fencepost_fence`, which counts every draw, and `fencepost_lift`. A *lift* raises the second one so that the
+//! next fence is past the server's time, in units of 7.8125 µs since 2024. Every session of the server lifts before its first
+//! draw. So fences rise after a failover to a standby that has not received the last draws: nobody draws faster than the units pass.
+//!
+//! Draws and lifts need not exclude each other. Both numbers only ever rise, and whoever draws has the lock: it finds both at least
+//! as high as the last holder did. Neither is read from a snapshot, which might be older than the grant. Two lifts exclude each other by a
+//! lock of the transaction, which is over when the statement is. See `docs/decisions/0009-the-fence-of-postgres.md` and its model,
+//! `tests/pg_fence_model`.
+//!
+//! That a session has lifted is noted in the session, in a setting of our own: behind a pooler a client may be given another one.
+
+use tokio_postgres::SimpleQueryRow;
+
+use super::connect::Connection;
+use super::session::{number, rows, text};
+use super::{STORE, failure};
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// Makes both sequences. The schema is fixed, as advisory locks belong to the database and not to a schema.
+macro_rules! create_sequences {
+    () => {
+        "\
+CREATE SEQUENCE IF NOT EXISTS public.fencepost_fence AS bigint MINVALUE 1 MAXVALUE 140737488355327 CACHE 1 NO CYCLE;
+CREATE SEQUENCE IF NOT EXISTS public.fencepost_lift AS bigint MINVALUE 0 MAXVALUE 140737488355327 START 0 CACHE 1 NO CYCLE"
+    };
+}
+pub(crate) use create_sequences;
+
+const CREATE: &str = create_sequences!();
+
+/// Two who create at the same time would fail each other, although each says IF NOT EXISTS. A lock of two numbers is no lock of a name; the
+/// first spells `fenc`.
+const CREATE_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 1)";
+
+/// One lifts after the other.
+pub(crate) const LIFT_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 2)";
+
+/// What a session that has lifted finds.
+const LIFTED: &str = "current_setting('fencepost.lifted', true) = 'yes'";
+/// Notes a lift again that was rolled back: the setting goes back with the transaction, the sequence does not.
+pub(crate) const NOTE_LIFTED: &str = "SELECT set_config('fencepost.lifted', 'yes', false)";
+
+/// The next fence; NULL in a session that has not lifted.
+pub(crate) const DRAW: &str = "CASE WHEN current_setting('fencepost.lifted', true) = 'yes' THEN \
+nextval('public.fencepost_fence') + pg_sequence_last_value('public.fencepost_lift') END";
+
+/// A fence is not lifted to this or beyond, by no time (it comes in 2041) and by no stored epoch: it would be close to the end of all fences.
+pub(crate) const LIFT_END: i64 = 1 << 46;
+
+/// What a session says that must not grant: see [`Source::may_draw`].
+pub(super) const MAY_NOT: &str = "may not draw";
+
+/// Sessions of this database that hold or wait for locks, and draw their fences from transaction ids. `application_name` tells: programs
+/// that draw from the sequences have a `/` there.
+const OTHER_KIND: &str = "\
+SELECT a.pid FROM pg_stat_activity AS a WHERE a.datname = current_database() AND position('/' in a.application_name) = 0 \
+AND (a.application_name ~ ' [0-9]+ [0-9a-f]{32}$' OR (a.application_name = 'fencepost' AND EXISTS \
+(SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.objsubid = 1))) LIMIT 1";
+
+/// Where a store takes its fences from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The sequences; they are made where they are missing, if that is wanted.
+    Sequences { create: bool },
+    /// The number of the transaction that grants. After a failover to a standby that lags, fences repeat.
+    TransactionIds,
+}
+
+impl Source {
+    /// What the program's part of `application_name` ends with.
+    pub(super) fn mark(self) -> &'static str {
+        match self {
+            Self::Sequences { .. } => "/2",
+            Self::TransactionIds => "",
+        }
+    }
+
+    /// Whether the session may grant, as an expression: it has lifted, or nobody here draws from sequences.
+    pub(super) fn may_draw(self) -> &'static str {
+        match self {
+            Self::Sequences { .. } => LIFTED,
+            Self::TransactionIds => "to_regclass('public.fencepost_fence') is null",
+        }
+    }
+
+    pub(super) fn draw(self) -> &'static str {
+        match self {
+            Self::Sequences { .. } => DRAW,
+            Self::TransactionIds => "pg_current_xact_id()",
+        }
+    }
+
+    /// What a session has to send before its first grant, if anything. Nobody waits for the disk here: the grant does.
+    pub(super) fn lift(self) -> Option<String> {
+        let Self::Sequences { .. } = self else {
+            return None;
+        };
+        let own = lift("0");
+        Some(format!(
+            "SELECT set_config('synchronous_commit', 'off', true); {LIFT_IN_TURN}; {own}"
+        ))
+    }
+
+    /// Sees to it that fences can be drawn over this connection.
+    pub(super) async fn ready(self, operation: Operation, connection: &Connection) -> Result<()> {
+        let mut state = State::of(operation, connection).await?;
+        if let Self::Sequences { create: true } = self
+            && state.found < 2
+            && state.other_kind.is_none()
+        {
+            let make = format!("{CREATE_IN_TURN}; {CREATE}");
+            let made = rows(connection, operation, &make).await;
+            made.map_err(|error| missing(operation).with_source(error))?;
+            state = State::of(operation, connection).await?;
+        }
+        self.judge(operation, &state)
+    }
+
+    fn judge(self, operation: Operation, state: &State) -> Result<()> {
+        let unusable = |message| Error::new(ErrorKind::Unusable, STORE, operation, message);
+        match self {
+            Self::TransactionIds if state.found > 0 => Err(unusable(
+                "fences are drawn from the sequence public.fencepost_fence here, and this store is told to take transaction ids, which cannot be compared with them: leave out fence=transaction-id".to_owned(),
+            )),
+            Self::TransactionIds => Ok(()),
+            Self::Sequences { .. } => match state {
+                State { other_kind: Some(pid), .. } => Err(other_kind(STORE, operation, *pid)),
+                State { found: 0 | 1, .. } => Err(missing(operation)),
+                State { is_allowed: false, .. } => {
+                    let user = &state.user;
+                    Err(unusable(format!("the user may not draw fences; let the owner of the sequences run: GRANT USAGE, SELECT, UPDATE ON SEQUENCE public.fencepost_fence, public.fencepost_lift TO {user}")))
+                }
+                State { is_sound: false, .. } => Err(unusable(format!(
+                    "public.fencepost_fence or public.fencepost_lift is not as it must be (a logged sequence with increment 1 and cache 1, without cycle), so fences could fall; it should be: {CREATE}"
+                ))),
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// What there is of the sequences.
+struct State {
+    found: u32,
+    is_allowed: bool,
+    is_sound: bool,
+    /// A session that draws in the other way.
+    other_kind: Option<i32>,
+    user: String,
+}
+
+impl State {
+    async fn of(operation: Operation, connection: &Connection) -> Result<Self> {
+        let look = format!(
+            "SELECT count(*), bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_sequence_privilege(c.oid, 'USAGE') \
+             AND has_sequence_privilege(c.oid, 'SELECT') AND has_sequence_privilege(c.oid, 'UPDATE')), \
+             bool_and(c.relpersistence = 'p' AND s.seqincrement = 1 AND s.seqcache = 1 AND NOT s.seqcycle), \
+             ({OTHER_KIND}), quote_ident(current_user) \
+             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_sequence AS s ON s.seqrelid = c.oid \
+             WHERE n.nspname = 'public' AND c.relname IN ('fencepost_fence', 'fencepost_lift')"
+        );
+        let answer = rows(connection, operation, &look).await?;
+        let row = answer.first();
+        let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
+        Ok(Self {
+            found: number(row, 0).unwrap_or(0),
+            is_allowed: text(row, 1) == "t",
+            is_sound: text(row, 2) == "t",
+            other_kind: number(row, 3),
+            user: text(row, 4).to_owned(),
+        })
+    }
+}
+
+/// Lifts past the time, and to `least` if that is larger, and notes it. The first column is the session that draws in the other way, if
+/// there is one; then nothing is done.
+pub(crate) fn lift(least: &str) -> String {
+    format!(
+        "WITH other AS MATERIALIZED ({OTHER_KIND}), \
+         age AS (SELECT floor((extract(epoch FROM clock_timestamp()) - 1704067200) * 128000)::bigint AS units) \
+         SELECT (SELECT pid FROM other), CASE WHEN NOT EXISTS (SELECT 1 FROM other) THEN concat(\
+         setval('public.fencepost_lift', greatest(pg_sequence_last_value('public.fencepost_lift'), \
+         greatest(CASE WHEN units BETWEEN 0 AND {LIFT_END} THEN units ELSE 0 END, {least}) \
+         - coalesce(pg_sequence_last_value('public.fencepost_fence'), 0), 0)), set_config('fencepost.lifted', 'yes', false)) END FROM age"
+    )
+}
+
+/// Whether a lift has lifted, out of the rows it answered.
+pub(super) fn lifted(answer: &[SimpleQueryRow]) -> Result<()> {
+    // The setting, the turn, the lift.
+    match answer.get(2).map(|row| number(row, 0)) {
+        Some(Some(pid)) => Err(other_kind(STORE, Operation::Acquire, pid)),
+        Some(None) => Ok(()),
+        None => Err(failure::unexpected(
+            STORE,
+            Operation::Acquire,
+            "no row of a lift",
+        )),
+    }
+}
+
+/// A program from before the sequences, or one that was told to use transaction ids.
+pub(crate) fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
+    let message = format!(
+        "process {pid} of the server takes locks in this database for a program that draws fences from transaction ids (an older version, or fence=transaction-id); those cannot be compared with the fences of this one: stop that program first"
+    );
+    Error::new(ErrorKind::Unusable, store, operation, message)
+}
+
+fn missing(operation: Operation) -> Error {
+    let message = format!(
+        "there is no sequence to draw fences from; let somebody with the right to create in the schema public run: {CREATE}; GRANT USAGE, SELECT, UPDATE ON SEQUENCE public.fencepost_fence, public.fencepost_lift TO the user of this program"
+    );
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::Fence;
+
+    #[test]
+    fn the_largest_number_is_the_last_epoch() {
+        let most = format!("MAXVALUE {}", Fence::EPOCH_END - 1);
+        assert_eq!(CREATE.matches(&most).count(), 2);
+        assert!(LIFT_END.cast_unsigned() < Fence::EPOCH_END);
+    }
+}

@@ -1,0 +1,228 @@
+//! The sequences that fences are drawn from: made where they may be, refused where they are wrong, and never mixed with another source.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fencepost::backend::postgres::Postgres;
+use fencepost::pg_tx::PgTxLock;
+use fencepost::{Backend, Effect, Error, ErrorKind};
+use tokio_postgres::NoTls;
+
+use crate::support::{
+    Eyes, LONG, NAME, Server, claim, is, is_soak, locker, open, run, soon, works,
+};
+
+async fn refused(url: &str) -> Error {
+    let opened = soon("an error", Postgres::open(url)).await;
+    opened.expect_err("a refusal")
+}
+
+const OWNER: &str = "0123456789abcdef0123456789abcdef";
+
+/// As an older version shows that it holds a lock.
+async fn an_older_holder(server: &Server) -> Eyes {
+    let older = Eyes::open(&format!("{}?application_name=shop", server.0.url())).await;
+    older.text("select pg_advisory_lock(7)").await;
+    let name = format!("set application_name = 'shop 750 {OWNER}'");
+    older.text(&name).await;
+    older
+}
+
+/// Its fences are numbers of transactions: a late holder of ours would come before it everywhere.
+pub(crate) fn an_older_program_is_refused() {
+    run(async {
+        let server = Server::start();
+        let older = an_older_holder(&server).await;
+        let error = refused(&server.0.url()).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "stop that program first",
+        );
+        let eyes = server.eyes().await;
+        let made = "select count(*) from pg_class where relname = 'fencepost_fence'";
+        assert_eq!(eyes.number(made).await, 0, "nothing is made beside it");
+        older.text("set application_name = 'fencepost'").await;
+        let error = refused(&server.0.url()).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "stop that program first",
+        );
+        // What holds nothing might be anything.
+        older.text("select pg_advisory_unlock(7)").await;
+        let store = server.store().await;
+        // It comes back between our opening and our first lock.
+        let older = an_older_holder(&server).await;
+        let asked = soon("an answer", store.try_acquire(&claim(NAME, LONG))).await;
+        let error = asked.expect_err("a refusal");
+        assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
+        drop(older);
+        eyes.is_clean().await;
+        works(&*store).await;
+    });
+}
+
+/// Since Postgres 15 only the owner of a database may create in `public`.
+pub(crate) fn who_may_not_create_is_told_what_to_run() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        eyes.text("create role shop login").await;
+        eyes.text("revoke create on schema public from public")
+            .await;
+        let url = server.url_of("shop");
+        let error = refused(&url).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "CREATE SEQUENCE IF NOT EXISTS public.fencepost_fence",
+        );
+        let text = error.to_string();
+        let create = &text[text.find("CREATE SEQUENCE").unwrap()..text.find("; GRANT").unwrap()];
+        eyes.text(create).await;
+        let error = refused(&url).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "GRANT USAGE, SELECT, UPDATE ON SEQUENCE",
+        );
+        let text = error.to_string();
+        let grant = &text[text.find("GRANT USAGE").unwrap()..];
+        eyes.text(grant).await;
+        works(&*open(&url).await).await;
+        eyes.text("alter sequence public.fencepost_fence cache 10")
+            .await;
+        let error = refused(&url).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "cache 1");
+    });
+}
+
+/// Transaction ids are for those who ask for them, and never beside the sequences.
+pub(crate) fn transaction_ids_only_where_asked_for() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        eyes.text("create role shop login").await;
+        eyes.text("revoke create on schema public from public")
+            .await;
+        let url = format!("{}?fence=transaction-id", server.url_of("shop"));
+        let store = open(&url).await;
+        works(&*store).await;
+        let held = locker(&store, LONG).acquire(NAME).await.unwrap();
+        let error = refused(&server.0.url()).await;
+        is(
+            &error,
+            ErrorKind::Unusable,
+            Effect::None,
+            "fence=transaction-id",
+        );
+        assert!(held.release().await.is_released());
+        // Somebody begins to draw from sequences: the first store has a session that could still grant.
+        let other = server.store().await;
+        works(&*other).await;
+        let asked = soon("an answer", store.try_acquire(&claim(NAME, LONG))).await;
+        asked.expect_err("a refusal");
+        is(
+            &refused(&url).await,
+            ErrorKind::Unusable,
+            Effect::None,
+            "leave out fence=transaction-id",
+        );
+        let wrong = format!("{}?fence=clock", server.0.url());
+        is(
+            &refused(&wrong).await,
+            ErrorKind::InvalidInput,
+            Effect::None,
+            "transaction-id",
+        );
+    });
+}
+
+/// Two who lift at the same time could set the fence back. Who draws need not wait for them.
+pub(crate) fn one_lifts_at_a_time() {
+    run(async {
+        let server = Server::start();
+        let (drawing, lifting) = (server.store().await, server.store().await);
+        works(&*drawing).await;
+        let lifter = server.eyes().await;
+        lifter.text("select pg_advisory_lock(1717923427, 2)").await;
+        let other = claim("other", LONG);
+        let waiting = tokio::spawn(async move { lifting.try_acquire(&other).await });
+        server.eyes().await.wait_for_line(1).await;
+        works(&*drawing).await;
+        assert!(!waiting.is_finished(), "it lifted beside another one");
+        lifter
+            .text("select pg_advisory_unlock(1717923427, 2)")
+            .await;
+        let granted = soon("the grant", waiting).await.unwrap().unwrap();
+        assert!(granted.is_some());
+    });
+}
+
+/// New sessions lift the fence while others draw from it, in sessions of ours and in transactions: it rises in the order of the grants.
+pub(crate) fn draws_and_lifts_together() {
+    let turns = if is_soak() { 2000 } else { 150 };
+    run(async move {
+        let server = Server::start();
+        let (tx, _driver) = connect(&server).await;
+        PgTxLock::create_table(&tx).await.unwrap();
+        drop(tx);
+        let stop = Arc::new(AtomicBool::new(false));
+        let last = Arc::new(AtomicU64::new(0));
+        let granted = Arc::new(AtomicU64::new(0));
+        let note = |last: &AtomicU64, epoch: u64| {
+            let before = last.swap(epoch, Ordering::SeqCst);
+            assert!(epoch > before, "{epoch} after {before}");
+        };
+        let mut tasks = Vec::new();
+        // One store for ever; others that are opened for a lock each.
+        for lasts in [true, false, false] {
+            let (url, stop, last, granted) =
+                (server.0.url(), stop.clone(), last.clone(), granted.clone());
+            tasks.push(tokio::spawn(async move {
+                let mut store = open(&url).await;
+                while !stop.load(Ordering::SeqCst) {
+                    let guard = locker(&store, LONG).acquire(NAME).await.unwrap();
+                    note(&last, guard.fence().epoch());
+                    granted.fetch_add(1, Ordering::SeqCst);
+                    assert!(guard.release().await.is_released());
+                    if !lasts {
+                        store = open(&url).await;
+                    }
+                }
+            }));
+        }
+        let (mut client, _driver) = connect(&server).await;
+        let lock = PgTxLock::advisory(NAME).unwrap();
+        for turn in 0..turns {
+            let transaction = client.transaction().await.unwrap();
+            let held = lock.acquire(&transaction).await.unwrap();
+            note(&last, held.fence().epoch());
+            // Rolled back, the session forgets that it has lifted, and lifts again.
+            match turn % 2 {
+                0 => transaction.commit().await.unwrap(),
+                _ => transaction.rollback().await.unwrap(),
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+        for task in tasks {
+            soon("the end", task).await.unwrap();
+        }
+        println!("sequences: {turns} transactions beside {granted:?} grants");
+    });
+}
+
+async fn connect(server: &Server) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
+    let (client, connection) = tokio_postgres::connect(&server.0.url(), NoTls)
+        .await
+        .unwrap();
+    let driver = tokio::spawn(async move {
+        let _ended = connection.await;
+    });
+    (client, driver)
+}
