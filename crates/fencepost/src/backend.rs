@@ -161,6 +161,8 @@ pub struct Capabilities {
 #[derive(Debug, Default)]
 pub struct Wait {
     heard: AtomicBool,
+    /// An earlier request of the same owner may have taken effect.
+    left_something: AtomicBool,
 }
 
 impl Wait {
@@ -173,6 +175,15 @@ impl Wait {
     /// Whether the store has answered.
     pub fn was_heard(&self) -> bool {
         self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a request of this owner may have taken effect, and that its answer is not used.
+    pub(crate) fn leave_something(&self) {
+        self.left_something.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn left_something(&self) -> bool {
+        self.left_something.load(Ordering::Relaxed)
     }
 }
 

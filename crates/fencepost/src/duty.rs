@@ -142,7 +142,9 @@ impl Duty {
             for seat in waiting.into_iter().flatten() {
                 self.engine.deliver(seat, Turn::Failed(error.clone()));
             }
-            self.engine.reaper.send(drive.claim);
+            if error.effect() == Effect::Maybe || drive.wait.left_something() {
+                self.engine.reaper.withdraw(drive.claim);
+            }
         }
         error
     }
@@ -158,8 +160,12 @@ impl Drop for Duty {
             .engine
             .with_line(&drive.claim, |line| line.driver_left(owner));
         match next.flatten() {
-            Some(next) => self.engine.deliver_drive(Some(next)),
-            None => self.engine.reaper.send(drive.claim),
+            Some(next) => {
+                // The next in line cannot know what became of this request.
+                drive.wait.leave_something();
+                self.engine.deliver_drive(Some(next));
+            }
+            None => self.engine.reaper.withdraw(drive.claim),
         }
     }
 }
@@ -186,7 +192,7 @@ impl<'a> Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if let Some(claim) = self.claim {
-            self.engine.reaper.send(claim.clone());
+            self.engine.reaper.give_back(claim.clone());
         }
     }
 }

@@ -129,11 +129,11 @@ impl Engine {
             bell.listen(&alarm);
         }
         Self {
+            reaper: Reaper::new(clock.clone(), settings.store_timeout),
             clock,
             telemetry: Telemetry::new(backend.store()),
             random,
             settings,
-            reaper: Reaper::default(),
             alarm,
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -305,11 +305,11 @@ impl Engine {
             self.deliver(seat, Turn::Failed(self.closed_error()));
         }
         for claim in asking.into_iter().flatten() {
-            self.reaper.send(claim);
+            self.reaper.withdraw(claim);
         }
         for lease in self.leases() {
             self.lose(&lease, LostReason::Shutdown);
-            self.reaper.send(lease.claim.clone());
+            self.reaper.give_back(lease.claim.clone());
         }
     }
 

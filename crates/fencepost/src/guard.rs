@@ -294,7 +294,7 @@ impl Hold {
             self.engine.lose(&self.lease, lost.reason());
             if lost.reason() == LostReason::Expired {
                 // The store's lease ends a margin later than ours. Others cannot be hit: the store compares owners.
-                self.engine.reaper.send(self.lease.claim.clone());
+                self.engine.reaper.give_back(self.lease.claim.clone());
             }
             return Ending::NotHeld;
         }
@@ -308,7 +308,7 @@ impl Drop for Hold {
             && let Ending::Release { next } = self.end()
         {
             // In this order: the next one's question then mostly finds the lock free, instead of waiting at the store.
-            self.engine.reaper.send(self.lease.claim.clone());
+            self.engine.reaper.give_back(self.lease.claim.clone());
             self.engine.deliver_drive(next);
         }
     }

@@ -99,7 +99,7 @@ impl Locker {
         self.engine.settings.store_timeout
     }
 
-    #[cfg(feature = "blocking")]
+    #[cfg(any(feature = "blocking", test))]
     pub(crate) fn errands(&self) -> crate::reaper::Errands {
         self.engine.reaper.errands()
     }
@@ -280,12 +280,17 @@ impl Locker {
             let now = engine.clock.now();
             match answer {
                 // Nobody would renew it: the same owner asks again for the full time.
-                Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {}
+                Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
+                    duty.drive().wait.leave_something();
+                }
                 Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
                     return duty.granted(grant, now).map(Some);
                 }
                 // Stopped or slowed down between question and answer. The store extends the same lease when asked again.
-                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => stale += 1,
+                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => {
+                    duty.drive().wait.leave_something();
+                    stale += 1;
+                }
                 Ok(Answer::Granted(_)) => {
                     let message =
                         "every grant arrived after its own end: the store is slower than the TTL";

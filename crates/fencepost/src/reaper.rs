@@ -1,14 +1,15 @@
 //! The reaper: gives back what dropped futures and dropped guards left at the store.
 //!
 //! `Drop` cannot wait for a store. It puts the claim into a queue, which never blocks and needs no runtime, and the
-//! housekeeping task works the queue off. If that task is gone (its runtime was shut down), the lease ends by its TTL.
+//! housekeeping task works the queue off. If that task is gone (its runtime was shut down), the lease ends by its TTL. So
+//! does everything that could not be released for a TTL and a store timeout.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use crate::backend::Backend;
 use crate::claim::Claim;
@@ -16,21 +17,23 @@ use crate::clock::{Clock, Moment};
 use crate::engine::within;
 use crate::lease::lock;
 
+mod backlog;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
+pub(crate) use backlog::Reader;
+use backlog::{Backlog, Errand, Kind};
+
 /// Releases under way at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 
 /// Where errands are left.
-#[derive(Debug, Default)]
-pub(crate) struct Reaper {
-    queue: Mutex<Option<mpsc::UnboundedSender<Errand>>>,
-    open: Arc<Open>,
-}
-
-/// A claim to release.
 #[derive(Debug)]
-pub(crate) struct Errand {
-    claim: Claim,
-    _count: Count,
+pub(crate) struct Reaper {
+    clock: Arc<dyn Clock>,
+    store_timeout: Duration,
+    backlog: Mutex<Option<Arc<Backlog>>>,
+    open: Arc<Open>,
 }
 
 /// How many errands are not done yet.
@@ -62,26 +65,42 @@ impl Drop for Count {
 }
 
 impl Reaper {
-    /// A new queue; its reader is the new housekeeping task.
-    pub(crate) fn open(&self) -> mpsc::UnboundedReceiver<Errand> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        *lock(&self.queue) = Some(sender);
-        receiver
+    pub(crate) fn new(clock: Arc<dyn Clock>, store_timeout: Duration) -> Self {
+        Self {
+            clock,
+            store_timeout,
+            backlog: Mutex::default(),
+            open: Arc::default(),
+        }
     }
 
-    /// Leaves a claim to be released. Never blocks; without a reader the lease is left to its TTL.
-    pub(crate) fn send(&self, claim: Claim) {
-        let errand = Errand {
-            claim,
-            _count: Count::new(&self.open),
+    /// A new queue; its reader is the new housekeeping task.
+    pub(crate) fn open(&self) -> Reader {
+        let backlog = Arc::<Backlog>::default();
+        *lock(&self.backlog) = Some(backlog.clone());
+        Reader(backlog)
+    }
+
+    /// Leaves a lease that nobody needs any more. Never blocks; without a reader the lease is left to its TTL.
+    pub(crate) fn give_back(&self, claim: Claim) {
+        self.send(claim, Kind::Lease);
+    }
+
+    /// Leaves an attempt whose answer is not known: the lock may be held, or the owner may stand in line. Otherwise as
+    /// [`give_back`](Self::give_back).
+    pub(crate) fn withdraw(&self, claim: Claim) {
+        self.send(claim, Kind::Attempt);
+    }
+
+    fn send(&self, claim: Claim, kind: Kind) {
+        let Some(backlog) = lock(&self.backlog).clone() else {
+            return;
         };
-        let queue = lock(&self.queue).clone();
-        match queue.map(|queue| queue.send(errand)) {
-            Some(Ok(())) => {}
-            Some(Err(unsent)) => {
-                tracing::debug!(name = %unsent.0.claim.name, "no runtime left to release in; the TTL ends it");
-            }
-            None => {}
+        let now = self.clock.now();
+        let over_at = now + claim.ttl + self.store_timeout;
+        let errand = Errand::new(claim, over_at, &self.open);
+        if !backlog.push(errand, kind, now) {
+            tracing::debug!("no runtime left to release in; the TTL ends it");
         }
     }
 
@@ -93,6 +112,14 @@ impl Reaper {
     /// What is left to release, for one who outlives the locker.
     pub(crate) fn errands(&self) -> Errands {
         Errands(self.open.clone())
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        if let Some(backlog) = &*lock(&self.backlog) {
+            backlog.end();
+        }
     }
 }
 
@@ -115,17 +142,13 @@ impl Errands {
     }
 }
 
-/// Works the queue off until its senders are gone, then finishes what is under way.
-pub(crate) async fn reap(
-    mut errands: mpsc::UnboundedReceiver<Errand>,
-    backend: Arc<dyn Backend>,
-    store_timeout: Duration,
-) {
+/// Works the queue off until its writers are gone, then finishes what is under way.
+pub(crate) async fn reap(errands: Reader, backend: Arc<dyn Backend>, store_timeout: Duration) {
     let clock = backend.clock();
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
-            errand = errands.recv(), if under_way.len() < AT_ONCE => match errand {
+            errand = errands.next(|| clock.now()), if under_way.len() < AT_ONCE => match errand {
                 Some(errand) => under_way.push(run(errand, &*backend, &*clock, store_timeout)),
                 None => break,
             },
@@ -138,7 +161,6 @@ pub(crate) async fn reap(
 /// Releases one claim, again and again until the store answers or the lease is over anyway.
 async fn run(errand: Errand, backend: &dyn Backend, clock: &dyn Clock, store_timeout: Duration) {
     let claim = &errand.claim;
-    let over_at = clock.now() + claim.ttl + store_timeout;
     let mut pause = Duration::from_millis(50);
     loop {
         let until: Moment = clock.now() + store_timeout;
@@ -149,7 +171,7 @@ async fn run(errand: Errand, backend: &dyn Backend, clock: &dyn Clock, store_tim
             }
             None => tracing::debug!(name = %claim.name, "release unanswered, trying again"),
         }
-        if clock.now() >= over_at {
+        if clock.now() >= errand.over_at {
             tracing::warn!(name = %claim.name, "could not release; left to its TTL");
             return;
         }

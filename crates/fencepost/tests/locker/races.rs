@@ -185,3 +185,21 @@ async fn a_guard_knows_whether_it_met_somebody() {
     let again = stage.locker.acquire("a").await.expect("an answer");
     assert!(!again.was_taken());
 }
+
+#[tokio::test]
+async fn a_refused_request_does_not_hide_what_the_one_before_it_left() {
+    let stage = Stage::new();
+    // Carried out and never answered; then the one who asks next under the same claim is refused.
+    let fault = Fault::SwallowAnswer;
+    stage.store.fail_next(Operation::Acquire, fault);
+    stage.store.fail_next(Operation::Acquire, Fault::Refuse);
+    let mut first = Box::pin(stage.locker.acquire("a"));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let mut second = Box::pin(stage.locker.acquire("a"));
+    assert!(futures_util::poll!(&mut second).is_pending());
+    drop(first);
+    let error = second.await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    settle().await;
+    assert!(stage.is_free("a").await, "long before the end of its TTL");
+}
