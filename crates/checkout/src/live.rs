@@ -86,6 +86,16 @@ impl Wall {
         });
     }
 
+    /// Takes down what was seen while somebody watched before: it may be long ago.
+    fn take_down_the_past(&self) {
+        self.0.send_if_modified(|frames| {
+            for topic in [Topic::Locks, Topic::Board] {
+                frames.0[topic as usize] = Frame::default();
+            }
+            false
+        });
+    }
+
     fn is_watched(&self) -> bool {
         self.0.receiver_count() > 0
     }
@@ -113,6 +123,9 @@ impl Default for Live {
 impl Live {
     /// The newest frames, from now on.
     pub fn watch(&self) -> watch::Receiver<Frames> {
+        if !self.wall.is_watched() {
+            self.wall.take_down_the_past();
+        }
         let frames = self.wall.0.subscribe();
         self.came.notify_one();
         frames
@@ -141,5 +154,26 @@ mod tests {
         let news = frames.borrow().unseen(&mut seen);
         assert_eq!(news, [(Topic::Board, Arc::from("2"))]);
         assert_eq!(frames.borrow().unseen(&mut seen), []);
+    }
+
+    #[test]
+    fn nobody_is_shown_what_an_earlier_visitor_saw() {
+        let live = Live::default();
+        let first = live.watch();
+        live.wall.put(Topic::Board, "before".into());
+        let second = live.watch();
+        let mut seen = Seen::default();
+        let shown = second.borrow().unseen(&mut seen);
+        let board = (Topic::Board, Arc::from("before"));
+        assert!(shown.contains(&board), "it is kept up to date: {shown:?}");
+        drop((first, second));
+        let later = live.watch();
+        let mut seen = Seen::default();
+        let shown = later.borrow().unseen(&mut seen);
+        let topics: Vec<Topic> = shown.into_iter().map(|(topic, _)| topic).collect();
+        assert_eq!(topics, [Topic::Trial], "only what does not grow old");
+        live.wall.put(Topic::Board, "before".into());
+        let shown = later.borrow().unseen(&mut seen);
+        assert_eq!(shown, [board], "seen again, it is news");
     }
 }

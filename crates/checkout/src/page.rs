@@ -5,10 +5,11 @@ use fencepost_trial::report::viewer;
 const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// In the order in which they need each other, after the viewer's.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("page/keyed.js"),
     include_str!("page/board.js"),
     include_str!("page/trial.js"),
+    include_str!("page/samples.js"),
     include_str!("page/stream.js"),
     include_str!("page/main.js"),
 ];

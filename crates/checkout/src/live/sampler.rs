@@ -124,6 +124,8 @@ impl Sampler<'_> {
         let mut watched_at = Instant::now();
         loop {
             tokio::select! {
+                // Somebody new need not wait for the next look at everything.
+                () = self.live.came.notified() => count = 0,
                 _ = ticks.tick() => {
                     if self.live.wall.is_watched() {
                         watched_at = Instant::now();

@@ -4,12 +4,14 @@ import { $ } from '../../../trial/src/report/viewer/dom.js';
 import { startTheme } from '../../../trial/src/report/viewer/theme.js';
 import { Board } from './board.js';
 import { Trials } from './trial.js';
+import { Samples } from './samples.js';
 import { Stream } from './stream.js';
 import { write } from './keyed.js';
 
 startTheme();
 const board = new Board();
 const trials = new Trials();
+const samples = new Samples((...request) => trials.post(...request), () => trials.buttons.length > 0);
 const newest = {};
 let isStill = false;
 let isLinked = null;
@@ -17,7 +19,10 @@ let version = null;
 
 const draw = {
   locks: frame => board.showLocks(frame),
-  board: frame => board.showBoard(frame),
+  board: frame => {
+    board.showBoard(frame);
+    samples.show(frame);
+  },
   trial: frame => trials.show(frame),
 };
 

@@ -102,30 +102,37 @@ export class Trials {
   }
 
   start(lock) {
-    this.wanted = lock;
     if (!this.goesOn) this.ask('/page/trial', { lock });
   }
 
   async ask(path, body = {}) {
+    const answer = await this.post(path, body, () => this.ask(path, body));
+    if (!answer) this.complain('The service does not answer.');
+    else if (!answer.ok) this.complain((await answer.json()).detail);
+  }
+
+  // The answer, or nothing when none came. Where a token is needed it is asked for, and `again` is called when it was given.
+  async post(path, body, again) {
     const headers = { 'Content-Type': 'application/json', ...(this.token ? { Authorization: `Bearer ${this.token}` } : {}) };
     try {
       const answer = await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) });
       $('#token-box').hidden = answer.status !== 401;
-      if (answer.status === 401) this.wantToken();
-      if (!answer.ok) this.complain((await answer.json()).detail);
+      if (answer.status === 401 && again) this.wantToken(again);
+      return answer;
     } catch {
-      this.complain('The service does not answer.');
+      return null;
     }
   }
 
-  wantToken() {
+  wantToken(again) {
+    this.again = again;
     $('#token').type = 'password';
     $('#token').focus();
   }
 
   useToken() {
     this.token = $('#token').value.trim();
-    this.start(this.wanted);
+    this.again?.();
   }
 
   complain(words) {

@@ -247,7 +247,7 @@ pub(crate) fn the_live_page_fits_a_narrow_screen_in_the_dark() {
 }
 
 /// To be looked at, beside the pages of reports.
-fn keep(browser: &mut Chromium, name: &str) {
+pub(crate) fn keep(browser: &mut Chromium, name: &str) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), browser.picture()).unwrap();
@@ -289,4 +289,68 @@ pub(crate) fn a_token_is_asked_for_where_one_is_needed() {
     let kept = browser
         .evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])");
     assert!(!kept.as_str().unwrap().contains("s3cret"), "{kept}");
+}
+
+pub(crate) fn an_empty_shop_offers_samples_at_the_press_of_a_button() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let mut browser = visit(&service);
+    // What is not known yet is not called empty.
+    let before = browser.evaluate(
+        "fetch('/').then(answer => answer.text()).then(text => new DOMParser().parseFromString(text, 'text/html').querySelector('#products-none').textContent)",
+    );
+    assert_eq!(before, "Loading.");
+    browser.wait_for(&says("#products-none", "No products yet"));
+    browser.wait_for(&says("#samples-put", "Add six sample products"));
+    assert_eq!(
+        browser.evaluate("document.querySelector('#samples-send').hidden"),
+        true
+    );
+    browser.resize(390);
+    browser.prefer("dark");
+    browser.settle();
+    keep(&mut browser, "live-empty-390-dark.png");
+    browser.resize(1280);
+    browser.prefer("light");
+    browser.settle();
+    keep(&mut browser, "live-empty-1280-light.png");
+    browser.evaluate("document.querySelector('#samples-put').click()");
+    browser.wait_for("document.querySelectorAll('#products tbody tr').length === 6");
+    browser.wait_for(&says("#samples-send", "Send 200 sample orders"));
+    assert_eq!(
+        browser.evaluate("document.querySelector('#samples-put').hidden"),
+        true
+    );
+    assert_eq!(browser.troubles(), NOTHING);
+    browser.evaluate("document.querySelector('#samples-send').click()");
+    browser.wait_for(
+        "/ made, .* refused\\.$/.test(document.querySelector('#samples-out').textContent)",
+    );
+    let made = browser.text("#samples-out");
+    let made: u64 = made.split(' ').next().unwrap().parse().unwrap();
+    assert!(made > 0);
+    browser.wait_for("document.querySelectorAll('#orders tbody tr').length === 8");
+    keep(&mut browser, "live-samples-1280-light.png");
+    browser.resize(390);
+    browser.prefer("dark");
+    browser.settle();
+    let needed = browser.evaluate("document.documentElement.scrollWidth");
+    assert!(needed.as_u64() <= Some(390), "{needed}");
+    keep(&mut browser, "live-samples-390-dark.png");
+    service.adds_up();
+}
+
+pub(crate) fn samples_need_the_token_where_changes_do() {
+    let stage = Stage::new();
+    let service = stage.serve("--admin-token s3cret-s3cret");
+    let mut browser = visit(&service);
+    browser.wait_for(&says("#samples-put", "Add six sample products"));
+    browser.evaluate("document.querySelector('#samples-put').click()");
+    browser.wait_for("document.activeElement.id === 'token'");
+    let products = || service.client.get("/v1/products").json()["products"].clone();
+    assert_eq!(products(), json!([]));
+    browser.evaluate("token.value = 's3cret-s3cret'");
+    browser.press("Enter");
+    browser.wait_for("document.querySelectorAll('#products tbody tr').length === 6");
+    assert_eq!(products().as_array().unwrap().len(), 6);
 }

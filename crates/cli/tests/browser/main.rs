@@ -11,6 +11,7 @@ mod fixtures;
 #[path = "../serve/http.rs"]
 mod http;
 mod live;
+mod matrix;
 mod pages;
 #[allow(dead_code, reason = "shared with the tests of serve")]
 #[path = "../serve/stage.rs"]
@@ -85,6 +86,18 @@ fn main() {
         (
             "a_token_is_asked_for_where_one_is_needed",
             live::a_token_is_asked_for_where_one_is_needed,
+        ),
+        (
+            "an_empty_shop_offers_samples_at_the_press_of_a_button",
+            live::an_empty_shop_offers_samples_at_the_press_of_a_button,
+        ),
+        (
+            "samples_need_the_token_where_changes_do",
+            live::samples_need_the_token_where_changes_do,
+        ),
+        (
+            "descriptions_in_the_matrix_are_never_cut",
+            matrix::descriptions_in_the_matrix_are_never_cut,
         ),
     ];
     // Where everything can be installed, a test that cannot run fails by itself.

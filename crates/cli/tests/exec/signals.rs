@@ -1,5 +1,6 @@
 //! Signals to `exec` reach the command, once each, and the command decides.
 
+use fencepost_rig::with_default_signals;
 use nix::sys::signal::Signal;
 
 use crate::stage::{Play, Stage, state, until};
@@ -98,6 +99,8 @@ fn a_pause_pauses_the_command_and_it_goes_on_with_exec() {
 /// `exec` around a shell script, started by a shell that ignores these signals.
 fn deaf_to(signals: &str, stage: &Stage, script: &str) -> Play {
     let mut command = std::process::Command::new("sh");
+    // A shell cannot make anybody hear again what it was started deaf to.
+    with_default_signals(&mut command);
     let exec = stage.fencepost(&["exec", "--name", "deploy", "--wait", "60s", "--"]);
     let deaf = format!("trap '' {signals}; exec \"$@\"");
     command.args(["-c", &deaf, "sh"]);

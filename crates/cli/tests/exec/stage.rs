@@ -43,7 +43,7 @@ impl Stage {
         std::fs::read_to_string(self.path(file)).unwrap_or_default()
     }
 
-    /// The program, with this stage's locks and an environment that says nothing else.
+    /// The program, with this stage's locks, an environment that says nothing else, and no signal ignored.
     pub(crate) fn fencepost(&self, arguments: &[&str]) -> Command {
         self.program(Path::new(env!("CARGO_BIN_EXE_fencepost")), arguments)
     }
@@ -51,7 +51,7 @@ impl Stage {
     /// The same with a program of another version.
     pub(crate) fn program(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command
+        with_default_signals(&mut command)
             .args(arguments)
             .env("LC_ALL", "C.UTF-8")
             .env("FENCEPOST_STORE", &self.store)
@@ -83,7 +83,7 @@ impl Stage {
 
     pub(crate) fn start_command(&self, mut command: Command) -> Play {
         // Whatever it does to its group, this program is not in it.
-        with_default_signals(&mut command)
+        command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);

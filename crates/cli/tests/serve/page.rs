@@ -106,6 +106,33 @@ fn however_much_happens_a_page_gets_a_few_messages_a_second() {
     );
 }
 
+/// The first picture of the products.
+fn first_board(service: &Service) -> Value {
+    let mut board = Value::Null;
+    read_stream(service, |name, data| {
+        if name == "board" {
+            board = data.clone();
+        }
+        board.is_null()
+    });
+    board
+}
+
+#[test]
+fn the_first_picture_is_never_that_of_an_earlier_visit() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    assert_eq!(first_board(&service)["all_products"], 0);
+    for product in ["a", "b", "c", "d", "e", "f"] {
+        service.put_in(product, 5);
+    }
+    // Until the service has noticed that the first visitor is gone, it keeps the picture up to date, once a second.
+    std::thread::sleep(Duration::from_secs(2));
+    let board = first_board(&service);
+    assert_eq!(board["all_products"], 6, "{board}");
+    assert_eq!(board["products"].as_array().unwrap().len(), 6);
+}
+
 fn start(service: &Service, lock: &str) -> u16 {
     let answer = service.client.post("/page/trial", &json!({ "lock": lock }));
     answer.status

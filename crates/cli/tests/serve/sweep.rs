@@ -11,13 +11,15 @@ fn abandoned_units_come_back_and_confirmed_ones_never_do() {
     let one = stage.serve("--reserve-for 300ms");
     let other = stage.serve("--reserve-for 300ms");
     one.put_in("lamp", 10);
-    let kept = one
-        .order(&[("lamp", 1)])
-        .header("location")
-        .unwrap()
-        .to_owned();
-    let confirmed = other.client.post(&format!("{kept}/confirm"), &json!(null));
-    assert_eq!(confirmed.status, 200, "{confirmed:?}");
+    // On a busy machine a confirmation may come too late; then its order goes back like any other.
+    let mut kept = String::new();
+    until("an order is confirmed in time", || {
+        let order = one.order(&[("lamp", 1)]);
+        order.header("location").unwrap().clone_into(&mut kept);
+        let confirmed = other.client.post(&format!("{kept}/confirm"), &json!(null));
+        assert!([200, 409].contains(&confirmed.status), "{confirmed:?}");
+        confirmed.status == 200
+    });
     let left = other
         .order(&[("lamp", 4)])
         .header("location")
@@ -25,6 +27,9 @@ fn abandoned_units_come_back_and_confirmed_ones_never_do() {
         .to_owned();
     let status = |path: &str| -> Value { one.client.get(path).json()["order_status"].clone() };
     until("it is swept", || status(&left) == "expired");
+    until("nothing is reserved", || {
+        one.product("lamp")["reserved"] == 0
+    });
     let lamp = one.product("lamp");
     assert_eq!(
         [&lamp["stock"], &lamp["reserved"], &lamp["sold"]],
@@ -69,17 +74,19 @@ fn metric(service: &Service, name: &str) -> u64 {
 #[test]
 fn an_order_that_cannot_be_read_never_keeps_units_back() {
     let stage = Stage::new();
-    let service = stage.serve("--reserve-for 2s");
+    // It looks every five seconds.
+    let service = stage.serve("--reserve-for 10m");
     service.put_in("lamp", 10);
     let unreadable = service.order(&[("lamp", 1)]).json()["order_id"].clone();
     assert_eq!(service.order(&[("lamp", 2)]).status, 201);
     let database = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
     database.busy_timeout(crate::http::LONG).unwrap();
+    // Both are over by now, and the first cannot be read: at one moment, so that no look comes in between.
     let changed = database.execute(
-        "UPDATE checkout_orders SET document = 'x' WHERE id = $1",
+        "UPDATE checkout_orders SET expires_ms = 0, document = CASE id WHEN $1 THEN 'x' ELSE document END",
         [unreadable.as_str().unwrap()],
     );
-    assert_eq!(changed.unwrap(), 1);
+    assert_eq!(changed.unwrap(), 2);
     until("all units are back", || {
         service.product("lamp")["stock"] == 10
     });

@@ -1,0 +1,35 @@
+//! What is expected of the matrix of a report.
+
+use crate::chromium::Chromium;
+use crate::live::keep;
+use crate::stage::Stage;
+
+/// What a lock is known for can be read as a whole, also where the screen is not wide.
+pub(crate) fn descriptions_in_the_matrix_are_never_cut() {
+    let stage = Stage::new();
+    let report = stage.path("report.html");
+    let arguments = format!(
+        "oversell --all --store sqlite --stock=1 --concurrency=2 --quiet --report {}",
+        report.display()
+    );
+    let (code, _, said) = stage.run(&arguments);
+    assert!(code <= 1, "{said}");
+    let mut browser = Chromium::start();
+    browser.prefer("light");
+    for width in [1000, 1200, 1600] {
+        browser.resize(width);
+        browser.open(&report);
+        let cut = browser.evaluate(
+            "[...document.querySelectorAll('.matrix small')].filter(about => about.scrollWidth > about.clientWidth + 1).map(about => about.textContent).join('; ')",
+        );
+        assert_eq!(cut, "", "at {width}");
+        let shown =
+            browser.evaluate("document.querySelectorAll('.matrix th[scope=row] small').length");
+        assert!(shown.as_u64() > Some(10), "{shown}");
+        let needed = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(needed.as_u64() <= Some(width.into()), "{needed} of {width}");
+    }
+    browser.resize(1200);
+    browser.settle();
+    keep(&mut browser, "matrix-1200.png");
+}
