@@ -159,19 +159,23 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects, and tries out whether locks exclude there.
+    /// Connects, tries out whether locks exclude there, and makes the sequences for fences where they are
+    /// [missing](Self::create_sequences).
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when nobody answers there,
-    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres.
+    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; when the
+    /// sequences are missing and the user may not make them (the error has the statements to run); and while a program of an older version
+    /// takes locks there.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// Dropping the future closes the connections; sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
         suitability::check(&one, &other).await?;
+        one.ready(Operation::Open, hub.settings.source).await?;
         hub.keep(one);
         Ok(Postgres { hub })
     }

@@ -156,7 +156,9 @@ pub(crate) fn one_lifts_at_a_time() {
         server.eyes().await.wait_for_line(1).await;
         works(&*drawing).await;
         assert!(!waiting.is_finished(), "it lifted beside another one");
-        lifter.text("select pg_advisory_unlock(1717923427, 2)").await;
+        lifter
+            .text("select pg_advisory_unlock(1717923427, 2)")
+            .await;
         let granted = soon("the grant", waiting).await.unwrap().unwrap();
         assert!(granted.is_some());
     });

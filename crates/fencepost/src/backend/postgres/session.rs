@@ -58,14 +58,18 @@ impl Session {
             let connecting = listen(STORE, operation, address, &program, patience, hear);
             let connection = connecting.await?;
             let pid = prepare(operation, &connection, spare.max(NEW)).await?;
-            source.ready(operation, &connection).await?;
-            Ok(Arc::new(Self {
+            let session = Self {
                 connection,
                 is_over: AtomicBool::new(false),
                 has_lifted: AtomicBool::new(source.lift().is_none()),
                 is_unconfirmed,
                 pid,
-            }))
+            };
+            // Who opens the store tries first whether locks exclude there.
+            if operation != Operation::Open {
+                session.ready(operation, source).await?;
+            }
+            Ok(Arc::new(session))
         };
         match tokio::time::timeout(patience, opening).await {
             Ok(opened) => opened,
@@ -110,6 +114,11 @@ impl Session {
                 self.close();
             }
         })
+    }
+
+    /// Sees to it that fences can be drawn here from `source`.
+    pub(super) async fn ready(&self, operation: Operation, source: Source) -> Result<()> {
+        source.ready(operation, &self.connection).await
     }
 
     /// Whether a lift has to be sent before the next grant; it is taken for sent then.
