@@ -180,6 +180,7 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'), \
          set_config('search_path', 'pg_catalog', false), \
          set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
+         set_config('client_min_messages', 'warning', false), \
          set_config('default_transaction_read_only', 'off', false), \
          set_config('synchronous_commit', case current_setting('synchronous_commit') \
            when 'remote_apply' then 'remote_apply' else 'on' end, false), \
