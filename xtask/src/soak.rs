@@ -80,6 +80,7 @@ const LOOPS: &[Job] = &[
     library_trial!("zookeeper_nasty" = "zookeeper", "nasty::", "lost answers, cuts, stops, restarts, kills and cancellations on ZooKeeper, 20 times each"),
     library_trial!("zookeeper_ensemble" = "zookeeper", "ensemble::", "three ZooKeeper servers that lose each other, 20 times each: never two holders"),
     library_trial!("zookeeper_interop" = "zookeeper", "interop::", "Curator and kazoo count 1,000 per process, with ours, under one path; no count is lost"),
+    target!("fencepost", "pg_fence_model", "no reachable state lets a fence of Postgres fall; every broken variant does; its limits are shown"),
     target!("fencepost", "quorum_fence_model", "no reachable state breaks the fence of Redlock; every broken variant does; its limits are shown"),
     library_trial!("redlock_attacks" = "redlock", "attacks::", "servers lost, slow, stopped, restarted under Redlock, 20 times each"),
     library_trial!("redlock_fences" = "redlock", "fences::", "4,000 grants of Redlock under faults of single servers: fences rise with every one"),

@@ -40,7 +40,7 @@
 //!
 //! # Isolation
 //! Under `READ COMMITTED`, Postgres' default, every statement after the lock sees what the last holder has committed. Under `REPEATABLE READ` and
-//! `SERIALIZABLE` a transaction goes on to see the world as it was at its first statement, and would work on what is long past. As the counter is raised under the lock,
+//! `SERIALIZABLE` a transaction goes on to see the world as it was at its first statement, and would work on what is long past. As every holder writes its row,
 //! the server notices when another transaction has held it since, and the lock is refused: run the transaction again. A *session* that has held an advisory lock
 //! ([`backend::postgres`](crate::backend::postgres), `pg_advisory_lock`) has not counted: where both are used, stay with `READ COMMITTED`.
 //!

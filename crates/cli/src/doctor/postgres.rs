@@ -122,9 +122,10 @@ async fn excludes(
     drop(other);
     let (topic, opened) = match kind {
         Kind::Advisory => {
-            let opened = Postgres::open(address).await;
+            // The doctor only looks: it leaves it to the first program to make what is missing.
+            let opened = Postgres::builder(address).create_sequences(false).open();
             let told = |_: Postgres| "advisory locks exclude (tried)".to_owned();
-            ("exclusion", opened.map(told))
+            ("exclusion", opened.await.map(told))
         }
         Kind::Table => {
             // The doctor only looks, whatever the address says.
@@ -134,10 +135,15 @@ async fn excludes(
             ("table", opened.await.map(told))
         }
     };
+    findings.extend(transaction_ids(address));
     findings.push(match opened {
         Ok(said) => Finding::fine(topic, said),
         Err(error) => match error.kind() {
             ErrorKind::Unavailable | ErrorKind::InvalidInput => return Err(error),
+            _ if kind == Kind::Advisory && is_made_by_the_first(facts, &error) => Finding::fine(
+                topic,
+                "advisory locks exclude (tried); the first program that opens the store makes the sequences for fences",
+            ),
             _ => made_when_used(address, &error).unwrap_or_else(|| {
                 Finding::danger(topic, Harm::NoLocks, error.message())
                     .means("No lock can be taken here.")
@@ -145,6 +151,22 @@ async fn excludes(
         },
     });
     Ok(findings)
+}
+
+/// Sequences that are missing, where this user may make them.
+fn is_made_by_the_first(facts: &Facts, error: &Error) -> bool {
+    error.message().starts_with("there is no sequence") && facts.get("may_create") == "t"
+}
+
+/// Fences that the address takes from transaction ids.
+fn transaction_ids(address: &str) -> Option<Finding> {
+    let parameter = "fence=transaction-id";
+    let is_asked_for = [format!("?{parameter}"), format!("&{parameter}")];
+    is_asked_for.iter().any(|asked| address.contains(asked)).then(|| {
+        Finding::caution("fence", Harm::FenceFalls, "fences are transaction ids (fence=transaction-id)")
+            .means("A standby that takes over and has not received the last grants gives the same fences to others.")
+            .advice("let the owner of the database create the sequences, and leave out fence=transaction-id everywhere")
+    })
 }
 
 /// Tables that are missing, where the address says that they are to be made.

@@ -2,7 +2,8 @@
 //!
 //! # How it works
 //! A lock is `pg_advisory_lock` on a number of 64 bits that stands for the name (see *Numbers*), in a session of our own. Whoever takes
-//! the same advisory lock by other means, say in `psql`, keeps us out and is kept out. No table is needed, and no right beyond `CONNECT`.
+//! the same advisory lock by other means, say in `psql`, keeps us out and is kept out. No table is needed, only the two sequences that fences are drawn
+//! from (see *The fence*).
 //!
 //! **Sessions.** Each name that is held or waited for has a connection of its own, outside any pool, [8](PostgresBuilder::connections) at most. What goes
 //! beyond shares sessions: locks are then tried for again and again instead of waited for, because a statement that waits would hold up,
@@ -18,8 +19,15 @@
 //! gone, so is the lock. A holder that is killed loses it at once; one that is stopped, cut off or silent loses it when its TTL has passed.
 //! The server counts anew from *every* statement; those that are not renewals therefore set the session to end when the last of its leases does.
 //!
-//! **The fence** is `pg_current_xact_id()`, drawn by the one who has the lock. The number is written to the server's log with it, because a crash may
-//! otherwise give it out again: a grant costs the server one flush of its log.
+//! **The fence** is drawn by the one who has the lock: the next number of the sequence `public.fencepost_fence`, plus that of `public.fencepost_lift`. Before
+//! its first draw every session of the server lifts the second one, so that fences are past the server's time in units of 7.8125 µs since 2024: so
+//! they rise after a failover to a standby that lags. A grant waits until its number is on the server's disk, and with the standbys
+//! that are waited for, because a crash may otherwise give it out again. [`open`](PostgresBuilder::open) makes the sequences where they are missing; the user needs the right to
+//! create in the schema `public` for that, or `USAGE, SELECT, UPDATE` on sequences that somebody else has made. With `fence=transaction-id` in the address
+//! the fence is `pg_current_xact_id()` and needs neither; it repeats after a failover to a standby that lags, and is refused where the sequences exist.
+//!
+//! **Standbys.** Where `synchronous_standby_names` is set, a renewal is a write that they have to confirm. A primary that was replaced gets no confirmation, and its
+//! holders stop believing when their TTL has passed.
 //!
 //! # Numbers
 //! A name is the first eight bytes of its SHA-256 as a signed number, big-endian. In SQL:
@@ -35,10 +43,13 @@
 //!
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at once. What
-//!   protects the data then is the fence. It rises over a crash; after a failover it does if the new primary had received all of the old one's log.
+//!   protects the data then is the fence. It rises over a crash, and over a failover unless the new primary's clock is behind by more than the outage took.
+//! - *A primary that was replaced goes on running.* Without synchronous replication its holders go on believing; the new holders' fences are larger.
+//! - *A program of an older version* takes locks in the same database: its fences cannot be compared with ours, and we refuse to lock with [`ErrorKind::Unusable`] while
+//!   we see it.
 //! - *The connection breaks.* The lock is lost, and the holder is told as soon as this process notices. The server notices at once, or when the TTL has passed.
 //! - *A pooler.* In transaction mode, which strands locks, it is refused with [`ErrorKind::Unusable`]; in session mode it works.
-//! - *A standby* has advisory locks of its own and no fences: [`ErrorKind::Unusable`].
+//! - *A standby* has advisory locks of its own and can draw no fences: [`ErrorKind::Unusable`].
 //! - *Somebody ends our session by hand* (`pg_terminate_backend`): the lock is lost, and the holder is told at once.
 //! - *A standby is promoted while somebody waits*: until it is, it counts as a server that [cannot be reached](PostgresBuilder::outage).
 //! - *`statement_timeout`, `lock_timeout`* and the like of a role or database do not apply: our sessions set their own.
@@ -164,19 +175,23 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects, and tries out whether locks exclude there.
+    /// Connects, tries out whether locks exclude there, and makes the sequences for fences where they are
+    /// [missing](Self::create_sequences).
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when nobody answers there,
-    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres.
+    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; when the
+    /// sequences are missing and the user may not make them (the error has the statements to run); and while a program of an older version
+    /// takes locks there.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// Dropping the future closes the connections; sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
         suitability::check(&one, &other).await?;
+        one.ready(Operation::Open, hub.settings.source).await?;
         hub.keep(one);
         Ok(Postgres { hub })
     }
@@ -252,7 +267,7 @@ impl Postgres {
     };
 
     /// Connects with the default settings: `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE`, with `?sslmode=require` for TLS (feature
-    /// `postgres-tls`) and [`requeue_after=TIME`](PostgresBuilder::requeue_after).
+    /// `postgres-tls`), [`requeue_after=TIME`](PostgresBuilder::requeue_after), and `fence=transaction-id` for a database without the [sequences](self).
     ///
     /// # Errors
     /// As [`PostgresBuilder::open`].

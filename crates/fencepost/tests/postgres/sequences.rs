@@ -44,6 +44,7 @@ pub(crate) fn an_older_program_is_refused() {
         let made = "select count(*) from pg_class where relname = 'fencepost_fence'";
         assert_eq!(eyes.number(made).await, 0, "nothing is made beside it");
         older.text("set application_name = 'fencepost'").await;
+        older.text("/*fencepost stock */ select 1").await;
         let error = refused(&server.0.url()).await;
         is(
             &error,
@@ -126,7 +127,11 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
         let other = server.store().await;
         works(&*other).await;
         let asked = soon("an answer", store.try_acquire(&claim(NAME, LONG))).await;
-        asked.expect_err("a refusal");
+        let error = asked.expect_err("a refusal");
+        assert!(
+            error.to_string().contains("takes transaction ids"),
+            "{error}"
+        );
         is(
             &refused(&url).await,
             ErrorKind::Unusable,

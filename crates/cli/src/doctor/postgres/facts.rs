@@ -38,8 +38,9 @@ const MORE: &str = "
            (select numbackends from pg_stat_database where datname = current_database()) as database_connected,
            (select coalesce(string_agg(name, ', '), '') from unnest(array[
               'pg_try_advisory_lock(bigint)', 'pg_advisory_lock(bigint)', 'pg_advisory_unlock(bigint)',
-              'pg_current_xact_id()', 'pg_logical_emit_message(boolean, text, text)']) as name
-            where not has_function_privilege(name, 'execute')) as denied
+              'pg_sequence_last_value(regclass)', 'pg_logical_emit_message(boolean, text, text)']) as name
+            where not has_function_privilege(name, 'execute')) as denied,
+           coalesce((select has_schema_privilege(oid, 'create') from pg_namespace where nspname = 'public'), false) as may_create
     from pg_roles, pg_database where rolname = current_user and datname = current_database()";
 
 /// Names and values, as text.

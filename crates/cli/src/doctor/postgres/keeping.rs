@@ -60,12 +60,8 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
     let count = facts.number("standbys").unwrap_or_default();
     let names = facts.get("synchronous_standbys");
     let commit = facts.get("synchronous_commit");
-    // Both kinds of lock raise `off`: advisory locks to `local`, the table to `on`.
-    let is_waited_for = match commit {
-        "local" => false,
-        "off" => kind == Kind::Table,
-        _ => true,
-    };
+    // Sessions of advisory locks raise everything to `on`, the table only `off`.
+    let is_waited_for = kind == Kind::Advisory || commit != "local";
     let is_synchronous = !names.is_empty() && is_waited_for;
     let waited_for = facts.number("standbys_waited_for").unwrap_or_default();
     let said = plural(count as usize, "standby", "standbys");
@@ -107,7 +103,7 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
         (_, false) => {
             let means = match kind {
                 Kind::Advisory => {
-                    "A promotion frees every lock (holders are told), and the fence can fall behind what resources have seen."
+                    "A promotion frees every lock. Holders are told, unless the old primary goes on running: then two hold a lock, and the later one has the larger fence."
                 }
                 Kind::Table => {
                     "A promotion can forget a lock granted just before: then two hold it."
@@ -117,7 +113,7 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
                 true => format!("{said}, asynchronous"),
                 false => format!("{said}, not waited for: synchronous_commit is {commit}"),
             };
-            Finding::caution("standbys", harm(kind), what)
+            Finding::caution("standbys", Harm::Forgotten, what)
                 .means(means)
                 .advice("fence the resource; or synchronous_standby_names with more than one standby (with one, its loss stops all writes)")
         }
@@ -181,7 +177,9 @@ mod tests {
             ("1", "*", "on", Kind::Table, Severity::Fine),
             ("1", "*", "local", Kind::Table, Severity::Caution),
             ("1", "*", "off", Kind::Table, Severity::Fine),
-            ("1", "*", "off", Kind::Advisory, Severity::Caution),
+            ("1", "*", "off", Kind::Advisory, Severity::Fine),
+            ("1", "*", "local", Kind::Advisory, Severity::Fine),
+            ("1", "", "on", Kind::Advisory, Severity::Caution),
             ("0", "*", "on", Kind::Advisory, Severity::Danger),
         ] {
             assert_eq!(

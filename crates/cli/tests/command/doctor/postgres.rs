@@ -43,7 +43,7 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     let seen = Seen::at(&server.url());
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(", a primary, up ");
-    seen.says("advisory locks exclude (tried)");
+    seen.says("advisory locks exclude (tried); the first program that opens the store makes the sequences");
     seen.says("a session of its own");
     let restarts =
         "every restart of the server frees the advisory locks, and their holders are told";
@@ -58,6 +58,8 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     seen.says("table public.shedlock with rights and columns");
     seen.says("as user shop");
     assert!(!seen.ran.stdout.contains("every restart"));
+    let sequences = "select count(*) from pg_class where relname like 'fencepost_%'";
+    assert_eq!(tell(&server, sequences), "0", "the doctor made something");
     let after = tell(
         &server,
         "select pg_current_wal_insert_lsn(), count(*) from pg_locks where locktype = 'advisory'",
@@ -120,6 +122,7 @@ fn limits_of_time_cut_the_table_short_and_not_the_sessions_of_locks() {
     seen.says("idle_session_timeout is 45,000 ms");
     seen.says("do: ALTER ROLE shop SET statement_timeout = '5s'");
     let advisory = server.url().replace("fencepost@", "shop@");
+    tell(&server, "grant create on schema public to shop");
     let seen = Seen::at(&advisory);
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(
@@ -139,7 +142,14 @@ fn limits_of_time_cut_the_table_short_and_not_the_sessions_of_locks() {
 fn rights_names_and_room_for_connections() {
     let server = Postgres::start_with(&["max_connections=12", "track_activities=off"]).unwrap();
     tell(&server, "create role shop login");
+    tell(&server, "revoke create on schema public from public");
     let url = server.url().replace("fencepost@", "shop@");
+    let seen = Seen::at(&url);
+    assert_eq!(seen.troubles(), ["danger exclusion", "caution names"]);
+    seen.says("CREATE SEQUENCE IF NOT EXISTS public.fencepost_fence");
+    let seen = Seen::at(&format!("{url}?fence=transaction-id"));
+    assert_eq!(seen.troubles(), ["caution names", "caution fence"]);
+    tell(&server, "grant create on schema public to shop");
     let seen = Seen::at(&url);
     assert_eq!(
         (seen.ran.code, seen.troubles()),
@@ -178,7 +188,8 @@ fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
     let seen = Seen::at(&server.url());
     assert_eq!(seen.troubles(), ["caution standbys"]);
     seen.says("1 standby, asynchronous");
-    let last = ": a crash or a failover can make fences fall here.\n";
+    seen.says("the later one has the larger fence");
+    let last = ": a restart or a failover can forget locks that are held.\n";
     assert!(seen.ran.stdout.ends_with(last), "{}", seen.ran.stdout);
     let seen = Seen::at(&table(&server));
     assert_eq!(seen.troubles(), ["danger table", "caution standbys"]);

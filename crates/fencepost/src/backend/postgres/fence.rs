@@ -12,6 +12,7 @@
 //! That a session has lifted is noted in the session, in a setting of our own: behind a pooler a client may be given another one.
 
 use tokio_postgres::SimpleQueryRow;
+use tokio_postgres::error::SqlState;
 
 use super::connect::Connection;
 use super::session::{number, rows, text};
@@ -34,6 +35,10 @@ const CREATE: &str = create_sequences!();
 /// first spells `fenc`.
 const CREATE_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 1)";
 
+/// For the transaction it stands in: nobody waits for the disk and for standbys here, as the grant does, and all that was written before is
+/// there then.
+const WITHOUT_WAITING: &str = "SELECT set_config('synchronous_commit', 'off', true)";
+
 /// One lifts after the other.
 pub(crate) const LIFT_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 2)";
 
@@ -53,10 +58,12 @@ pub(crate) const LIFT_END: i64 = 1 << 46;
 pub(super) const MAY_NOT: &str = "may not draw";
 
 /// Sessions of this database that hold or wait for locks, and draw their fences from transaction ids. `application_name` tells: programs
-/// that draw from the sequences have a `/` there.
+/// that draw from the sequences have a `/` there. Leases in a table are kept under the same name, and take an advisory lock while they make
+/// their tables; their statements have no comment of ours.
 const OTHER_KIND: &str = "\
 SELECT a.pid FROM pg_stat_activity AS a WHERE a.datname = current_database() AND position('/' in a.application_name) = 0 \
-AND (a.application_name ~ ' [0-9]+ [0-9a-f]{32}$' OR (a.application_name = 'fencepost' AND EXISTS \
+AND (a.application_name ~ ' [0-9]+ [0-9a-f]{32}$' OR (a.application_name = 'fencepost' \
+AND (a.query LIKE '/*fencepost %' OR a.query = '<insufficient privilege>') AND EXISTS \
 (SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.objsubid = 1))) LIMIT 1";
 
 /// Where a store takes its fences from.
@@ -92,15 +99,13 @@ impl Source {
         }
     }
 
-    /// What a session has to send before its first grant, if anything. Nobody waits for the disk here: the grant does.
+    /// What a session has to send before its first grant, if anything.
     pub(super) fn lift(self) -> Option<String> {
         let Self::Sequences { .. } = self else {
             return None;
         };
         let own = lift("0");
-        Some(format!(
-            "SELECT set_config('synchronous_commit', 'off', true); {LIFT_IN_TURN}; {own}"
-        ))
+        Some(format!("{WITHOUT_WAITING}; {LIFT_IN_TURN}; {own}"))
     }
 
     /// Sees to it that fences can be drawn over this connection.
@@ -110,9 +115,13 @@ impl Source {
             && state.found < 2
             && state.other_kind.is_none()
         {
-            let make = format!("{CREATE_IN_TURN}; {CREATE}");
+            let make = format!("{WITHOUT_WAITING}; {CREATE_IN_TURN}; {CREATE}");
             let made = rows(connection, operation, &make).await;
-            made.map_err(|error| missing(operation).with_source(error))?;
+            made.map_err(|error| match failure::code(&error).map(SqlState::code) {
+                // No right to create, or no such schema.
+                Some("42501" | "3F000") => missing(operation).with_source(error),
+                _ => error,
+            })?;
             state = State::of(operation, connection).await?;
         }
         self.judge(operation, &state)
@@ -207,6 +216,12 @@ pub(crate) fn other_kind(store: &'static str, operation: Operation, pid: i32) ->
         "process {pid} of the server takes locks in this database for a program that draws fences from transaction ids (an older version, or fence=transaction-id); those cannot be compared with the fences of this one: stop that program first"
     );
     Error::new(ErrorKind::Unusable, store, operation, message)
+}
+
+/// The session at the server is not the one that lifted, or the store draws transaction ids and somebody began to draw from sequences.
+pub(super) fn may_not() -> Error {
+    let message = "this session of the server must not draw fences: a pooler gave us another session, or somebody began to draw fences from sequences while this store takes transaction ids; the session is closed";
+    Error::new(ErrorKind::Unusable, STORE, Operation::Acquire, message)
 }
 
 fn missing(operation: Operation) -> Error {

@@ -8,9 +8,9 @@ use futures_util::future::{Shared, join};
 use tokio_postgres::SimpleQueryRow;
 
 use super::book::Number;
-use super::fence::MAY_NOT;
+use super::fence::{MAY_NOT, may_not};
 use super::published::{Said, Since};
-use super::session::{Session, pooled, text};
+use super::session::{Session, text};
 use super::{STORE, failure, statement};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
@@ -187,7 +187,7 @@ pub(super) fn trying(
         };
         let asking = session.ask(Operation::Acquire, &statement);
         let (lifted, answer) = join(lifting, asking).await;
-        let granted = answer.and_then(|row| granted(text(&row, 1), asked_at));
+        let granted = answer.and_then(|row| granted(&session, text(&row, 1), asked_at));
         match lifted.and(granted) {
             Ok(held) => Ok(held),
             Err(error) => {
@@ -206,7 +206,7 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
             stand_in_line(&session, key, &wait).await?;
             let asked_at = BootClock.now();
             let row = session.ask(Operation::Acquire, &fence).await?;
-            granted(text(&row, 1), asked_at)
+            granted(&session, text(&row, 1), asked_at)
         };
         match fenced.await {
             Ok(held) => Ok(held),
@@ -283,13 +283,13 @@ async fn clean(session: &Session, key: i64) {
 }
 
 /// Fence and server time out of what a grant says (program, fence, owner, time, …); nothing when there is none.
-fn granted(said: &str, asked_at: Moment) -> Result<Option<Held>> {
+fn granted(session: &Session, said: &str, asked_at: Moment) -> Result<Option<Held>> {
     if said.is_empty() {
         return Ok(None);
     }
     if said == MAY_NOT {
-        // Ours has lifted, so this is another session; or somebody began to draw from sequences just now.
-        return Err(pooled(Operation::Acquire));
+        session.close();
+        return Err(may_not());
     }
     let mut words = said.split(' ').skip(1).step_by(2);
     let mut number = || words.next()?.parse().ok();

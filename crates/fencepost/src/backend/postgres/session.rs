@@ -65,14 +65,18 @@ impl Session {
             let connecting = listen(STORE, operation, address, &program, patience, hear);
             let connection = connecting.await?;
             let pid = prepare(operation, &connection, spare.max(NEW)).await?;
-            source.ready(operation, &connection).await?;
-            Ok(Arc::new(Self {
+            let session = Self {
                 connection,
                 is_over,
                 has_lifted: AtomicBool::new(source.lift().is_none()),
                 is_unconfirmed,
                 pid,
-            }))
+            };
+            // Who opens the store tries first whether locks exclude there.
+            if operation != Operation::Open {
+                session.ready(operation, source).await?;
+            }
+            Ok(Arc::new(session))
         };
         match tokio::time::timeout(patience, opening).await {
             Ok(opened) => opened,
@@ -117,6 +121,11 @@ impl Session {
                 self.close();
             }
         })
+    }
+
+    /// Sees to it that fences can be drawn here from `source`.
+    pub(super) async fn ready(&self, operation: Operation, source: Source) -> Result<()> {
+        source.ready(operation, &self.connection).await
     }
 
     /// Whether a lift has to be sent before the next grant; it is taken for sent then.
@@ -193,6 +202,7 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'), \
          set_config('search_path', 'pg_catalog', false), \
          set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
+         set_config('client_min_messages', 'warning', false), \
          set_config('default_transaction_read_only', 'off', false), \
          set_config('synchronous_commit', case current_setting('synchronous_commit') \
            when 'remote_apply' then 'remote_apply' else 'on' end, false), \
