@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::sqlite::Sqlite;
 use fencepost::{Backend, Record};
-use fencepost_rig::{Child, Feed, Said, Signal, Silence, feed, folder};
-use tempfile::TempDir;
+use fencepost_rig::{Child, Feed, Said, Signal, Silence, TempDir, feed, folder};
 use tokio::runtime::Runtime;
 
 use crate::actor;

@@ -6,8 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fencepost::{Fence, Guard, Locker, LostReason};
-use fencepost_rig::{Redis, folder};
-use tempfile::TempDir;
+use fencepost_rig::{Redis, TempDir, folder};
 use tokio::task::JoinHandle;
 
 use crate::support::{LONG, NAME, Server, eventually, kept_for, locker, run, soon};

@@ -2,8 +2,7 @@
 
 use fencepost::ErrorKind;
 use fencepost::backend::redis::{Redis, RedisBuilder};
-use fencepost_rig::{Authority, Signed, folder};
-use tempfile::TempDir;
+use fencepost_rig::{Authority, Signed, TempDir, folder};
 
 use crate::support::{Server, run, soon};
 use crate::ways::works;
