@@ -1,6 +1,7 @@
 //! A store that rings when leases may have ended early: holders are told before the next renewal would be due.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fencepost::backend::memory::Memory;
@@ -17,6 +18,8 @@ use super::{TIMEOUT, TTL, settle};
 struct Ringing {
     inner: Memory,
     bell: LossBell,
+    /// Renewals are carried out at once, and answered this many milliseconds later.
+    late_ms: AtomicU64,
 }
 
 impl Backend for Ringing {
@@ -36,7 +39,13 @@ impl Backend for Ringing {
         self.inner.acquire(claim, wait)
     }
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
-        self.inner.renew(claims)
+        Box::pin(async move {
+            let late = Duration::from_millis(self.late_ms.load(Ordering::Relaxed));
+            let answers = self.inner.renew(claims).await;
+            let clock = self.clock();
+            clock.sleep_until(clock.now() + late).await;
+            answers
+        })
     }
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
         self.inner.release(claim)
@@ -64,6 +73,7 @@ impl Stage {
         let ringing = Arc::new(Ringing {
             inner: Memory::with_clock(clock.clone()),
             bell: LossBell::new(),
+            late_ms: AtomicU64::new(0),
         });
         Self {
             store: FlakyStore::new(ringing.clone()),
@@ -172,15 +182,18 @@ async fn a_ring_during_a_renewal_asks_once_more() {
     let stage = Stage::new();
     let locker = stage.locker();
     let guard = locker.acquire("a").await.expect("free");
-    // This renewal was carried out before the loss; its answer does not come.
-    let fault = Fault::SwallowAnswer;
-    stage.store.fail_next(Operation::Renew, fault);
-    stage.pass(TTL / 3).await;
-    assert_eq!(stage.renewals(), 1);
+    // This renewal was carried out before the loss, and says so after it.
+    stage.ringing.late_ms.store(500, Ordering::Relaxed);
+    while stage.renewals() == 0 {
+        stage.pass(Duration::from_millis(10)).await;
+    }
     stage.take_away("a").await;
     stage.ringing.bell.ring_all();
-    // Given up after a quarter of the TTL, and asked again after the usual pause.
-    stage.pass(TTL / 4 + Duration::from_secs(1)).await;
+    stage.ringing.late_ms.store(0, Ordering::Relaxed);
+    stage.pass(Duration::from_millis(400)).await;
+    assert_eq!(stage.renewals(), 1);
+    assert!(!guard.is_lost());
+    stage.pass(Duration::from_millis(200)).await;
     assert!(guard.is_lost());
     assert_eq!(guard.lost().await.reason(), LostReason::Gone);
 }
