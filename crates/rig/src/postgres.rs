@@ -161,6 +161,8 @@ impl Postgres {
 
     /// Crashes it (SIGKILL to the whole server): returns when it is gone. Its data stay.
     pub fn crash(&mut self) {
+        // Clients that lose a session come back at once. The first process must not start another for them, which would outlive it.
+        let _ = self.child.signal(Signal::SIGSTOP);
         let processes = self.processes();
         let _ = self.signal(Signal::SIGKILL);
         let _ = self.child.wait(PATIENCE);

@@ -10,7 +10,6 @@ use libtest_mimic::{Arguments, Trial};
 mod actor;
 mod cancellation;
 mod connections;
-mod failover;
 mod faults;
 mod fences;
 mod forced;
@@ -20,6 +19,7 @@ mod losses;
 mod neglected;
 mod network;
 mod pooler;
+mod promotion;
 mod refusals;
 mod sequences;
 mod snapshots;
@@ -40,7 +40,10 @@ const NASTY: &[(&str, fn())] = &[
     ("waiters_killed", kills::waiters_are_killed),
     ("fence_over_a_crash", fences::a_crash_does_not_repeat_one),
     ("restart_with_waiters_and_a_holder", faults::restarted),
-    ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
+    (
+        "waiter_meets_a_standby",
+        promotion::a_waiter_meets_a_standby,
+    ),
     ("holder_and_waiter_terminated", faults::terminated),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
     ("one_session_is_stuck", losses::one_session_is_stuck),
