@@ -1,8 +1,8 @@
 //! Advisory locks in Postgres under attack: by the network, by signals, by other clients, by the server itself.
 //!
 //! Every test has a private server. This program is also every child it starts: a role in the environment makes it play
-//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty` runs twenty times, and the others take their
-//! long form. Figures are printed either way.
+//! that instead of testing. With `FENCEPOST_SOAK=1` what is called `nasty`, `failover` and `sequences` runs twenty times, and the others
+//! take their long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
 use libtest_mimic::{Arguments, Trial};
@@ -179,7 +179,7 @@ fn main() {
         // Side by side they would disturb each other's figures.
         arguments.test_threads = Some(1);
     }
-    let runs = if support::is_soak() { 20 } else { 2 };
+    let (runs, once) = if support::is_soak() { (20, 20) } else { (2, 1) };
     let themes = [
         ("nasty", NASTY, runs),
         ("faults", FAULTS, 1),
@@ -187,8 +187,8 @@ fn main() {
         ("waiting", WAITING, 1),
         ("pooler", POOLER, 1),
         ("interop", INTEROP, 1),
-        ("failover", FAILOVER, 1),
-        ("sequences", SEQUENCES, 1),
+        ("failover", FAILOVER, once),
+        ("sequences", SEQUENCES, once),
         ("tls", TLS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {

@@ -171,7 +171,7 @@ pub(crate) fn one_lifts_at_a_time() {
 
 /// New sessions lift the fence while others draw from it, in sessions of ours and in transactions: it rises in the order of the grants.
 pub(crate) fn draws_and_lifts_together() {
-    let turns = if is_soak() { 2000 } else { 150 };
+    let turns = if is_soak() { 400 } else { 150 };
     run(async move {
         let server = Server::start();
         let (tx, _driver) = connect(&server).await;
