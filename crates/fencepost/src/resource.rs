@@ -74,13 +74,13 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Why a fenced operation was not carried out. It had no effect.
+/// Why a fenced operation failed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum FencedError {
-    /// The pass is stale.
+    /// The pass is stale. Nothing was read or written.
     Refused(Refused),
-    /// The resource could not be reached, or failed.
+    /// The resource could not be reached, or failed. Whether it was changed all the same says [`Error::effect`].
     Failed(Error),
 }
 

@@ -23,9 +23,13 @@
 //! **The fence** is one counter for the whole file, apart from the lock rows, raised in the transaction that grants.
 //! Commits survive the crash of a process, but the last ones may be lost in a power cut (`synchronous=NORMAL`);
 //! therefore the first to open the file after a boot adds 10⁶ to the counter, and makes *that* durable. A new
-//! file starts its counter at the wall time since 2024 in units of 62.5 µs (the only use of wall time), so that the
+//! file starts its counter at the wall time since 2024 in units of 7.8125 µs (the only use of wall time), so that the
 //! epochs of a deleted and re-created file do not go back unless the system time did; [`SqliteBuilder::first_epoch`]
-//! overrides that.
+//! overrides that. The time lifts new counters to 2⁴⁶ at most, which it reaches in 2041.
+//!
+//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened: its
+//! counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
+//! counting with the same counter, under the same transactions, so its epochs and ours grow together.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
@@ -92,7 +96,7 @@ impl SqliteBuilder {
     /// The epoch of the first grant, at least 1, when the file is *created*; has no effect on an existing one.
     ///
     /// Give one larger than every epoch a protected resource has seen, when the file was lost and the system time
-    /// cannot be trusted. Default: the wall time since 2024 in units of 62.5 µs.
+    /// cannot be trusted. Default: the wall time since 2024 in units of 7.8125 µs.
     #[must_use]
     pub fn first_epoch(mut self, epoch: u64) -> Self {
         self.first_epoch = Some(epoch);

@@ -102,6 +102,22 @@ const MORE: &[(&str, fn())] = &[
     ),
     ("push_before_the_answer", pushes::before_the_answer),
     (
+        "a_dead_connection_does_not_lose_a_lock",
+        silence::a_dead_connection_does_not_lose_a_lock,
+    ),
+    (
+        "many_are_watched_on_a_long_road",
+        plain_clients::many_are_watched_on_a_long_road,
+    ),
+    (
+        "a_loss_is_told_when_the_connection_ends",
+        restarts::a_loss_is_told_when_the_connection_ends,
+    ),
+    (
+        "the_dead_do_not_stay_in_line",
+        line::the_dead_do_not_stay_in_line,
+    ),
+    (
         "holder_stopped_beyond_its_ttl",
         kills::a_holder_stopped_beyond_its_ttl,
     ),
@@ -115,6 +131,40 @@ const FENCES: &[(&str, fn())] = &[
     (
         "behind_after_a_silent_failover",
         fences::behind_after_a_silent_failover,
+    ),
+    (
+        "flushed_after_a_busy_second",
+        fences::flushed_after_a_busy_second,
+    ),
+    (
+        "flushed_while_ahead_of_the_time",
+        fences::flushed_while_ahead_of_the_time,
+    ),
+    ("flushed_after_a_push", fences::flushed_after_a_push),
+    (
+        "handed_on_by_one_who_knows_less",
+        fences::handed_on_by_one_who_knows_less,
+    ),
+    (
+        "forgotten_while_held_ahead_of_the_time",
+        fences::forgotten_while_held_ahead_of_the_time,
+    ),
+    (
+        "an_older_layout_is_replaced",
+        fences::an_older_layout_is_replaced,
+    ),
+    (
+        "an_older_holder_just_releases",
+        fences::an_older_holder_just_releases,
+    ),
+    (
+        "an_older_program_was_faster_after_a_loss",
+        fences::an_older_program_was_faster_after_a_loss,
+    ),
+    ("kept_as_long_as_told", fences::kept_as_long_as_told),
+    (
+        "a_newer_layout_is_refused",
+        fences::a_newer_layout_is_refused,
     ),
 ];
 
@@ -140,6 +190,10 @@ const QUIET: &[(&str, fn())] = &[
         quiet::the_fence_was_forgotten_and_the_first_is_gone,
     ),
     ("a_refusal_is_reported", quiet::a_refusal_is_reported),
+    (
+        "a_refused_second_look_may_have_taken_effect",
+        quiet::a_refused_second_look_may_have_taken_effect,
+    ),
     (
         "a_plain_value_is_left_alone",
         quiet::a_plain_value_is_left_alone,

@@ -72,10 +72,41 @@ async fn tables_of_another_version_are_refused() {
     drop(place.open().await);
     place
         .sql()
-        .execute("UPDATE fencepost_meta SET value = 2", [])
+        .execute("UPDATE fencepost_meta SET value = 3", [])
         .unwrap();
     let error = refusal(&place.path).await;
-    assert_unusable(&error, "tables of version 2, this one knows 1");
+    assert_unusable(&error, "tables of version 3, this one knows 2");
+}
+
+/// The counter of version 1 was that of a clock with coarser units. A program of that version which has the file open goes on counting
+/// with the same counter.
+#[tokio::test]
+async fn a_file_of_version_1_becomes_one_of_version_2() {
+    const COARSE: u64 = 1_450_000_000_000;
+    let place = Place::new();
+    drop(place.open().await);
+    let as_version_1 =
+        format!("UPDATE fencepost_meta SET value = 1; UPDATE fencepost_fence SET epoch = {COARSE}");
+    place.sql().execute_batch(&as_version_1).unwrap();
+    // What a program of version 1 does that has the file open.
+    let earlier = place.sql();
+    let count = || {
+        let sql = "UPDATE fencepost_fence SET epoch = epoch + 1 RETURNING epoch";
+        let counted = earlier.query_row(sql, [], |row| row.get::<_, i64>(0));
+        counted.unwrap().cast_unsigned()
+    };
+    let before = count();
+    assert_eq!(before, COARSE + 1);
+    let store = place.open().await;
+    let version = "SELECT value FROM fencepost_meta WHERE key = 'version'";
+    let version: i64 = earlier.query_row(version, [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+    let first = take(&store, &claim("one", LONG)).await;
+    assert!(first.epoch > COARSE * 7, "not lifted: {}", first.epoch);
+    let theirs = count();
+    assert!(theirs > first.epoch);
+    let second = take(&store, &claim("two", LONG)).await;
+    assert!(second.epoch > theirs, "{} after {theirs}", second.epoch);
 }
 
 #[tokio::test]

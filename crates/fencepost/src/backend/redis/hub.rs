@@ -14,8 +14,9 @@ use super::attendant;
 use super::failure;
 use super::link::{self, Identity, Link};
 use super::names::Names;
-use super::script::{Answer, millis};
+use super::script::{Answer, is_epoch, millis};
 use super::seat::Seat;
+use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::engine::within;
@@ -29,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) outage: Duration,
     pub(crate) gap: Option<Gap>,
+    /// How long the server keeps a name's last epoch after its last use.
+    pub(crate) keep_fences: Duration,
 }
 
 /// The lock lies free for `length` when `every` has passed since the last such gap.
@@ -68,6 +71,8 @@ pub(crate) struct Hub {
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
     pub(crate) names: Names,
+    /// Rung when a connection ends: the server may have ended with it, and lost all locks.
+    pub(super) losses: LossBell,
     /// Who else wants to hear of changes.
     listener: OnceLock<Listener>,
     /// Commands sent, other than those that connecting takes.
@@ -85,6 +90,7 @@ impl Hub {
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
+            losses: LossBell::new(),
             listener: OnceLock::new(),
             sent: Arc::default(),
         }
@@ -179,12 +185,13 @@ impl Hub {
         Ok(link)
     }
 
-    /// A connection is of no use any more: everybody asks anew.
+    /// A connection is of no use any more: everybody asks anew, and holders ask whether they still hold what they held.
     pub(super) fn lost(&self, link: &Link) {
         link.give_up();
         for seat in self.seats() {
             seat.ask_again();
         }
+        self.losses.ring_all();
         self.tell_listener(None);
     }
 
@@ -207,6 +214,7 @@ impl Hub {
                 if let Some((owner, grant)) = payload.and_then(parse_grant)
                     && let Some(seat) = self.seat_of(owner)
                 {
+                    self.names.saw(&seat.claim.name, grant.epoch);
                     seat.granted(grant);
                 }
             }
@@ -235,6 +243,7 @@ impl Hub {
             }
         }
         if let Some(link) = self.current() {
+            link.watched.have_changed(names);
             link.bell.notify_one();
         }
         self.tell_listener(names);
@@ -271,6 +280,11 @@ impl Hub {
             None => [0, 0],
         }
     }
+
+    /// How long fences are kept, as the scripts want it.
+    pub(super) fn keep(&self) -> u64 {
+        millis(self.settings.keep_fences)
+    }
 }
 
 impl Drop for Hub {
@@ -301,12 +315,15 @@ pub(super) fn stamp(moment: Moment) -> u64 {
     moment.as_nanos() / 1000
 }
 
-/// «owner epoch lease stamp»
+/// Reads "owner epoch lease stamp"; `None` if it is something else.
 fn parse_grant(payload: &str) -> Option<(OwnerId, Grant)> {
     let mut parts = payload.split(' ');
     let owner = parts.next()?.parse().ok()?;
     let mut number = || parts.next()?.parse::<u64>().ok();
     let [epoch, lease, stamp] = [number()?, number()?, number()?];
+    if !is_epoch(epoch) {
+        return None;
+    }
     let grant = Grant {
         epoch,
         asked_at: Moment::from_nanos(stamp.checked_mul(1000)?),

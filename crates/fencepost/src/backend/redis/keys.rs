@@ -1,5 +1,10 @@
 //! Where a lock lives in Redis: its own key, as every other client knows it, and ours beside it in the same slot.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
+use crate::lease::lock;
+
 /// Who waits for `name`, in order.
 pub(super) fn line_of(name: &str) -> String {
     beside(name, "line")
@@ -25,17 +30,36 @@ pub(crate) fn quorum_of(name: &str) -> String {
 /// another by replacing the first `}:WHAT:`.
 fn beside(name: &str, what: &str) -> String {
     match hash_tag(name) {
-        None if name.contains('}') => format!("fp:{{{}}}:{what}:{name}", tag_for(slot(name))),
+        None if name.contains('}') => {
+            let tag = lock(&TAGS).of(slot(name));
+            format!("fp:{{{tag}}}:{what}:{name}")
+        }
         tag => format!("fp:{{{}}}:{what}:{name}", tag.unwrap_or(name)),
     }
 }
 
-/// A tag that leads to `slot`, for a name that cannot be one: in braces, its own `}` would end it too early.
-fn tag_for(wanted: u16) -> u32 {
-    // About 16,000 attempts for a name that hardly anybody gives to a lock.
-    (0..)
-        .find(|tag: &u32| slot(&tag.to_string()) == wanted)
-        .unwrap_or_else(|| unreachable!("every slot has a number that leads to it"))
+/// Tags for names that cannot be one: in braces, their own `}` would end it too early.
+static TAGS: LazyLock<Mutex<Tags>> = LazyLock::new(Mutex::default);
+
+/// The smallest number that leads to each slot, as far as they have been looked for. It takes about 16,000 numbers to find a
+/// certain slot, so what was found on the way is kept: at most one number for each of the 16,384 slots.
+#[derive(Default)]
+struct Tags {
+    of_slot: HashMap<u16, u32>,
+    next: u32,
+}
+
+impl Tags {
+    fn of(&mut self, wanted: u16) -> u32 {
+        loop {
+            if let Some(tag) = self.of_slot.get(&wanted) {
+                return *tag;
+            }
+            let tag = self.next;
+            self.next += 1;
+            self.of_slot.entry(slot(&tag.to_string())).or_insert(tag);
+        }
+    }
 }
 
 /// The slot of a cluster, by its specification: CRC16 (XMODEM) of the tag, or of the whole key.
@@ -111,6 +135,17 @@ mod tests {
                 assert_eq!(slot(&key), slot(name), "{key}");
             }
         }
+    }
+
+    #[test]
+    fn a_tag_is_looked_for_once() {
+        let mut tags = Tags::default();
+        let (tag, looked_at) = (tags.of(slot("x}y")), tags.next);
+        assert_eq!(slot(&tag.to_string()), slot("x}y"));
+        assert_eq!(tag + 1, looked_at, "the smallest, as it always was");
+        assert_eq!(tags.of(slot("x}y")), tag);
+        assert_eq!(tags.of(slot("0")), 0, "found on the way");
+        assert_eq!(tags.next, looked_at, "looked for again");
     }
 
     #[test]

@@ -10,7 +10,12 @@ use crate::clock::Moment;
 use crate::fence::Fence;
 
 /// The version of the tables this program makes and understands.
-const VERSION: i64 = 1;
+///
+/// The tables of version 1 are the same, but a new file's counter started at the time in units that were eight times as long. Upgrading
+/// lifts the counter to the time in units of version 2. A program of version 1 refuses a file of version 2 when it opens it; one that
+/// has the file open counts on with the same counter, so its epochs and ours grow together.
+const VERSION: i64 = 2;
+const COARSER_VERSION: i64 = 1;
 
 /// All times are nanoseconds since the boot named beside them.
 ///
@@ -65,6 +70,9 @@ impl Database {
         if self.version()?.is_none() {
             self.durably(|| self.create(settings))?;
         }
+        if self.version()? == Some(COARSER_VERSION) {
+            self.durably(|| self.upgrade())?;
+        }
         match self.version()? {
             Some(VERSION) => {}
             Some(version) => {
@@ -113,6 +121,25 @@ impl Database {
             connection.execute(
                 "INSERT INTO fencepost_fence (id, epoch, boot) VALUES (1, ?1, ?2)",
                 params![counter_of_a_new_file(settings.first_epoch), self.boot],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Makes a file of version 1 one of version 2.
+    fn upgrade(&self) -> Result<()> {
+        self.write(|connection, _| {
+            // Somebody else may have been faster.
+            if self.version()? != Some(COARSER_VERSION) {
+                return Ok(());
+            }
+            connection.execute(
+                "UPDATE fencepost_fence SET epoch = max(epoch, ?1) WHERE id = 1",
+                [counter_of_a_new_file(None)],
+            )?;
+            connection.execute(
+                "UPDATE fencepost_meta SET value = ?1 WHERE key = 'version'",
+                [VERSION],
             )?;
             Ok(())
         })
@@ -210,15 +237,16 @@ fn counter_of_a_new_file(first_epoch: Option<u64>) -> i64 {
     last as i64
 }
 
-/// Wall time since 2024 in units of 62.5 µs, at most 2⁴⁶ (the year 2163), so that a clock gone mad does not
+/// Wall time since 2024 in units of 7.8125 µs, at most 2⁴⁶ (the year 2041), so that a clock gone mad does not
 /// exhaust the fence.
 fn epoch_of(time: SystemTime) -> u64 {
     const START_OF_2024_S: u64 = 1_704_067_200;
-    const UNIT_NS: u128 = 62_500;
+    /// Two units, so that it is a whole number.
+    const TWO_UNITS_NS: u128 = 15_625;
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970 = Moment::ZERO + since_1970;
     let start = Moment::from_nanos(START_OF_2024_S * 1_000_000_000);
-    let units = since_1970.since(start).as_nanos() / UNIT_NS;
+    let units = since_1970.since(start).as_nanos() * 2 / TWO_UNITS_NS;
     u64::try_from(units).unwrap_or(u64::MAX).min(1 << 46)
 }
 
@@ -232,7 +260,7 @@ mod tests {
         let at = |s| UNIX_EPOCH + Duration::from_secs(s);
         assert_eq!(epoch_of(at(0)), 0);
         assert_eq!(epoch_of(at(1_704_067_200)), 0);
-        assert_eq!(epoch_of(at(1_704_067_201)), 16_000);
+        assert_eq!(epoch_of(at(1_704_067_201)), 128_000);
         assert_eq!(epoch_of(at(17_000_000_000)), 1 << 46);
         assert_eq!(counter_of_a_new_file(Some(0)), 0);
         assert_eq!(counter_of_a_new_file(Some(42)), 41);
