@@ -65,6 +65,7 @@ mod granted;
 mod leases;
 mod node;
 mod quorum;
+mod seen;
 mod view;
 mod votes;
 mod waiting;
@@ -76,6 +77,10 @@ use quorum::{Quorum, Settings};
 
 /// How this store calls itself in errors, spans and metrics.
 const STORE: &str = "redlock";
+/// How long counters are kept where nobody says otherwise.
+const KEEP_FENCES: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Clocks are set back: by an hour where summer time is kept in them by mistake, by less for other reasons.
+const LEAST_KEPT: Duration = Duration::from_secs(3600);
 
 /// How a [`Redlock`] is opened; made by [`Redlock::builder`] or [`Redlock::builder_of`].
 #[derive(Clone)]
@@ -123,10 +128,22 @@ impl RedlockBuilder {
         self
     }
 
+    /// How long a server keeps the counter of a name after its last use: it costs memory for every name that was used in this time.
+    /// Default: 7 days. At least an hour.
+    ///
+    /// A counter that is gone starts at the server's time, which is later than all epochs from before, unless the clock was set back by
+    /// more than this since the name was last used.
+    #[must_use]
+    pub fn keep_fences(mut self, time: Duration) -> Self {
+        self.settings.keep_fences = time;
+        self
+    }
+
     /// Connects. A minority of the servers may be away.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, [`ErrorKind::Unavailable`] when
+    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, or when fences are to be kept for
+    /// less than an hour, [`ErrorKind::Unavailable`] when
     /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
     /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
     ///
@@ -188,6 +205,11 @@ impl RedlockBuilder {
             );
             return Err(failure::invalid(message));
         }
+        if self.settings.keep_fences < LEAST_KEPT {
+            let message =
+                "keep_fences is less than an hour: a clock that is set back would let fences fall";
+            return Err(failure::invalid(message));
+        }
         let prepare = |server: &String| -> Result<(String, Arc<Hub>)> {
             let builder: RedisBuilder = Redis::builder(server);
             let prepared = builder.connect_timeout(self.connect_timeout).prepare();
@@ -197,7 +219,9 @@ impl RedlockBuilder {
         if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
             return Err(failure::invalid(format!("{twice} would vote twice")));
         }
-        let node = |(shown, hub): (String, Arc<Hub>)| Arc::new(Node::new(shown, hub));
+        let node = |(shown, hub): (String, Arc<Hub>)| {
+            Arc::new(Node::new(shown, hub, self.settings.clone()))
+        };
         Ok(prepared.into_iter().map(node).collect())
     }
 }
@@ -255,8 +279,8 @@ impl Redlock {
         leases: true,
     };
 
-    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s]`. The last is
-    /// [`restart_delay`](RedlockBuilder::restart_delay), in `s` or `ms`.
+    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The
+    /// options are [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
     ///
     /// # Errors
     /// As [`RedlockBuilder::open`].
@@ -279,14 +303,16 @@ impl Redlock {
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
         let address = Address::read(address);
-        let restart_delay = address.as_ref().and_then(|address| address.restart_delay);
+        let options = address.as_ref().map(|address| address.options);
+        let options = options.unwrap_or_default();
         RedlockBuilder {
             servers: address.map(|address| address.servers),
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
                 node_timeout: Duration::from_millis(500),
                 outage: Duration::from_secs(30),
-                restart_delay: restart_delay.unwrap_or_default(),
+                restart_delay: options.restart_delay.unwrap_or_default(),
+                keep_fences: options.keep_fences.unwrap_or(KEEP_FENCES),
             },
         }
     }

@@ -246,9 +246,18 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     client.left = setup.ttl;
     client.older = older;
     let attempt = client.attempt;
+    let seen = match setup.has(Flaw::NothingIsSeen) {
+        true => 0,
+        false => client.seen,
+    };
     for node in 0..NODES {
         let void = state.wires[at][node].owed;
-        state.send(at, node, Request::Lock { attempt, void });
+        let request = Request::Lock {
+            attempt,
+            void,
+            seen,
+        };
+        state.send(at, node, request);
     }
 }
 
@@ -310,6 +319,7 @@ fn conclude(state: &mut State, setup: &Setup, at: usize) {
     client.before = None;
     client.known = [false; NODES];
     client.lease = setup.holder_asks_again.then_some(epoch);
+    client.seen = if setup.lifts { epoch } else { 0 };
     client.phase = Phase::Holding(epoch);
 }
 

@@ -18,17 +18,22 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
     let asker = client as u8;
     let mut is_known = false;
     let (attempt, vote) = match request {
-        Request::Lock { attempt, void } => {
+        Request::Lock {
+            attempt,
+            void,
+            seen,
+        } => {
             if !setup.has(Flaw::OldKeyCounts) && void.is_some() {
                 release(server, asker, void);
             }
             is_known = server.key.is_some_and(|key| key.client == asker);
+            if server.counter == 0 && seen > 0 {
+                now = now.max(Some(seen + 1));
+            }
             (attempt, lock(server, setup, asker, attempt, now))
         }
         Request::Accept { attempt, epoch } => (attempt, accept(server, setup, asker, epoch)),
-        Request::Extend { attempt, .. } => {
-            (attempt, extend(server, setup, asker, request, now))
-        }
+        Request::Extend { attempt, .. } => (attempt, extend(server, setup, asker, request, now)),
         Request::Release { attempt } => {
             wire.paid(attempt);
             return release(server, asker, None);

@@ -75,6 +75,8 @@ pub(crate) enum Flaw {
     TakesAfterTheRelease,
     /// A key that an extension took looks newer than the release that follows it.
     TakenKeyEscapesTheRelease,
+    /// A counter that is gone does not pass the last epoch that the asker has seen.
+    NothingIsSeen,
     /// An extension takes a key on a node that may have forgotten whose the lock is.
     TakesOnAYoungNode,
 }

@@ -96,6 +96,8 @@ pub(crate) struct Client {
     pub(crate) confirmed: u8,
     /// The highest epoch that had been granted when it began to ask, for the lock or for an extension.
     pub(crate) older: u8,
+    /// The last epoch that was granted to it; where servers' time lifts counters.
+    pub(crate) seen: u8,
     pub(crate) attempts_left: u8,
     pub(crate) raises_left: u8,
 }
@@ -106,6 +108,8 @@ pub(crate) enum Request {
     Lock {
         attempt: u8,
         void: Option<u8>,
+        /// A counter that is gone passes this epoch.
+        seen: u8,
     },
     Accept {
         attempt: u8,
@@ -149,6 +153,7 @@ impl State {
             extensions: 0,
             confirmed: 0,
             older: 0,
+            seen: 0,
             attempts_left: setup.attempts[at],
             raises_left: 0,
         };
@@ -240,7 +245,8 @@ impl Wire {
     /// waits for the next connection.
     pub(crate) fn cut(&mut self) {
         let mut waiting = self.requests;
-        let is_release = |request: &Option<Request>| matches!(request, Some(Request::Release { .. }));
+        let is_release =
+            |request: &Option<Request>| matches!(request, Some(Request::Release { .. }));
         let is_given_back = self.requests.iter().any(is_release);
         for request in &mut waiting {
             match request {
@@ -249,16 +255,29 @@ impl Wire {
             }
         }
         self.requests = [None; ON_THE_WAY_MAX];
-        waiting.into_iter().flatten().for_each(|request| self.push(request));
+        waiting
+            .into_iter()
+            .flatten()
+            .for_each(|request| self.push(request));
         self.is_new = true;
     }
 
     /// Takes out the extensions that wait for a connection.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Request> + use<> {
         let all = std::mem::replace(&mut self.requests, [None; ON_THE_WAY_MAX]);
-        let is_waiting =
-            |request: &Request| matches!(request, Request::Extend { is_waiting: true, .. });
-        let sent = all.into_iter().flatten().filter(|request| !is_waiting(request));
+        let is_waiting = |request: &Request| {
+            matches!(
+                request,
+                Request::Extend {
+                    is_waiting: true,
+                    ..
+                }
+            )
+        };
+        let sent = all
+            .into_iter()
+            .flatten()
+            .filter(|request| !is_waiting(request));
         sent.for_each(|request| self.push(request));
         all.into_iter().flatten().filter(is_waiting)
     }

@@ -82,9 +82,9 @@ fn served(before: &State, after: &State, client: usize, node: usize) -> String {
             _ => format!("accepts {epoch} of {who}"),
         },
         Some(Request::Extend { .. }) => match vote {
-            Vote::No(_) if is_new_key(before, after, node) => format!(
-                "gives the key to {who}, which does not vote yet; its counter is {counter}"
-            ),
+            Vote::No(_) if is_new_key(before, after, node) => {
+                format!("gives the key to {who}, which does not vote yet; its counter is {counter}")
+            }
             Vote::No(_) => format!("does not extend for {who}"),
             _ => format!("extends for {who}"),
         },

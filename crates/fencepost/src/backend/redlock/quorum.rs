@@ -9,6 +9,7 @@ use super::debts;
 use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::node::Node;
+use super::seen::Seen;
 use super::votes::majority;
 use super::waiting::Bells;
 use crate::backend::redis::requests::wall_clock_millis;
@@ -23,13 +24,16 @@ pub(super) struct Settings {
     pub(super) node_timeout: Duration,
     pub(super) outage: Duration,
     pub(super) restart_delay: Duration,
+    /// How long a counter is kept after its last use.
+    pub(super) keep_fences: Duration,
 }
 
 pub(super) struct Quorum {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
-    pub(super) granted: Granted,
+    pub(super) granted: Arc<Granted>,
+    pub(super) seen: Seen,
     /// The last stamp that was given out.
     stamp: AtomicU64,
 }
@@ -56,7 +60,8 @@ impl Quorum {
             nodes,
             settings,
             bells,
-            granted: Granted::default(),
+            granted: Arc::default(),
+            seen: Seen::default(),
             stamp: AtomicU64::new(0),
         }
     }
