@@ -28,6 +28,7 @@ pub mod etcd;
     feature = "zookeeper"
 ))]
 mod glob;
+mod loss_bell;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod open;
@@ -46,6 +47,7 @@ pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
+pub use loss_bell::LossBell;
 pub use open::open;
 
 /// A store of locks.
@@ -125,6 +127,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// A lock that is held or wanted during the whole call is listed. One that comes or goes meanwhile may be or not, and
     /// records of different locks need not be of the same moment.
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>>;
+
+    /// The bell that this backend rings when it learns that leases may have ended early, so that holders are told
+    /// before the next renewal would be due. Always the same bell, or always `None`, which is the default: this backend
+    /// learns of a loss only by asking.
+    fn loss_bell(&self) -> Option<&LossBell> {
+        None
+    }
 }
 
 /// What a store promises beyond mutual exclusion, fences and recovery by TTL, which every backend has.

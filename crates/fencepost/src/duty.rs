@@ -113,6 +113,7 @@ impl Duty {
             false => lease.valid_until(),
         };
         engine.alarm.wake_by(look_at);
+        engine.alarm.ring_if_doubted(&lease);
         Ok(engine.guard(lease, 0, now))
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
+use crate::alarm::Alarm;
 use crate::backend::{Backend, Release};
 use crate::claim::{Claim, LockName, OwnerId};
 
@@ -21,7 +22,7 @@ use crate::duty::{Duty, Queued, Unfinished};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::{Guard, ReleaseOutcome};
-use crate::keeper::{self, Alarm};
+use crate::keeper;
 use crate::lease::{Lease, LostReason, lock};
 use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::random::Random;
@@ -122,13 +123,18 @@ impl Engine {
         random: Arc<dyn Random>,
         settings: Settings,
     ) -> Self {
+        let clock = backend.clock();
+        let alarm = Arc::new(Alarm::new(clock.clone()));
+        if let Some(bell) = backend.loss_bell() {
+            bell.listen(&alarm);
+        }
         Self {
-            clock: backend.clock(),
+            clock,
             telemetry: Telemetry::new(backend.store()),
             random,
             settings,
             reaper: Reaper::default(),
-            alarm: Arc::default(),
+            alarm,
             lines: Mutex::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),

@@ -3,12 +3,10 @@
 //! It does not hear of every acquisition: that would cost a message each. It looks at what is held whenever something is
 //! due, and acquisitions ring only when their lease is due before the keeper would look anyway.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
+use crate::alarm::{Alarm, Doubts};
 use crate::backend::Renewal;
 use crate::claim::Claim;
 use crate::clock::Moment;
@@ -16,35 +14,8 @@ use crate::engine::{Engine, within};
 use crate::error::{Operation, Result};
 use crate::lease::{Lease, LostReason};
 
-/// When the keeper looks next, and how to make it look earlier.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    /// Nanoseconds of a [`Moment`]; the far future while there is nothing to keep.
-    next_look: AtomicU64,
-    bell: Notify,
-}
-
-impl Default for Alarm {
-    fn default() -> Self {
-        Self {
-            next_look: AtomicU64::new(Moment::FAR.as_nanos()),
-            bell: Notify::new(),
-        }
-    }
-}
-
-impl Alarm {
-    /// Makes the keeper look by `moment`, if it would not anyway.
-    pub(crate) fn wake_by(&self, moment: Moment) {
-        if moment.as_nanos() < self.next_look.load(Ordering::SeqCst) {
-            self.ring();
-        }
-    }
-
-    pub(crate) fn ring(&self) {
-        self.bell.notify_one();
-    }
-}
+/// A lease in doubt is renewed at most this often because of the doubt.
+const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the keeper saw when it looked.
 struct Look {
@@ -63,7 +34,8 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
         if engine.is_closed() {
             return;
         }
-        let look = look(&engine, &mut idle_looks);
+        let age = longest_renewal(&engine) * 2;
+        let look = alarm.with_doubts(age, |doubts| look(&engine, doubts, &mut idle_looks));
         for lease in &look.ended {
             engine.lose(lease, LostReason::Expired);
         }
@@ -71,9 +43,7 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
             renew(&engine, &look.due).await;
             continue;
         }
-        alarm
-            .next_look
-            .store(look.next.as_nanos(), Ordering::SeqCst);
+        alarm.set(look.next);
         // Between the look and the line above, a lease may have been granted that did not ring: look once more.
         if earliest(&engine).is_some_and(|moment| moment < look.next) {
             continue;
@@ -81,14 +51,14 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
         let clock = engine.clock.clone();
         drop(engine);
         tokio::select! {
-            () = alarm.bell.notified() => {}
+            () = alarm.rung() => {}
             () = clock.sleep_until(look.next) => {}
         }
     }
 }
 
 /// Sorts what is held into due, ended and later.
-fn look(engine: &Engine, idle_looks: &mut u32) -> Look {
+fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
     let settings = &engine.settings;
     let now = engine.clock.now();
     let mut look = Look {
@@ -110,13 +80,27 @@ fn look(engine: &Engine, idle_looks: &mut u32) -> Look {
     for lease in leases {
         if lease.lost_at(now).is_some() {
             look.ended.push(lease);
-        } else if settings.keep_alive && lease.renew_at() <= renewed_along(&lease, now) {
+            continue;
+        }
+        let renew_at = renew_at(&lease, doubts);
+        let is_due = renew_at <= now || lease.renew_at() <= renewed_along(&lease, now);
+        if settings.keep_alive && is_due {
             look.due.push(lease);
         } else {
-            look.next = look.next.min(look_at(engine, &lease));
+            look.next = look.next.min(look_at(engine, &lease, renew_at));
         }
     }
     look
+}
+
+/// When a lease is to be renewed. One in doubt is renewed at once, unless the store was asked about it just before; one
+/// whose last renewal failed waits for its next attempt, so that a store that is away is not asked all the time.
+fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
+    if lease.is_failing() || !doubts.concern(lease) {
+        return lease.renew_at();
+    }
+    let pause = (lease.claim.ttl / 10).min(DOUBT_PAUSE);
+    lease.renew_at().min(lease.asked_at() + pause)
 }
 
 /// What is due soon goes along in the same batch; but who has just been refused, or has just been granted the lock for a
@@ -128,29 +112,39 @@ fn renewed_along(lease: &Lease, now: Moment) -> Moment {
     }
 }
 
-fn look_at(engine: &Engine, lease: &Lease) -> Moment {
+fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
     match engine.settings.keep_alive {
-        true => lease.renew_at().min(lease.valid_until()),
+        true => renew_at.min(lease.valid_until()),
         false => lease.valid_until(),
     }
 }
 
 fn earliest(engine: &Engine) -> Option<Moment> {
     let leases = engine.leases();
-    leases.iter().map(|lease| look_at(engine, lease)).min()
+    let moments = leases.iter();
+    moments
+        .map(|lease| look_at(engine, lease, lease.renew_at()))
+        .min()
+}
+
+/// How long the keeper waits for the answer to a renewal.
+fn longest_renewal(engine: &Engine) -> Duration {
+    (engine.settings.ttl / 4).min(engine.settings.store_timeout)
 }
 
 /// Renews a batch. Gives up waiting for the answer when the first of its leases ends, or after a quarter of the TTL.
 async fn renew(engine: &Arc<Engine>, due: &[Arc<Lease>]) {
-    let settings = &engine.settings;
     let claims: Vec<Claim> = due.iter().map(|lease| lease.claim.clone()).collect();
     let asked_at = engine.clock.now();
+    for lease in due {
+        lease.asking(asked_at);
+    }
     let first_end = due
         .iter()
         .map(|lease| lease.valid_until())
         .min()
         .unwrap_or(asked_at);
-    let until = first_end.min(asked_at + (settings.ttl / 4).min(settings.store_timeout));
+    let until = first_end.min(asked_at + longest_renewal(engine));
     let answers = within(&*engine.clock, until, engine.backend.renew(&claims)).await;
     let now = engine.clock.now();
     match answers {

@@ -93,6 +93,8 @@ pub(crate) struct Lease {
     granted: Duration,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
+    /// Nanoseconds of the [`Moment`] at which the store was last asked about this lease.
+    asked_at: AtomicU64,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
     /// Granted for less than the TTL, and not renewed since.
@@ -109,6 +111,7 @@ impl Lease {
             valid_until: AtomicU64::new(0),
             granted: grant.lease,
             renew_at: AtomicU64::new(0),
+            asked_at: AtomicU64::new(grant.asked_at.as_nanos()),
             failed_renewals: AtomicU32::new(0),
             last_error: std::sync::Mutex::default(),
             cut_short: AtomicBool::new(grant.lease < claim.ttl),
@@ -166,6 +169,16 @@ impl Lease {
             self.told.notify_waiters();
         }
         first
+    }
+
+    /// When the store was last asked about this lease.
+    pub(crate) fn asked_at(&self) -> Moment {
+        Moment::from_nanos(self.asked_at.load(Ordering::Acquire))
+    }
+
+    /// The store is asked to renew it.
+    pub(crate) fn asking(&self, now: Moment) {
+        self.asked_at.store(now.as_nanos(), Ordering::Release);
     }
 
     /// A renewal asked for at `asked_at` was granted for `lease`. Comes too late for a lease already lost.

@@ -50,6 +50,7 @@
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
 //! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
 
+mod alarm;
 pub mod backend;
 #[cfg(feature = "blocking")]
 pub mod blocking;
@@ -78,7 +79,9 @@ pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use backend::{Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait, Waiter};
+pub use backend::{
+    Backend, Capabilities, Holder, Listed, LossBell, Record, Release, Renewal, Wait, Waiter,
+};
 pub use claim::{Claim, Grant, LockName, OwnerId};
 pub use clock::{BoxFuture, Clock, Moment};
 pub use error::{Effect, Error, ErrorKind, Operation, Result};

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -278,5 +278,9 @@ impl Backend for FlakyStore {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(self.meddle(Operation::Inspect, self.inner.list(pattern)))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        self.inner.loss_bell()
     }
 }

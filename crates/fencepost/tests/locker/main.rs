@@ -12,6 +12,7 @@ use fencepost::{
 };
 
 mod contexts;
+mod loss_bell;
 mod multi;
 mod odd_stores;
 mod races;

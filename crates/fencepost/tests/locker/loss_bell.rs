@@ -1,0 +1,198 @@
+//! A store that rings when leases may have ended early: holders are told before the next renewal would be due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::backend::memory::Memory;
+use fencepost::testing::{FakeClock, Fault, FlakyStore};
+use fencepost::{
+    Backend, BoxFuture, Capabilities, Claim, Grant, Listed, LockName, Locker, LossBell, LostReason,
+    Operation, OwnerId, Record, Release, Renewal, Result, Wait,
+};
+
+use super::{TIMEOUT, TTL, settle};
+
+/// Memory with a bell.
+#[derive(Debug)]
+struct Ringing {
+    inner: Memory,
+    bell: LossBell,
+}
+
+impl Backend for Ringing {
+    fn store(&self) -> &'static str {
+        "ringing"
+    }
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn clock(&self) -> Arc<dyn fencepost::Clock> {
+        self.inner.clock()
+    }
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        self.inner.try_acquire(claim)
+    }
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        self.inner.acquire(claim, wait)
+    }
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        self.inner.renew(claims)
+    }
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        self.inner.release(claim)
+    }
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        self.inner.inspect(name)
+    }
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        self.inner.list(pattern)
+    }
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.bell)
+    }
+}
+
+struct Stage {
+    clock: Arc<FakeClock>,
+    ringing: Arc<Ringing>,
+    store: Arc<FlakyStore>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let clock = FakeClock::new();
+        let ringing = Arc::new(Ringing {
+            inner: Memory::with_clock(clock.clone()),
+            bell: LossBell::new(),
+        });
+        Self {
+            store: FlakyStore::new(ringing.clone()),
+            clock,
+            ringing,
+        }
+    }
+
+    fn locker(&self) -> Locker {
+        let locker = Locker::builder(self.store.clone()).ttl(TTL);
+        locker.store_timeout(TIMEOUT).build().expect("valid")
+    }
+
+    async fn pass(&self, time: Duration) {
+        for _ in 0..time.as_millis() / 10 {
+            self.clock.advance(Duration::from_millis(10));
+            settle().await;
+        }
+    }
+
+    async fn owner(&self, name: &str) -> OwnerId {
+        let name = LockName::new(name).expect("a name");
+        let record = self.ringing.inspect(&name).await.expect("an answer");
+        let holder = record.expect("held").holder.expect("held");
+        holder.owner.expect("ours")
+    }
+
+    /// Takes the lock away at the store, as the end of a session does.
+    async fn take_away(&self, name: &str) {
+        let owner = self.owner(name).await;
+        let claim = Claim {
+            name: LockName::new(name).expect("a name"),
+            owner,
+            ttl: TTL,
+            label: "".into(),
+        };
+        let answer = self.ringing.inner.release(&claim).await;
+        assert_eq!(answer.expect("an answer"), Release::Freed);
+    }
+
+    fn renewals(&self) -> u64 {
+        self.store.requests(Operation::Renew)
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_told_long_before_the_next_renewal() {
+    for by_owner in [true, false] {
+        let stage = Stage::new();
+        // Two lockers share the backend; both hear its bell.
+        let lockers = [stage.locker(), stage.locker()];
+        let gone = lockers[0].acquire("gone").await.expect("free");
+        let kept = lockers[0].acquire("kept").await.expect("free");
+        let also_gone = lockers[1].acquire("also-gone").await.expect("free");
+        stage.pass(Duration::from_millis(200)).await;
+        assert_eq!(stage.renewals(), 0);
+
+        let owners = [stage.owner("gone").await, stage.owner("also-gone").await];
+        stage.take_away("gone").await;
+        stage.take_away("also-gone").await;
+        match by_owner {
+            true => stage.ringing.bell.ring(&owners),
+            false => stage.ringing.bell.ring_all(),
+        }
+        settle().await;
+        for guard in [&gone, &also_gone] {
+            assert!(guard.is_lost(), "told without any time passing");
+            assert_eq!(guard.lost().await.reason(), LostReason::Gone);
+        }
+        assert!(!kept.is_lost());
+        assert_eq!(stage.renewals(), 2, "one renewal per locker");
+        // Renewed by the bell or not, it is kept.
+        stage.pass(TTL * 2).await;
+        assert!(!kept.is_lost());
+    }
+}
+
+#[tokio::test]
+async fn a_bell_that_rings_all_the_time_does_not_flood_the_store() {
+    let stage = Stage::new();
+    let locker = stage.locker();
+    let guard = locker.acquire("a").await.expect("free");
+    let ring = async |rings: u32| {
+        let before = stage.renewals();
+        for _ in 0..rings {
+            stage.ringing.bell.ring_all();
+            stage.pass(Duration::from_millis(10)).await;
+        }
+        stage.renewals() - before
+    };
+    // The store answers: once in 100 ms.
+    let renewals = ring(100).await;
+    assert!((9..=11).contains(&renewals), "{renewals} in a second");
+    // The store is away: once a second, as without the bell.
+    stage.store.fail_every(Operation::Renew, Fault::Refuse);
+    let renewals = ring(300).await;
+    assert!((3..=4).contains(&renewals), "{renewals} in three seconds");
+    assert!(!guard.is_lost(), "a failed renewal is no loss");
+    stage.store.heal();
+    stage.pass(TTL * 2).await;
+    assert!(!guard.is_lost());
+}
+
+#[tokio::test]
+async fn a_ring_during_a_renewal_asks_once_more() {
+    let stage = Stage::new();
+    let locker = stage.locker();
+    let guard = locker.acquire("a").await.expect("free");
+    // This renewal was carried out before the loss; its answer does not come.
+    let fault = Fault::SwallowAnswer;
+    stage.store.fail_next(Operation::Renew, fault);
+    stage.pass(TTL / 3).await;
+    assert_eq!(stage.renewals(), 1);
+    stage.take_away("a").await;
+    stage.ringing.bell.ring_all();
+    // Given up after a quarter of the TTL, and asked again after the usual pause.
+    stage.pass(TTL / 4 + Duration::from_secs(1)).await;
+    assert!(guard.is_lost());
+    assert_eq!(guard.lost().await.reason(), LostReason::Gone);
+}
+
+#[tokio::test]
+async fn a_locker_without_keep_alive_is_not_extended_by_the_bell() {
+    let stage = Stage::new();
+    let locker = Locker::builder(stage.store.clone()).ttl(TTL);
+    let locker = locker.keep_alive(false).build().expect("valid");
+    let guard = locker.acquire("a").await.expect("free");
+    stage.ringing.bell.ring_all();
+    stage.pass(TTL).await;
+    assert_eq!(stage.renewals(), 0);
+    assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+}
