@@ -14,6 +14,7 @@ mod healing;
 mod interop;
 mod kills;
 mod layout;
+mod losses;
 mod majority;
 mod minority;
 mod support;
@@ -109,6 +110,14 @@ const HEALING: &[(&str, fn())] = &[
     ("not_on_a_young_server", healing::not_on_a_young_server),
 ];
 
+const LOSSES: &[(&str, fn())] = &[
+    ("a_majority_flushed", losses::a_majority_flushed),
+    (
+        "a_majority_restarted_empty",
+        losses::a_majority_restarted_empty,
+    ),
+];
+
 const LAYOUT: &[(&str, fn())] = &[
     ("of_the_version_before", layout::of_the_version_before),
     ("of_a_later_version", layout::of_a_later_version),
@@ -140,6 +149,7 @@ fn main() {
         ("attacks", ATTACKS, support::runs()),
         ("addresses", ADDRESSES, 1),
         ("healing", HEALING, support::runs()),
+        ("losses", LOSSES, support::runs()),
         ("layout", LAYOUT, 1),
         ("fences", FENCES, 1),
         ("interop", INTEROP, 1),

@@ -33,6 +33,9 @@ script!(ACCEPT: "scripts/counter.lua", "scripts/accept.lua");
 script!(RENEW: "scripts/counter.lua", "scripts/renew.lua");
 script!(RELEASE: "scripts/release.lua");
 
+/// There is no such key: a server that watches it tells nothing but that all keys are gone.
+const NOBODYS_KEY: &str = "fp:{}:flushed";
+
 pub(super) struct Node {
     pub(super) hub: Arc<Hub>,
     /// Without user and password.
@@ -41,6 +44,8 @@ pub(super) struct Node {
     settings: Settings,
     /// Has left something unanswered for as long as it had, and answered nothing since.
     is_slow: AtomicBool,
+    /// Over which connection the server tells when it is flushed.
+    tells_over: AtomicU64,
     /// Over which connection each script was last called with success: it need not be sent as text.
     known: [AtomicU64; 4],
 }
@@ -123,6 +128,7 @@ impl Node {
             settings,
             debts: Debts::default(),
             is_slow: AtomicBool::new(false),
+            tells_over: AtomicU64::new(0),
             known: Default::default(),
         }
     }
@@ -141,6 +147,20 @@ impl Node {
 
     pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
         self.hub.link(operation).await
+    }
+
+    /// Makes the server tell when it is flushed, if it does not over the last connection that was used: whoever watches any key is told.
+    /// `None`: it does.
+    pub(super) fn hear_of_flushes(self: &Arc<Self>) -> Option<impl Future<Output = ()> + use<>> {
+        let used = self.known.iter().map(|known| known.load(Ordering::Relaxed));
+        let last = used.max().unwrap_or(0);
+        let before = self.tells_over.fetch_max(last, Ordering::Relaxed);
+        let node = self.clone();
+        (before < last).then_some(async move {
+            if let Ok(link) = node.link(Operation::Renew).await {
+                link.watch(NOBODYS_KEY).await;
+            }
+        })
     }
 
     /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.

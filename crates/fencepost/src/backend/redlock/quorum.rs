@@ -12,6 +12,7 @@ use super::node::Node;
 use super::seen::Seen;
 use super::votes::majority;
 use super::waiting::Bells;
+use crate::backend::LossBell;
 use crate::backend::redis::requests::wall_clock_millis;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
@@ -32,6 +33,8 @@ pub(super) struct Quorum {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
+    /// Rung when servers may have lost keys that are held.
+    pub(super) losses: Arc<LossBell>,
     pub(super) granted: Arc<Granted>,
     pub(super) seen: Seen,
     /// The last stamp that was given out.
@@ -51,18 +54,34 @@ pub(super) struct Released {
 impl Quorum {
     pub(super) fn new(nodes: Vec<Arc<Node>>, settings: Settings) -> Self {
         let bells = Arc::new(Bells::default());
+        let losses = Arc::new(LossBell::new());
         for node in &nodes {
-            let bells = bells.clone();
-            node.hub
-                .listen(Box::new(move |changed| bells.ring(changed)));
+            let (bells, losses) = (bells.clone(), losses.clone());
+            node.hub.listen(Box::new(move |changed| {
+                bells.ring(changed);
+                // The connection broke, or the server was flushed.
+                if changed.is_none() {
+                    losses.ring_all();
+                }
+            }));
         }
         Self {
             nodes,
             settings,
             bells,
+            losses,
             granted: Arc::default(),
             seen: Seen::default(),
             stamp: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes every server tell when it is flushed: once per connection, and nobody waits for it.
+    pub(super) fn hear_of_flushes(&self) {
+        for node in &self.nodes {
+            if let Some(listening) = node.hear_of_flushes() {
+                tokio::spawn(listening);
+            }
         }
     }
 
