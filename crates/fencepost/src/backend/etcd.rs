@@ -47,7 +47,7 @@ use std::time::Duration;
 use etcd_client::{ConnectOptions, GetOptions};
 
 use crate::backend::certificates::Certificates;
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -63,6 +63,7 @@ mod requests;
 mod rounds;
 mod sessions;
 mod view;
+mod vigil;
 mod watch;
 
 /// The client whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] speak.
@@ -374,6 +375,10 @@ impl Backend for Etcd {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.bell)
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {

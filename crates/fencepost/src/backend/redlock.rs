@@ -14,8 +14,16 @@
 //! same count, as it does when nothing was amiss, that is the epoch at once, and taking a lock costs one round trip. The rules are model-checked
 //! (`docs/decisions/0007-the-quorum-fence.md`).
 //!
-//! **Extending** needs a majority as well. A lease that a minority does not extend is kept; one that a majority knows no more is [`Renewal::Lost`]; in
-//! between it runs on, and is tried again. A failed extension never gives a lock back.
+//! **Extending** needs a majority as well: of servers that have had the key all the time. A lease that a minority does not extend is kept; one that a majority
+//! knows no more is [`Renewal::Lost`], and what is left of it is given back; in between it runs on, and is tried again.
+//!
+//! **A lock that not all servers have** spreads: an extension takes the key on servers that lack it because they were away, too late to be
+//! waited for, or flushed. Such a key votes from the next extension on, once an extension has succeeded without it. It is taken only if the server's counter is not larger than the
+//! epoch (else somebody else may have held the lock) and the server is as old as [`restart_delay`](RedlockBuilder::restart_delay) demands. It carries a stamp from before every
+//! later release, so no release leaves it behind.
+//!
+//! **A loss that this process hears of** is told at once, and not at the next renewal: when a connection breaks or a server is flushed, the leases are renewed
+//! immediately ([`Backend::loss_bell`]).
 //!
 //! **Giving back** goes to every server, also to those that never answered: over one connection per server, so that a late request cannot take
 //! effect after it. A server that does not confirm hears it again until the TTL has ended the key.
@@ -29,16 +37,20 @@
 //! | key | holds | until |
 //! |---|---|---|
 //! | `NAME` | `owner count ttl since label`; with the epoch as the count once it is accepted | the lease ends |
-//! | `fp:{TAG}:quorum:NAME` | the counter | 7 days after its last use |
+//! | `fp:{TAG}:quorum:NAME` | a hash: `layout` 2, and `count`, the counter | 24 h after its last use: [`keep_fences`](RedlockBuilder::keep_fences) |
+//!
+//! In layout 1 the counter was a string. Programs of that version are refused (`WRONGTYPE`) for names that this version has used and whose counters are still
+//! kept; locks that they hold are respected, and their counters are taken over. A later layout is refused by this version.
 //!
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing.
 //! - *A majority is.* [`ErrorKind::Unavailable`], with what each server said; who waits sits out [`outage`](RedlockBuilder::outage). Holders are
 //!   told when their validity ends.
 //! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can take
-//!   it, and **two hold it**. The first is told at its next renewal. What protects the data is the fence: counters that are gone start at the
-//!   server's time (62.5 µs since 2024), so the second has the larger fence, unless the clocks of the servers differ by more
-//!   than the restart took. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
+//!   it, and **two hold it**. The first is told at once if its connection broke or the server was flushed, else at its next renewal. What protects the data is the fence: counters that are gone start at the
+//!   server's time (in units of 7.8125 µs since 2024, 128,000 a second) or past the last epoch that the asking process was granted, if that is larger. So the second has
+//!   the larger fence, unless it is another process and the clocks of the servers differ by more than the restart took, or the name changed hands more than
+//!   128,000 times a second. Time lifts counters up to 2^46, which it reaches in 2041. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
 //!   [`restart_delay`](RedlockBuilder::restart_delay).
 //! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority.
 //! - *The holder dies.* The lock is free when its lease ends.
@@ -51,7 +63,7 @@ use futures_util::future::join_all;
 
 use crate::backend::redis::hub::Hub;
 use crate::backend::redis::{Redis, RedisBuilder};
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{ErrorKind, Operation, Result};
@@ -65,6 +77,7 @@ mod granted;
 mod leases;
 mod node;
 mod quorum;
+mod seen;
 mod view;
 mod votes;
 mod waiting;
@@ -76,6 +89,11 @@ use quorum::{Quorum, Settings};
 
 /// How this store calls itself in errors, spans and metrics.
 const STORE: &str = "redlock";
+/// How long counters are kept where nobody says otherwise.
+const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
+/// An hour for a clock that was wrong and was set right, and an hour for counters that are ahead of the time because a name changed hands
+/// more than 128,000 times a second.
+const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
 
 /// How a [`Redlock`] is opened; made by [`Redlock::builder`] or [`Redlock::builder_of`].
 #[derive(Clone)]
@@ -123,10 +141,22 @@ impl RedlockBuilder {
         self
     }
 
+    /// How long a server keeps the counter of a name after its last use: it costs memory for every name that was used in this time.
+    /// Default: 24 hours. At least 2 hours.
+    ///
+    /// A counter that is gone starts at the server's time, which is later than all epochs from before, unless the clock was set back by
+    /// more than this since the name was last used.
+    #[must_use]
+    pub fn keep_fences(mut self, time: Duration) -> Self {
+        self.settings.keep_fences = time;
+        self
+    }
+
     /// Connects. A minority of the servers may be away.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, [`ErrorKind::Unavailable`] when
+    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, or when fences are to be kept for
+    /// less than 2 hours, [`ErrorKind::Unavailable`] when
     /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
     /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
     ///
@@ -188,6 +218,11 @@ impl RedlockBuilder {
             );
             return Err(failure::invalid(message));
         }
+        if self.settings.keep_fences < LEAST_KEPT {
+            let message =
+                "keep_fences must be at least 2h: a clock that is set back would let fences fall";
+            return Err(failure::invalid(message));
+        }
         let prepare = |server: &String| -> Result<(String, Arc<Hub>)> {
             let builder: RedisBuilder = Redis::builder(server);
             let prepared = builder.connect_timeout(self.connect_timeout).prepare();
@@ -197,7 +232,9 @@ impl RedlockBuilder {
         if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
             return Err(failure::invalid(format!("{twice} would vote twice")));
         }
-        let node = |(shown, hub): (String, Arc<Hub>)| Arc::new(Node::new(shown, hub));
+        let node = |(shown, hub): (String, Arc<Hub>)| {
+            Arc::new(Node::new(shown, hub, self.settings.clone()))
+        };
         Ok(prepared.into_iter().map(node).collect())
     }
 }
@@ -255,8 +292,8 @@ impl Redlock {
         leases: true,
     };
 
-    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s]`. The last is
-    /// [`restart_delay`](RedlockBuilder::restart_delay), in `s` or `ms`.
+    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The
+    /// options are [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
     ///
     /// # Errors
     /// As [`RedlockBuilder::open`].
@@ -279,14 +316,16 @@ impl Redlock {
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
         let address = Address::read(address);
-        let restart_delay = address.as_ref().and_then(|address| address.restart_delay);
+        let options = address.as_ref().map(|address| address.options);
+        let options = options.unwrap_or_default();
         RedlockBuilder {
             servers: address.map(|address| address.servers),
             connect_timeout: Duration::from_secs(3),
             settings: Settings {
                 node_timeout: Duration::from_millis(500),
                 outage: Duration::from_secs(30),
-                restart_delay: restart_delay.unwrap_or_default(),
+                restart_delay: options.restart_delay.unwrap_or_default(),
+                keep_fences: options.keep_fences.unwrap_or(KEEP_FENCES),
             },
         }
     }
@@ -327,6 +366,10 @@ impl Backend for Redlock {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.quorum.losses)
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {

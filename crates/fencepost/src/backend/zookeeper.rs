@@ -37,7 +37,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -55,6 +55,7 @@ mod place;
 mod requests;
 mod standing;
 mod view;
+mod vigil;
 
 /// The client whose sessions [`ZookeeperBuilder::visit`] makes.
 pub use zookeeper_client as client;
@@ -262,6 +263,10 @@ impl Backend for Zookeeper {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.bell)
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {

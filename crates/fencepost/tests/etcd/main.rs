@@ -14,6 +14,7 @@ mod connections;
 mod faults;
 mod interop;
 mod kills;
+mod losses;
 mod restarts;
 mod support;
 #[cfg(feature = "etcd-tls")]
@@ -62,6 +63,11 @@ const KILLS: &[(&str, fn())] = &[
     ("waiter_stopped", kills::waiter_stopped),
 ];
 
+const LOSSES: &[(&str, fn())] = &[
+    ("lease_revoked", losses::lease_revoked),
+    ("key_deleted", losses::key_deleted),
+];
+
 const WAYS: &[(&str, fn())] = &[
     ("user_and_password", ways::user_and_password),
     ("prefix", ways::prefix),
@@ -99,6 +105,7 @@ fn main() {
         ("cluster", CLUSTER, runs),
         ("cancellation", CANCELLATION, 1),
         ("kills", KILLS, runs),
+        ("losses", LOSSES, runs),
         ("ways", WAYS, 1),
         ("interop", INTEROP, 1),
     ];

@@ -60,8 +60,8 @@ fn is_idle_talk(state: &State, setup: &Setup, client: usize, node: usize) -> boo
     match state.wires[client][node].requests[0] {
         Some(Request::Release { .. }) => !has_key,
         Some(Request::Accept { .. }) => setup.accept_needs_key && !has_key && !hears,
-        Some(Request::Extend { .. }) => !has_key && !hears,
-        Some(Request::Lock { .. }) | None => false,
+        // An extension takes a key.
+        Some(Request::Lock { .. } | Request::Extend { .. }) | None => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::node;
 use crate::setup::{Flaw, Setup};
-use crate::state::{Client, MAJORITY, NODES, Phase, Request, State, Vote};
+use crate::state::{Client, MAJORITY, NODES, Node, Phase, Request, State, Vote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
@@ -46,6 +46,7 @@ pub(crate) enum Move {
     },
     Restart(usize),
     RestartEmpty(usize),
+    Flushed(usize),
     KeyLost(usize),
     Die(usize),
 }
@@ -118,13 +119,13 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
             if setup.holder_asks_again && may_ask {
                 moves.push(Move::AskAgain(at));
             }
-            let may_extend = setup.extends && client.left > 0 && client.raises_left > 0;
-            match client.extending {
-                None if may_extend && state.has_room(at) => moves.push(Move::Extend(at)),
-                Some(_) if client.yes() >= needed(setup, Flaw::MinorityExtends) => {
-                    moves.push(Move::Extended(at));
-                }
-                _ => {}
+            let may_extend = client.extensions < setup.extends && client.left > 0;
+            if may_extend && state.has_room(at) {
+                moves.push(Move::Extend(at));
+            }
+            let is_extended = client.yes() >= needed(setup, Flaw::MinorityExtends);
+            if client.extending.is_some() && is_extended {
+                moves.push(Move::Extended(at));
             }
         }
     }
@@ -184,6 +185,9 @@ fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
         if troubles.restart_empty {
             moves.push(Move::RestartEmpty(node));
         }
+        if troubles.flushed {
+            moves.push(Move::Flushed(node));
+        }
         if troubles.key_lost && state.nodes[node].key.is_some() {
             moves.push(Move::KeyLost(node));
         }
@@ -209,6 +213,8 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
                 client.left = client.left.max(client.extending.unwrap_or(0));
             }
             client.extending = None;
+            client.older = 0;
+            client.confirmed = client.extensions;
         }
         Move::Owed { client, node } => {
             let owed = next.wires[client][node].owed.take();
@@ -240,9 +246,18 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     client.left = setup.ttl;
     client.older = older;
     let attempt = client.attempt;
+    let seen = match setup.has(Flaw::NothingIsSeen) {
+        true => 0,
+        false => client.seen,
+    };
     for node in 0..NODES {
         let void = state.wires[at][node].owed;
-        state.send(at, node, Request::Lock { attempt, void });
+        let request = Request::Lock {
+            attempt,
+            void,
+            seen,
+        };
+        state.send(at, node, request);
     }
 }
 
@@ -304,6 +319,7 @@ fn conclude(state: &mut State, setup: &Setup, at: usize) {
     client.before = None;
     client.known = [false; NODES];
     client.lease = setup.holder_asks_again.then_some(epoch);
+    client.seen = if setup.lifts { epoch } else { 0 };
     client.phase = Phase::Holding(epoch);
 }
 
@@ -315,7 +331,12 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
         if said_yes || is_holder || !setup.has(Flaw::ReleasesOnlyWhereGranted) {
             let attempt = client.attempt;
             state.wires[at][node].owed = Some(attempt);
+            // What waits for a connection may be sent after the release: then it takes nothing, and makes no difference.
+            let waiting = state.wires[at][node].take_waiting();
             state.send(at, node, Request::Release { attempt });
+            if setup.has(Flaw::TakesAfterTheRelease) {
+                waiting.for_each(|late| state.send(at, node, late));
+            }
         }
     }
     state.clients[at].rest();
@@ -323,17 +344,29 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
 }
 
 fn extend(state: &mut State, setup: &Setup, at: usize) {
+    let older = state.highest();
     let client = &mut state.clients[at];
+    let Phase::Holding(epoch) = client.phase else {
+        unreachable!("only holders extend");
+    };
     client.extending = Some(setup.ttl);
-    client.raises_left -= 1;
+    client.extensions += 1;
+    client.older = older;
     client.votes = [Vote::None; NODES];
-    let attempt = client.attempt;
-    state.send_to_all(at, Request::Extend { attempt });
+    let request = Request::Extend {
+        attempt: client.attempt,
+        epoch,
+        extension: client.extensions,
+        confirmed: client.confirmed,
+        is_waiting: false,
+    };
+    state.send_to_all(at, request);
 }
 
 fn tick(state: &mut State, setup: &Setup) {
     for node in &mut state.nodes {
         node.is_starting = false;
+        node.young = node.young.saturating_sub(1);
         node.key = node.key.and_then(|mut key| {
             key.left -= 1;
             (key.left > 0).then_some(key)
@@ -354,8 +387,12 @@ fn strike(state: &mut State, setup: &Setup, fault: Move) {
         Move::Restart(node) => restart(state, setup, node),
         Move::RestartEmpty(node) => {
             restart(state, setup, node);
-            state.nodes[node].key = None;
-            state.nodes[node].counter = 0;
+            forget(&mut state.nodes[node]);
+            state.nodes[node].young = setup.restart_delay;
+            state.is_exclusive &= setup.restart_delay >= setup.ttl;
+        }
+        Move::Flushed(node) => {
+            forget(&mut state.nodes[node]);
             state.is_exclusive = false;
         }
         Move::KeyLost(node) => {
@@ -372,6 +409,11 @@ fn strike(state: &mut State, setup: &Setup, fault: Move) {
         }
         _ => unreachable!("not a fault"),
     }
+}
+
+fn forget(node: &mut Node) {
+    node.key = None;
+    node.counter = 0;
 }
 
 fn restart(state: &mut State, setup: &Setup, node: usize) {

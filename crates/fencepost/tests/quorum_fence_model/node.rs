@@ -1,15 +1,16 @@
 //! What the scripts do on one node.
 
 use crate::setup::{Flaw, Setup};
-use crate::state::{EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Vote};
+use crate::state::{Client, EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Vote};
 
 /// Carries out the next request of a client on a node; the answer is there to be heard from now on.
 pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize) {
     let wire = &mut state.wires[client][node];
     let Some(request) = wire.pop() else { return };
     let mut now = None;
-    if matches!(request, Request::Lock { .. }) {
-        let lift = std::mem::take(&mut wire.is_new) || state.nodes[node].counter == 0;
+    if matches!(request, Request::Lock { .. } | Request::Extend { .. }) {
+        let is_first = matches!(request, Request::Lock { .. }) && std::mem::take(&mut wire.is_new);
+        let lift = is_first || state.nodes[node].counter == 0;
         let ahead = if node == 0 { setup.first_is_ahead } else { 0 };
         now = (lift && setup.lifts).then(|| EPOCHS_PER_TICK * (state.clock + 1 + ahead));
     }
@@ -17,15 +18,22 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
     let asker = client as u8;
     let mut is_known = false;
     let (attempt, vote) = match request {
-        Request::Lock { attempt, void } => {
+        Request::Lock {
+            attempt,
+            void,
+            seen,
+        } => {
             if !setup.has(Flaw::OldKeyCounts) && void.is_some() {
                 release(server, asker, void);
             }
             is_known = server.key.is_some_and(|key| key.client == asker);
+            if server.counter == 0 && seen > 0 {
+                now = now.max(Some(seen + 1));
+            }
             (attempt, lock(server, setup, asker, attempt, now))
         }
         Request::Accept { attempt, epoch } => (attempt, accept(server, setup, asker, epoch)),
-        Request::Extend { attempt } => (attempt, extend(server, setup, asker)),
+        Request::Extend { attempt, .. } => (attempt, extend(server, setup, asker, request, now)),
         Request::Release { attempt } => {
             wire.paid(attempt);
             return release(server, asker, None);
@@ -33,17 +41,20 @@ pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize
     };
     let client = &mut state.clients[client];
     // The answer to an earlier attempt is heard by nobody.
-    if client.attempt == attempt && is_awaited(client.phase, request) {
+    if client.attempt == attempt && is_awaited(client, request) {
         client.votes[node] = vote;
         client.known[node] = is_known && client.before.is_some();
     }
 }
 
-fn is_awaited(phase: Phase, request: Request) -> bool {
+fn is_awaited(client: &Client, request: Request) -> bool {
     match request {
-        Request::Lock { .. } => phase == Phase::Locking,
-        Request::Accept { epoch, .. } => phase == Phase::Accepting(epoch),
-        Request::Extend { .. } => matches!(phase, Phase::Holding(_)),
+        Request::Lock { .. } => client.phase == Phase::Locking,
+        Request::Accept { epoch, .. } => client.phase == Phase::Accepting(epoch),
+        Request::Extend { extension, .. } => {
+            let is_last = client.extensions == extension && client.extending.is_some();
+            is_last && matches!(client.phase, Phase::Holding(_))
+        }
         Request::Release { .. } => false,
     }
 }
@@ -56,10 +67,14 @@ fn lock(node: &mut Node, setup: &Setup, client: u8, attempt: u8, now: Option<u8>
         key.left = setup.ttl;
         return Vote::Yes(key.count);
     }
+    if node.young > 0 {
+        return Vote::None;
+    }
     node.counter = (node.counter + 1).max(now.unwrap_or(0));
     node.key = Some(Key {
         client,
         attempt,
+        taken_by: 0,
         count: node.counter,
         left: setup.ttl,
     });
@@ -85,13 +100,51 @@ fn accept(node: &mut Node, setup: &Setup, client: u8, epoch: u8) -> Vote {
     Vote::Yes(epoch)
 }
 
-fn extend(node: &mut Node, setup: &Setup, client: u8) -> Vote {
+/// Extends a key; takes it where it is not there and nobody can have got a larger epoch here. Only keys vote that were there when an
+/// earlier extension succeeded, or were given to the attempt.
+fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Option<u8>) -> Vote {
+    let Request::Extend {
+        attempt,
+        epoch,
+        extension,
+        confirmed,
+        ..
+    } = request
+    else {
+        unreachable!("only an extension extends");
+    };
     match &mut node.key {
         Some(key) if key.client == client => {
             key.left = setup.ttl;
-            Vote::Yes(key.count)
+            let is_confirmed = key.attempt < attempt || key.taken_by <= confirmed;
+            return match is_confirmed || setup.has(Flaw::TakenKeyVotesUnconfirmed) {
+                true => Vote::Yes(key.count),
+                false => Vote::No(0),
+            };
         }
-        _ => Vote::No(0),
+        Some(_) => return Vote::No(0),
+        None => {}
+    }
+    let is_young = node.young > 0 && !setup.has(Flaw::TakesOnAYoungNode);
+    let is_past = node.counter > epoch && !setup.has(Flaw::TakesPastTheCounter);
+    if is_young || is_past {
+        return Vote::No(0);
+    }
+    let now = now.filter(|_| !setup.has(Flaw::TakingDoesNotLift));
+    node.counter = node.counter.max(epoch).max(now.unwrap_or(0));
+    // On a node that had no counter the key has the lifted one: it does not prove that the owner had the epoch all the time.
+    let count = if now.is_some() { node.counter } else { epoch };
+    let newer = u8::from(setup.has(Flaw::TakenKeyEscapesTheRelease));
+    node.key = Some(Key {
+        client,
+        attempt: attempt + newer,
+        taken_by: extension,
+        count,
+        left: setup.ttl,
+    });
+    match setup.has(Flaw::TakenKeyVotesAtOnce) {
+        true => Vote::Yes(count),
+        false => Vote::No(0),
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Promise {
     EpochsRise,
     /// As long as no key went before its time, one client believes to hold the lock.
     OneHolder,
+    /// Who asks for an extension after somebody else got a larger epoch does not get it, whatever became of the lock.
+    LossIsTold,
     /// Who has given up, and whose requests are all carried out, has left nothing.
     NothingIsLeft,
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Promise {
             Self::LaterIsLarger => "who asks after a grant gets a larger epoch",
             Self::EpochsRise => "epochs rise in the order of the grants",
             Self::OneHolder => "one client believes to hold the lock",
+            Self::LossIsTold => "nobody is extended after a larger epoch was granted",
             Self::NothingIsLeft => "who has given up leaves nothing",
         })
     }
@@ -54,6 +57,9 @@ pub(crate) fn broken(before: &State, next: &mut State, setup: &Setup) -> Option<
     if two_believe {
         return Some(Promise::OneHolder);
     }
+    if (0..setup.clients).any(|client| is_extended_too_late(before, next, client)) {
+        return Some(Promise::LossIsTold);
+    }
     let leaves = |client| has_left_something(next, client);
     (0..setup.clients)
         .any(leaves)
@@ -79,6 +85,13 @@ fn grant(before: &State, next: &State, client: usize) -> Option<Grant> {
         }),
         _ => None,
     }
+}
+
+/// This client was just extended, and when it asked for that somebody else had a larger epoch already.
+fn is_extended_too_late(before: &State, next: &State, client: usize) -> bool {
+    let (was, is) = (&before.clients[client], &next.clients[client]);
+    let is_extended = was.extending.is_some() && is.extending.is_none() && is.believes();
+    is_extended && matches!(is.phase, Phase::Holding(epoch) if epoch < was.older)
 }
 
 fn has_left_something(state: &State, client: usize) -> bool {

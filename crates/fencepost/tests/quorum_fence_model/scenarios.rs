@@ -39,6 +39,10 @@ const RESTART_EMPTY: Troubles = Troubles {
     restart_empty: true,
     ..Troubles::NONE
 };
+const FLUSHED: Troubles = Troubles {
+    flushed: true,
+    ..Troubles::NONE
+};
 const DIE: Troubles = Troubles {
     die: true,
     ..Troubles::NONE
@@ -58,6 +62,40 @@ const AGAIN: Setup = Setup {
     holder_asks_again: true,
     ticks_max: Some(0),
     ..CALM
+};
+/// One holds on a bare majority and extends twice, beside another.
+const HELD: Setup = Setup {
+    attempts: [0, 1, 0],
+    counters: [10, 10, 9],
+    begins_held: true,
+    extends: 2,
+    ticks_max: Some(0),
+    ..CALM
+};
+/// The same on servers whose time lifts new counters, and that lose all their keys.
+const HELD_FLUSHED: Setup = Setup {
+    counters: [7, 7, 6],
+    lifts: true,
+    ..with(FLUSHED, HELD)
+};
+/// A key is lost, and a node that comes back empty gives no keys for as long as anybody may believe.
+const HELD_DELAYED: Setup = Setup {
+    faults: 2,
+    ttl: 2,
+    ticks_max: Some(1),
+    restart_delay: 2,
+    troubles: Troubles {
+        key_lost: true,
+        ..RESTART_EMPTY
+    },
+    ..HELD_FLUSHED
+};
+/// An extension reaches a node after the lease was over and the node has lost all its keys, and the other one asks once more.
+const HELD_LATE: Setup = Setup {
+    attempts: [0, 2, 0],
+    extends: 1,
+    ticks_max: Some(1),
+    ..HELD_FLUSHED
 };
 /// Servers whose time lifts new counters.
 const TIMED: Setup = Setup {
@@ -82,6 +120,10 @@ pub(crate) const SOUND: &[Scenario] = &[
     Scenario { title: "a client dies", setup: with(DIE, SHORT) },
     Scenario { title: "one client, a broken connection", setup: ALONE },
     Scenario { title: "a holder asks again", setup: AGAIN },
+    Scenario { title: "extensions on a bare majority", setup: Setup { ttl: 2, ticks_max: Some(1), ..HELD } },
+    Scenario { title: "extensions on a bare majority, a key lost", setup: with(KEY_LOST, HELD) },
+    Scenario { title: "extensions on a bare majority, a broken connection", setup: with(CUT, HELD) },
+    Scenario { title: "an extension on a bare majority, two nodes flushed", setup: Setup { extends: 1, faults: 2, ..HELD_FLUSHED } },
     Scenario { title: "one client, dropped attempts", setup: Setup { asks_again: true, ..ALONE } },
 ];
 
@@ -95,7 +137,12 @@ pub(crate) const SOUND_DEEPER: &[Scenario] = &[
     Scenario { title: "any one fault of the honest kind", setup: with(Troubles::HONEST, CALM) },
     Scenario { title: "two broken connections", setup: Setup { faults: 2, ..with(CUT, SHORT) } },
     Scenario { title: "two keys lost", setup: Setup { faults: 2, ..with(KEY_LOST, SHORT) } },
-    Scenario { title: "an extension", setup: Setup { extends: true, ttl: 2, ..CALM } },
+    Scenario { title: "an extension", setup: Setup { extends: 1, ttl: 2, ..CALM } },
+    Scenario { title: "extensions on a bare majority, a node flushed", setup: HELD_FLUSHED },
+    Scenario { title: "extensions on a bare majority, a young node", setup: HELD_DELAYED },
+    Scenario { title: "a late extension, a node flushed", setup: HELD_LATE },
+    Scenario { title: "extensions on a bare majority, asked again", setup: Setup { attempts: [1, 1, 0], holder_asks_again: true, ..with(CUT, HELD) } },
+    Scenario { title: "extensions on a bare majority, the holder dies", setup: with(DIE, HELD) },
     Scenario { title: "one asks twice", setup: Setup { attempts: [2, 1, 0], ..CALM } },
     Scenario { title: "one asks twice, dropped attempts", setup: Setup { attempts: [2, 1, 0], asks_again: true, ..SHORT } },
     Scenario { title: "one asks twice over a broken connection", setup: Setup { attempts: [2, 1, 0], cancels: true, ticks_max: Some(0), ..with(CUT, CALM) } },
@@ -120,7 +167,7 @@ pub(crate) const BROKEN: &[Broken] = &[
     Broken { title: "validity from the answer", breaks: Promise::OneHolder, is_long: false,
              setup: Setup { flaw: Some(Flaw::ValidityFromTheAnswer), ..SHORT } },
     Broken { title: "a minority extends", breaks: Promise::OneHolder, is_long: true,
-             setup: Setup { flaw: Some(Flaw::MinorityExtends), extends: true, ttl: 2, ticks_max: Some(2), ..CALM } },
+             setup: Setup { flaw: Some(Flaw::MinorityExtends), extends: 1, ttl: 2, ticks_max: Some(2), ..CALM } },
     Broken { title: "released only where granted", breaks: Promise::NothingIsLeft, is_long: false,
              setup: Setup { flaw: Some(Flaw::ReleasesOnlyWhereGranted), cancels: true, ..SHORT } },
     Broken { title: "a release sent anew takes any key", breaks: Promise::OneHolder, is_long: true,
@@ -131,6 +178,22 @@ pub(crate) const BROKEN: &[Broken] = &[
              setup: Setup { flaw: Some(Flaw::KeepsByKeysAlone), ..with(KEY_LOST, AGAIN) } },
     Broken { title: "a lease is kept by keys alone", breaks: Promise::EpochsRise, is_long: true,
              setup: Setup { flaw: Some(Flaw::KeepsByKeysAlone), ttl: 2, ticks_max: Some(2), ..AGAIN } },
+    Broken { title: "an extension takes past the counter", breaks: Promise::LossIsTold, is_long: false,
+             setup: Setup { flaw: Some(Flaw::TakesPastTheCounter), ..with(KEY_LOST, HELD) } },
+    Broken { title: "a taken key is not for the release sent anew", breaks: Promise::NothingIsLeft, is_long: false,
+             setup: Setup { flaw: Some(Flaw::TakenKeyEscapesTheRelease), ..with(CUT, HELD) } },
+    Broken { title: "a key is taken after the release", breaks: Promise::NothingIsLeft, is_long: false,
+             setup: Setup { flaw: Some(Flaw::TakesAfterTheRelease), ..with(CUT, HELD) } },
+    Broken { title: "a taken key votes at once", breaks: Promise::LossIsTold, is_long: false,
+             setup: Setup { flaw: Some(Flaw::TakenKeyVotesAtOnce), extends: 1, faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "a taken key votes unconfirmed", breaks: Promise::LossIsTold, is_long: false,
+             setup: Setup { flaw: Some(Flaw::TakenKeyVotesUnconfirmed), faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "a key is taken on a young node", breaks: Promise::LossIsTold, is_long: true,
+             setup: Setup { flaw: Some(Flaw::TakesOnAYoungNode), ..HELD_DELAYED } },
+    Broken { title: "a counter that is gone passes nothing that was seen", breaks: Promise::EpochsAreUnique, is_long: true,
+             setup: Setup { flaw: Some(Flaw::NothingIsSeen), ..HELD_LATE } },
+    Broken { title: "a taken counter is not lifted", breaks: Promise::EpochsAreUnique, is_long: true,
+             setup: Setup { flaw: Some(Flaw::TakingDoesNotLift), ..HELD_LATE } },
     Broken { title: "a lease is kept by a minority", breaks: Promise::LaterIsLarger, is_long: true,
              setup: Setup { flaw: Some(Flaw::MinorityKeeps), ..with(KEY_LOST, AGAIN) } },
 ];
@@ -138,6 +201,10 @@ pub(crate) const BROKEN: &[Broken] = &[
 /// What the fence cannot do, and does not claim to.
 #[rustfmt::skip]
 pub(crate) const LIMITS: &[Broken] = &[
+    Broken { title: "two nodes are flushed during one extension", breaks: Promise::LossIsTold, is_long: true,
+             setup: Setup { faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "a late request for the key counts as a vote, a key lost", breaks: Promise::LossIsTold, is_long: true,
+             setup: Setup { extends: 1, ticks_max: Some(0), ..with(KEY_LOST, CALM) } },
     Broken { title: "a node restarts empty, and counts from one", breaks: Promise::LaterIsLarger, is_long: true,
              setup: Setup { ticks_max: Some(1), ..with(RESTART_EMPTY, CALM) } },
     Broken { title: "a node restarts empty, and its clock is behind a lost one's", breaks: Promise::LaterIsLarger, is_long: true,

@@ -12,6 +12,8 @@ pub(crate) struct Troubles {
     pub(crate) restart: bool,
     /// A node comes back without any key.
     pub(crate) restart_empty: bool,
+    /// A node loses all its keys and goes on.
+    pub(crate) flushed: bool,
     /// A node loses the lock's key and keeps its counter: its clock was set, or somebody deleted the key.
     pub(crate) key_lost: bool,
     /// A client dies, and what it has sent stays on its way.
@@ -23,6 +25,7 @@ impl Troubles {
         cut: false,
         restart: false,
         restart_empty: false,
+        flushed: false,
         key_lost: false,
         die: false,
     };
@@ -60,6 +63,22 @@ pub(crate) enum Flaw {
     KeepsByKeysAlone,
     /// One node that still has the key with the epoch is enough to keep it.
     MinorityKeeps,
+    /// A key that an extension takes counts for that extension.
+    TakenKeyVotesAtOnce,
+    /// A key that an extension took counts for the next one, whether or not the first succeeded.
+    TakenKeyVotesUnconfirmed,
+    /// An extension takes a key whatever the counter says.
+    TakesPastTheCounter,
+    /// An extension that takes a key on a node without a counter makes the epoch its counter, however late it is.
+    TakingDoesNotLift,
+    /// An extension that waits for a connection takes keys although its owner has given the lock back.
+    TakesAfterTheRelease,
+    /// A key that an extension took looks newer than the release that follows it.
+    TakenKeyEscapesTheRelease,
+    /// A counter that is gone does not pass the last epoch that the asker has seen.
+    NothingIsSeen,
+    /// An extension takes a key on a node that may have forgotten whose the lock is.
+    TakesOnAYoungNode,
 }
 
 #[derive(Clone, Copy)]
@@ -83,8 +102,12 @@ pub(crate) struct Setup {
     pub(crate) holder_asks_again: bool,
     /// A client may give up at any time, and not only when it was refused or its time is over.
     pub(crate) cancels: bool,
-    /// A holder may extend, once.
-    pub(crate) extends: bool,
+    /// How often a holder may extend.
+    pub(crate) extends: u8,
+    /// The first client begins as the holder, on a bare majority.
+    pub(crate) begins_held: bool,
+    /// For how many ticks a node that came back empty gives no keys.
+    pub(crate) restart_delay: u8,
     /// How many ticks may pass; `None`: any number.
     pub(crate) ticks_max: Option<u8>,
     /// New counters, and the first count over a connection, are at least the server's time. Needs counted ticks.
@@ -108,7 +131,9 @@ impl Setup {
         asks_again: false,
         holder_asks_again: false,
         cancels: false,
-        extends: false,
+        extends: 0,
+        begins_held: false,
+        restart_delay: 0,
         ticks_max: None,
         lifts: false,
         first_is_ahead: 0,

@@ -34,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) counter: u8,
     /// Serves nobody before the next tick.
     pub(crate) is_starting: bool,
+    /// Ticks for which it gives no key to anybody, because it may have forgotten whose the lock is.
+    pub(crate) young: u8,
 }
 
 /// The lock's key with its value.
@@ -42,6 +44,8 @@ pub(crate) struct Key {
     pub(crate) client: u8,
     /// The stamp of the request that wrote it.
     pub(crate) attempt: u8,
+    /// The extension that took it; 0: an attempt did.
+    pub(crate) taken_by: u8,
     /// The count that was drawn here for it, or the epoch that was accepted.
     pub(crate) count: u8,
     pub(crate) left: u8,
@@ -86,8 +90,14 @@ pub(crate) struct Client {
     pub(crate) known: [bool; NODES],
     /// The same as `left` for an extension that is under way.
     pub(crate) extending: Option<u8>,
-    /// The highest epoch that had been granted when it began to ask.
+    /// How many extensions of this lease it has asked for.
+    pub(crate) extensions: u8,
+    /// The last of them that succeeded; 0: none. Keys that later ones took do not vote.
+    pub(crate) confirmed: u8,
+    /// The highest epoch that had been granted when it began to ask, for the lock or for an extension.
     pub(crate) older: u8,
+    /// The last epoch that was granted to it; where servers' time lifts counters.
+    pub(crate) seen: u8,
     pub(crate) attempts_left: u8,
     pub(crate) raises_left: u8,
 }
@@ -98,13 +108,21 @@ pub(crate) enum Request {
     Lock {
         attempt: u8,
         void: Option<u8>,
+        /// A counter that is gone passes this epoch.
+        seen: u8,
     },
     Accept {
         attempt: u8,
         epoch: u8,
     },
+    /// Takes a key that is not there.
     Extend {
         attempt: u8,
+        epoch: u8,
+        extension: u8,
+        confirmed: u8,
+        /// It waits for a new connection.
+        is_waiting: bool,
     },
     Release {
         attempt: u8,
@@ -132,7 +150,10 @@ impl State {
             before: None,
             known: [false; NODES],
             extending: None,
+            extensions: 0,
+            confirmed: 0,
             older: 0,
+            seen: 0,
             attempts_left: setup.attempts[at],
             raises_left: 0,
         };
@@ -141,7 +162,7 @@ impl State {
             owed: None,
             is_new: true,
         };
-        Self {
+        let start = Self {
             nodes: array::from_fn(|at| Node {
                 counter: setup.counters[at],
                 ..Node::default()
@@ -152,7 +173,32 @@ impl State {
             clock: 0,
             is_exclusive: true,
             granted: 0,
+        };
+        match setup.begins_held {
+            true => start.held_by_the_first(setup),
+            false => start,
         }
+    }
+
+    /// The first client holds the lock on the first two nodes, and has asked nothing of the third.
+    fn held_by_the_first(mut self, setup: &Setup) -> Self {
+        let epoch = setup.counters[0];
+        let holder = &mut self.clients[0];
+        holder.phase = Phase::Holding(epoch);
+        holder.lease = setup.holder_asks_again.then_some(epoch);
+        holder.attempt = 1;
+        holder.left = setup.ttl;
+        self.granted = 1 << epoch;
+        for node in 0..MAJORITY {
+            self.nodes[node].key = Some(Key {
+                client: 0,
+                attempt: 1,
+                taken_by: 0,
+                count: epoch,
+                left: setup.ttl,
+            });
+        }
+        self
     }
 
     /// The highest epoch granted so far; 0: none.
@@ -195,10 +241,45 @@ impl Wire {
         self.owed = self.owed.filter(|owed| *owed > attempt);
     }
 
-    /// The connection breaks: what was on its way is lost.
+    /// The connection breaks: what was on its way is lost. An extension of a lease that is still held may not have been sent yet; then it
+    /// waits for the next connection.
     pub(crate) fn cut(&mut self) {
+        let mut waiting = self.requests;
+        let is_release =
+            |request: &Option<Request>| matches!(request, Some(Request::Release { .. }));
+        let is_given_back = self.requests.iter().any(is_release);
+        for request in &mut waiting {
+            match request {
+                Some(Request::Extend { is_waiting, .. }) if !is_given_back => *is_waiting = true,
+                _ => *request = None,
+            }
+        }
         self.requests = [None; ON_THE_WAY_MAX];
+        waiting
+            .into_iter()
+            .flatten()
+            .for_each(|request| self.push(request));
         self.is_new = true;
+    }
+
+    /// Takes out the extensions that wait for a connection.
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Request> + use<> {
+        let all = std::mem::replace(&mut self.requests, [None; ON_THE_WAY_MAX]);
+        let is_waiting = |request: &Request| {
+            matches!(
+                request,
+                Request::Extend {
+                    is_waiting: true,
+                    ..
+                }
+            )
+        };
+        let sent = all
+            .into_iter()
+            .flatten()
+            .filter(|request| !is_waiting(request));
+        sent.for_each(|request| self.push(request));
+        all.into_iter().flatten().filter(is_waiting)
     }
 }
 
@@ -231,6 +312,8 @@ impl Client {
         self.before = None;
         self.known = [false; NODES];
         self.extending = None;
+        self.extensions = 0;
+        self.confirmed = 0;
         self.older = 0;
         self.raises_left = 0;
     }

@@ -62,6 +62,7 @@ fn what(before: &State, step: Move, after: &State) -> String {
         }
         Move::Restart(node) => format!("n{node} restarts with its data"),
         Move::RestartEmpty(node) => format!("n{node} restarts EMPTY"),
+        Move::Flushed(node) => format!("n{node} loses ALL its keys"),
         Move::KeyLost(node) => format!("n{node} loses the key before its time"),
         Move::Die(client) => format!("{} dies", who(client)),
     }
@@ -81,12 +82,19 @@ fn served(before: &State, after: &State, client: usize, node: usize) -> String {
             _ => format!("accepts {epoch} of {who}"),
         },
         Some(Request::Extend { .. }) => match vote {
+            Vote::No(_) if is_new_key(before, after, node) => {
+                format!("gives the key to {who}, which does not vote yet; its counter is {counter}")
+            }
             Vote::No(_) => format!("does not extend for {who}"),
             _ => format!("extends for {who}"),
         },
         Some(Request::Release { .. }) => format!("releases the key of {who}"),
         None => unreachable!("there is something to serve"),
     }
+}
+
+fn is_new_key(before: &State, after: &State, node: usize) -> bool {
+    before.nodes[node].key.is_none() && after.nodes[node].key.is_some()
 }
 
 fn who(client: usize) -> char {

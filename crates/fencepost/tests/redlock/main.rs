@@ -10,8 +10,11 @@ mod actor;
 mod addresses;
 mod cancellation;
 mod fences;
+mod healing;
 mod interop;
 mod kills;
+mod layout;
+mod losses;
 mod majority;
 mod minority;
 mod support;
@@ -79,6 +82,53 @@ const ADDRESSES: &[(&str, fn())] = &[
     ("scripts_forgotten", addresses::scripts_forgotten),
 ];
 
+const HEALING: &[(&str, fn())] = &[
+    (
+        "outlives_another_loss_empty",
+        healing::outlives_another_loss_empty,
+    ),
+    (
+        "outlives_another_loss_durable",
+        healing::outlives_another_loss_durable,
+    ),
+    (
+        "a_taken_key_does_not_vote_at_once",
+        healing::a_taken_key_does_not_vote_at_once,
+    ),
+    (
+        "not_where_a_larger_count_was_drawn",
+        healing::not_where_a_larger_count_was_drawn,
+    ),
+    (
+        "a_counter_that_is_gone_is_lifted",
+        healing::a_counter_that_is_gone_is_lifted,
+    ),
+    (
+        "a_late_taking_is_given_back",
+        healing::a_late_taking_is_given_back,
+    ),
+    ("not_on_a_young_server", healing::not_on_a_young_server),
+];
+
+const LOSSES: &[(&str, fn())] = &[
+    ("a_majority_flushed", losses::a_majority_flushed),
+    (
+        "a_majority_restarted_empty",
+        losses::a_majority_restarted_empty,
+    ),
+];
+
+const LAYOUT: &[(&str, fn())] = &[
+    ("of_the_version_before", layout::of_the_version_before),
+    ("of_a_later_version", layout::of_a_later_version),
+    (
+        "many_grants_before_all_is_lost",
+        layout::many_grants_before_all_is_lost,
+    ),
+    ("a_seen_epoch_is_passed", layout::a_seen_epoch_is_passed),
+    ("kept_for_as_long_as_told", layout::kept_for_as_long_as_told),
+];
+
 const FENCES: &[(&str, fn())] = &[(
     "rise_under_contention_and_faults",
     fences::rise_under_contention_and_faults,
@@ -98,6 +148,9 @@ fn main() {
     let themes = [
         ("attacks", ATTACKS, support::runs()),
         ("addresses", ADDRESSES, 1),
+        ("healing", HEALING, support::runs()),
+        ("losses", LOSSES, support::runs()),
+        ("layout", LAYOUT, 1),
         ("fences", FENCES, 1),
         ("interop", INTEROP, 1),
     ];

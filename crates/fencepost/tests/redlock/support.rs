@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::redlock::Redlock;
 use fencepost::clock::{BootClock, Clock};
-use fencepost::{Claim, Error, ErrorKind, Guard, Locker, Moment, OwnerId};
+use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, Moment, OwnerId, Renewal};
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Proxy, Redis};
 
@@ -17,6 +17,8 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// The lock everybody here wants.
 pub(crate) const NAME: &str = "stock";
+/// Its counter, on each server.
+pub(crate) const COUNTER: &str = "fp:{stock}:quorum:stock";
 
 pub(crate) fn is_soak() -> bool {
     std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
@@ -90,6 +92,28 @@ impl Servers {
                 .is_some_and(|value| value.starts_with(&owner))
         };
         (0..3).filter(is_his).collect()
+    }
+
+    /// Somebody has drawn this count.
+    pub(crate) fn set_count(&self, at: usize, count: u64) {
+        let count = count.to_string();
+        let mut plain = self.plain(at);
+        plain.does(&["HSET", COUNTER, "layout", "2", "count", &count]);
+        plain.does(&["PEXPIRE", COUNTER, "600000"]);
+    }
+
+    /// Extends the lease until its key is on every server, and once more, so that each of them votes.
+    pub(crate) async fn spread(&self, store: &Redlock, claim: &Claim) {
+        let started = Instant::now();
+        loop {
+            let is_everywhere = self.held_by(claim.owner).len() == self.0.len();
+            let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
+            let is_extended = matches!(renewed, Ok(Renewal::Extended));
+            if is_everywhere && is_extended {
+                return;
+            }
+            assert!(started.elapsed() < LONG, "never on all servers");
+        }
     }
 
     /// A lock whose key is on every server: taken anew until it is.

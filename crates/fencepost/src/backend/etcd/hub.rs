@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 use super::failure;
 use super::rounds::{Next, Rounds};
 use super::sessions::Sessions;
+use super::vigil::Vigils;
+use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock};
 use crate::engine::within;
 use crate::error::{Effect, Error, Operation, Result};
@@ -43,6 +45,9 @@ pub(super) struct Hub {
     pub(super) prefix: String,
     pub(super) settings: Settings,
     pub(super) sessions: Sessions,
+    pub(super) vigils: Vigils,
+    /// Rung when a key that is held has gone, or may have.
+    pub(super) bell: LossBell,
     link: Mutex<Option<Arc<Link>>>,
     /// Which of the endpoints is asked; those who count it up agree that another be tried.
     turn: AtomicU64,
@@ -113,6 +118,8 @@ impl Hub {
             prefix,
             settings,
             sessions: Sessions::default(),
+            vigils: Vigils::default(),
+            bell: LossBell::new(),
             link: Mutex::default(),
             turn: AtomicU64::new(0),
             connecting: tokio::sync::Mutex::default(),

@@ -42,6 +42,7 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
                 let left = loan::revoke_all(&hub, Operation::Acquire, &mut loans).await;
                 left.map_err(|error| told_of_loans(error, &loans))?;
             }
+            hub.watch_over(&claim, answer.as_ref());
             Ok(answer)
         },
     )
@@ -59,6 +60,9 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             move |hub, claim, mut loans| async move {
                 let asking = Asking::new(&hub, &claim, Operation::Acquire);
                 let step = asking.in_line(&mut loans, has_waited).await;
+                if let Ok(Step::Granted(grant)) = &step {
+                    hub.watch_over(&claim, Some(grant));
+                }
                 step.map_err(|error| told_of_loans(error, &loans))
             },
         );
@@ -101,8 +105,12 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
             let asking = Asking::new(&hub, &claim, Operation::Renew);
             match asking.stand(&mut loans, Lease::Full).await? {
                 Stand::First(_) => Ok(Renewal::Extended),
-                Stand::Behind(_) => Ok(Renewal::Lost),
+                Stand::Behind(_) => {
+                    hub.vigils.end(claim.owner);
+                    Ok(Renewal::Lost)
+                }
                 Stand::Absent => {
+                    hub.vigils.end(claim.owner);
                     // The key may have been taken away and its lease not; nobody releases what was lost. Lost it is either way.
                     let _ends_by_itself =
                         loan::revoke_all(&hub, Operation::Renew, &mut loans).await;
@@ -120,6 +128,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
         claim,
         Operation::Release,
         |hub, claim, mut loans| async move {
+            hub.vigils.end(claim.owner);
             let asking = Asking::new(&hub, &claim, Operation::Release);
             asking.leave(&mut loans).await
         },

@@ -38,7 +38,7 @@ pub(super) struct Behind {
 /// When dropped, nobody keeps our place: it is lost when its lease ends.
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
     let link = hub.link(Operation::Acquire).await?;
-    let mut events = watch(hub, &link, behind).await?;
+    let mut events = watch(hub, &link, &behind.other.key).await?;
     if !is_there(hub, &behind.other).await? {
         return Ok(());
     }
@@ -56,14 +56,12 @@ pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -
     }
 }
 
-/// Returns when the watch has begun.
-async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStream> {
+/// Returns when the watch for the end of this key has begun.
+pub(super) async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<WatchStream> {
     let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
     let mut client = link.client.clone();
     let begun = async {
-        let mut events = client
-            .watch(behind.other.key.clone(), Some(options))
-            .await?;
+        let mut events = client.watch(key, Some(options)).await?;
         // The first message says that it has begun, or that it is refused: then the next one is the end.
         events.message().await?;
         Ok(events)
@@ -85,7 +83,7 @@ async fn watch(hub: &Hub, link: &Arc<Link>, behind: &Behind) -> Result<WatchStre
 }
 
 /// Whether it still stands where it stood, as the majority knows it. A key of the same name that was made since stands behind us.
-async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
+pub(super) async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
     let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
         let options = GetOptions::new().with_keys_only();
         client.get(&*other.key, Some(options)).await
@@ -101,7 +99,7 @@ async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
 }
 
 /// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
-async fn until_deleted(events: &mut WatchStream) -> bool {
+pub(super) async fn until_deleted(events: &mut WatchStream) -> bool {
     while let Ok(Some(news)) = events.message().await {
         let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
         // Cancelled: what has happened since the revision was compacted away.

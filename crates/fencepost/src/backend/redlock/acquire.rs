@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::asking::Asking;
 use super::failure::{self, Failures};
+use super::granted::Lease;
 use super::node::{Attempt, Verdict, Vote};
 use super::quorum::Quorum;
 use super::votes::{Stand, proposal, stand};
@@ -58,7 +59,7 @@ impl Quorum {
         let attempt = Attempt {
             claim: claim.clone(),
             stamp: self.next_stamp(),
-            restart_delay: self.settings.restart_delay,
+            seen: self.seen.of(&claim.name),
         };
         let mut ballot = Ballot {
             votes: vec![None; self.nodes.len()],
@@ -92,7 +93,10 @@ impl Quorum {
         let valid_until = asked_at + claim.ttl.saturating_sub(margin(claim.ttl));
         match epoch {
             Some(epoch) if BootClock.now() < valid_until => {
-                self.granted.note(claim, epoch);
+                let confirmed = attempt.stamp;
+                self.granted.note(claim, Lease { epoch, confirmed });
+                self.seen.note(&claim.name, epoch);
+                self.hear_of_flushes();
                 Ok(Outcome::Granted(Grant {
                     epoch,
                     asked_at,

@@ -1,10 +1,11 @@
 //! What happens to a lease once it is there: it is extended, and given back.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::asking::Asking;
+use super::debts;
 use super::failure;
+use super::node::{Extended, Extension};
 use super::quorum::Quorum;
 use super::votes::{Stand, stand};
 use crate::backend::redis::requests::RENEWED_AT_ONCE;
@@ -17,14 +18,15 @@ use crate::error::{Error, Operation, Result};
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     extended: usize,
+    /// Those that have taken the key just now among them: they cannot know who had the lock meanwhile.
     lost: usize,
 }
 
 impl Tally {
-    fn add(&mut self, answer: Renewal) {
+    fn add(&mut self, answer: Extended) {
         match answer {
-            Renewal::Extended => self.extended += 1,
-            Renewal::Lost => self.lost += 1,
+            Extended::Yes => self.extended += 1,
+            Extended::Late | Extended::No => self.lost += 1,
         }
     }
 
@@ -50,10 +52,14 @@ impl Quorum {
         let shortest = claims.iter().map(|claim| claim.ttl).min();
         let until = BootClock.now() + self.patience(shortest.unwrap_or(Duration::ZERO));
         let mut asking = Asking::new();
-        let all: Arc<[Claim]> = claims.into();
+        let extension = Extension {
+            claims: claims.into(),
+            stamp: self.next_stamp(),
+            granted: self.granted.clone(),
+        };
         for (at, node) in self.nodes.iter().enumerate() {
             asking.ask(at, node, |node, listening| {
-                node.renew(all.clone(), listening)
+                node.renew(extension.clone(), listening)
             });
         }
         let is_open = |tally: &Tally| tally.stand(servers) == Stand::Open;
@@ -72,6 +78,7 @@ impl Quorum {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
         }
         asking.leave();
+        self.hear_of_flushes();
         let undecided: Option<Error> = tallies.iter().any(is_open).then(|| failures.into_error());
         let answer = |tally: &Tally| match (tally.stand(servers), &undecided) {
             (Stand::Open, Some(error)) => Err(error.clone()),
@@ -81,12 +88,24 @@ impl Quorum {
         let answers: Vec<Result<Renewal>> = tallies.iter().map(answer).collect();
         for (claim, answer) in claims.iter().zip(&answers) {
             match answer {
-                Ok(Renewal::Extended) => self.granted.extended(claim),
-                Ok(Renewal::Lost) => drop(self.granted.take(claim.owner)),
+                Ok(Renewal::Extended) => self.granted.extended(claim, extension.stamp),
+                Ok(Renewal::Lost) => self.lost(claim),
                 Err(_) => {}
             }
         }
         answers
+    }
+
+    /// A majority does not have this lease. What is left of it, keys that the last extension took among it, must not keep others out.
+    fn lost(&self, claim: &Claim) {
+        if self.granted.take(claim.owner).is_none() {
+            return;
+        }
+        let stamp = self.next_stamp();
+        for node in &self.nodes {
+            node.debts.owe(claim, stamp);
+            debts::collect(node);
+        }
     }
 
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {

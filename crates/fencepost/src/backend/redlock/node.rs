@@ -8,36 +8,44 @@ use std::time::Duration;
 use redis::{Cmd, RedisError, Value};
 
 use super::asking::Listening;
-use super::debts::Debts;
+use super::debts::{self, Debts};
 use super::failure;
-use crate::backend::Renewal;
+use super::granted::Granted;
+use super::quorum::Settings;
 use crate::backend::redis::failure as redis_failure;
 use crate::backend::redis::hub::Hub;
 use crate::backend::redis::keys::quorum_of;
 use crate::backend::redis::link::Link;
-use crate::backend::redis::requests::{RENEWED_AT_ONCE, renewal};
-use crate::backend::redis::script::{Answer, RENEW, Script, millis};
+use crate::backend::redis::requests::RENEWED_AT_ONCE;
+use crate::backend::redis::script::{Answer, Script, millis};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 
 macro_rules! script {
-    ($name:ident, $file:literal) => {
-        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[include_str!($file)]));
+    ($name:ident: $($file:literal),+) => {
+        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$(include_str!($file)),+]));
     };
 }
 
-script!(LOCK, "scripts/lock.lua");
-script!(ACCEPT, "scripts/accept.lua");
-script!(RELEASE, "scripts/release.lua");
+script!(LOCK: "scripts/counter.lua", "scripts/lock.lua");
+script!(ACCEPT: "scripts/counter.lua", "scripts/accept.lua");
+script!(RENEW: "scripts/counter.lua", "scripts/renew.lua");
+script!(RELEASE: "scripts/release.lua");
+
+/// There is no such key: a server that watches it tells nothing but that all keys are gone.
+const NOBODYS_KEY: &str = "fp:{}:flushed";
 
 pub(super) struct Node {
     pub(super) hub: Arc<Hub>,
     /// Without user and password.
     pub(super) address: String,
     pub(super) debts: Debts,
+    settings: Settings,
     /// Has left something unanswered for as long as it had, and answered nothing since.
     is_slow: AtomicBool,
+    /// Over which connection the server tells when it is flushed.
+    tells_over: AtomicU64,
     /// Over which connection each script was last called with success: it need not be sent as text.
     known: [AtomicU64; 4],
 }
@@ -68,8 +76,29 @@ pub(super) struct Attempt {
     pub(super) claim: Claim,
     /// Milliseconds of the wall clock, later than those of every attempt before it.
     pub(super) stamp: u64,
-    /// How long a server must have been up to be asked.
-    pub(super) restart_delay: Duration,
+    /// The last epoch of this name that the asker has seen; 0: none.
+    pub(super) seen: u64,
+}
+
+/// One extension of several leases, as every server is told of it.
+#[derive(Clone)]
+pub(super) struct Extension {
+    pub(super) claims: Arc<[Claim]>,
+    /// Milliseconds of the wall clock, later than those of every attempt and extension before it.
+    pub(super) stamp: u64,
+    /// The leases that are held: for those a missing key is taken.
+    pub(super) granted: Arc<Granted>,
+}
+
+/// What a server says to an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extended {
+    /// It had the key.
+    Yes,
+    /// It has the key now, but has not had it all the time: it counts from the next extension on, if this one succeeds.
+    Late,
+    /// It has no key of this owner.
+    No,
 }
 
 /// What a server says to one who wants the key.
@@ -92,12 +121,14 @@ pub(super) enum Verdict {
 }
 
 impl Node {
-    pub(super) fn new(address: String, hub: Arc<Hub>) -> Self {
+    pub(super) fn new(address: String, hub: Arc<Hub>, settings: Settings) -> Self {
         Self {
             hub,
             address,
+            settings,
             debts: Debts::default(),
             is_slow: AtomicBool::new(false),
+            tells_over: AtomicU64::new(0),
             known: Default::default(),
         }
     }
@@ -118,6 +149,20 @@ impl Node {
         self.hub.link(operation).await
     }
 
+    /// Makes the server tell when it is flushed, if it does not over the last connection that was used: whoever watches any key is told.
+    /// `None`: it does.
+    pub(super) fn hear_of_flushes(self: &Arc<Self>) -> Option<impl Future<Output = ()> + use<>> {
+        let used = self.known.iter().map(|known| known.load(Ordering::Relaxed));
+        let last = used.max().unwrap_or(0);
+        let before = self.tells_over.fetch_max(last, Ordering::Relaxed);
+        let node = self.clone();
+        (before < last).then_some(async move {
+            if let Ok(link) = node.link(Operation::Renew).await {
+                link.watch(NOBODYS_KEY).await;
+            }
+        })
+    }
+
     /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
     pub(super) async fn identity(&self) -> Result<Option<String>> {
         let link = self.link(Operation::Open).await?;
@@ -134,11 +179,7 @@ impl Node {
         listening: Listening,
     ) -> Result<Vote> {
         let link = self.link_in_time(Operation::Acquire, &listening).await?;
-        let Attempt {
-            claim,
-            stamp,
-            restart_delay,
-        } = &attempt;
+        let Attempt { claim, stamp, seen } = &attempt;
         let now = BootClock.now();
         let lift = self.hub.names.ask(claim, &link, now).lift;
         let ttl = millis(claim.ttl);
@@ -152,8 +193,8 @@ impl Node {
             Some(released) => call.arg(released),
             None => call.arg(""),
         };
-        let whole_seconds = restart_delay.as_millis().div_ceil(1000);
-        call.arg(u64::try_from(whole_seconds).unwrap_or(u64::MAX));
+        call.arg(self.least_age_seconds());
+        call.arg(millis(self.settings.keep_fences)).arg(seen);
         let answer = self.call(&link, Known::Lock, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         if lift && matches!(answer, Value::Int(drawn) if drawn > 0) {
@@ -174,6 +215,7 @@ impl Node {
         let mut call = ACCEPT.call(2);
         call.arg(name).arg(quorum_of(name));
         call.arg(claim.owner.to_string()).arg(epoch);
+        call.arg(millis(self.settings.keep_fences));
         let answer = self.call(&link, Known::Accept, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         match answer.integer() {
@@ -211,29 +253,69 @@ impl Node {
         }
     }
 
-    /// Extends what is still held here. The answers are in the order of the claims.
+    /// Extends what is still held here, and takes the keys that are missing. The answers are in the order of the claims.
     pub(super) async fn renew(
         self: Arc<Self>,
-        claims: Arc<[Claim]>,
+        extension: Extension,
         listening: Listening,
-    ) -> Result<Vec<Renewal>> {
-        let link = self.link(Operation::Renew).await?;
-        let mut renewals = Vec::with_capacity(claims.len());
-        for batch in claims.chunks(RENEWED_AT_ONCE) {
-            let mut call = RENEW.call(batch.len());
-            for claim in batch {
-                call.arg(claim.name.as_str());
-            }
-            for claim in batch {
-                call.arg(claim.owner.to_string()).arg(millis(claim.ttl));
-            }
+    ) -> Result<Vec<Extended>> {
+        let link = self.link_in_time(Operation::Renew, &listening).await?;
+        let mut answers = Vec::with_capacity(extension.claims.len());
+        for batch in extension.claims.chunks(RENEWED_AT_ONCE) {
+            let call = self.renewal_of(batch, &extension);
             let answer = self.call(&link, Known::Renew, &call, &listening);
             let answer = answer.await.map_err(of_command(Operation::Renew))?;
             for at in 0..batch.len() {
-                renewals.push(renewal(answer.item(at))?);
+                let one = answer.item(at).and_then(|one| one.integer());
+                answers.push(match one {
+                    Some(0) => Extended::No,
+                    Some(1) => Extended::Yes,
+                    Some(2) => Extended::Late,
+                    _ => return Err(unexpected(Operation::Renew, &answer)),
+                });
             }
         }
-        Ok(renewals)
+        self.give_back_what_came_late(&extension, &answers);
+        Ok(answers)
+    }
+
+    /// A release on another thread may have overtaken the extension just before it was sent.
+    fn give_back_what_came_late(self: &Arc<Self>, extension: &Extension, answers: &[Extended]) {
+        for (claim, answer) in extension.claims.iter().zip(answers) {
+            let is_held = || extension.granted.lease(claim.owner).is_some();
+            if *answer == Extended::Late && !is_held() {
+                self.debts.owe(claim, extension.stamp);
+                debts::collect(self);
+            }
+        }
+    }
+
+    /// Made just before it is sent: a lease that was given back meanwhile is not known any more, so no key is taken for it after its
+    /// release, which goes over the same connection.
+    fn renewal_of(&self, claims: &[Claim], extension: &Extension) -> Cmd {
+        let mut call = RENEW.call(claims.len() * 2);
+        for claim in claims {
+            let name = claim.name.as_str();
+            call.arg(name).arg(quorum_of(name));
+        }
+        call.arg(self.least_age_seconds());
+        call.arg(millis(self.settings.keep_fences));
+        for claim in claims {
+            let (ttl, stamp) = (millis(claim.ttl), extension.stamp);
+            call.arg(claim.owner.to_string()).arg(ttl);
+            match extension.granted.lease(claim.owner) {
+                Some(lease) => call.arg(lease.epoch).arg(lease.confirmed),
+                None => call.arg(0).arg(""),
+            };
+            call.arg(format!("{ttl} {stamp} {}", claim.label));
+        }
+        call
+    }
+
+    /// How long a server must have been up to give keys.
+    fn least_age_seconds(&self) -> u64 {
+        let whole_seconds = self.settings.restart_delay.as_millis().div_ceil(1000);
+        u64::try_from(whole_seconds).unwrap_or(u64::MAX)
     }
 
     /// Calls a script: by its text the first time over a connection, so that it takes one command also where nobody waits for the

@@ -9,8 +9,10 @@ use super::debts;
 use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::node::Node;
+use super::seen::Seen;
 use super::votes::majority;
 use super::waiting::Bells;
+use crate::backend::LossBell;
 use crate::backend::redis::requests::wall_clock_millis;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock};
@@ -23,13 +25,18 @@ pub(super) struct Settings {
     pub(super) node_timeout: Duration,
     pub(super) outage: Duration,
     pub(super) restart_delay: Duration,
+    /// How long a counter is kept after its last use.
+    pub(super) keep_fences: Duration,
 }
 
 pub(super) struct Quorum {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
-    pub(super) granted: Granted,
+    /// Rung when servers may have lost keys that are held.
+    pub(super) losses: Arc<LossBell>,
+    pub(super) granted: Arc<Granted>,
+    pub(super) seen: Seen,
     /// The last stamp that was given out.
     stamp: AtomicU64,
 }
@@ -47,17 +54,34 @@ pub(super) struct Released {
 impl Quorum {
     pub(super) fn new(nodes: Vec<Arc<Node>>, settings: Settings) -> Self {
         let bells = Arc::new(Bells::default());
+        let losses = Arc::new(LossBell::new());
         for node in &nodes {
-            let bells = bells.clone();
-            node.hub
-                .listen(Box::new(move |changed| bells.ring(changed)));
+            let (bells, losses) = (bells.clone(), losses.clone());
+            node.hub.listen(Box::new(move |changed| {
+                bells.ring(changed);
+                // The connection broke, or the server was flushed.
+                if changed.is_none() {
+                    losses.ring_all();
+                }
+            }));
         }
         Self {
             nodes,
             settings,
             bells,
-            granted: Granted::default(),
+            losses,
+            granted: Arc::default(),
+            seen: Seen::default(),
             stamp: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes every server tell when it is flushed: once per connection, and nobody waits for it.
+    pub(super) fn hear_of_flushes(&self) {
+        for node in &self.nodes {
+            if let Some(listening) = node.hear_of_flushes() {
+                tokio::spawn(listening);
+            }
         }
     }
 

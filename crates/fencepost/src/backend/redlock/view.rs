@@ -10,8 +10,10 @@ use super::asking::Asking;
 use super::failure;
 use super::node::Node;
 use super::quorum::Quorum;
+use crate::backend::redis::failure as redis_failure;
 use crate::backend::redis::keys::name_of_quorum;
 use crate::backend::redis::link::Link;
+use crate::backend::redis::script::Answer;
 use crate::backend::redis::view::{STEP, lock_of, look_closely, scan};
 use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
@@ -130,7 +132,7 @@ async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(Stri
     let pattern = pattern.as_deref();
     let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    for key in scan(&link, &counters).await? {
+    for key in scan_counters(&link, &counters).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
@@ -138,6 +140,31 @@ async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(Stri
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
     keys(&link, names.into_iter().collect()).await
+}
+
+/// All counters that match, of this layout and of the one before.
+async fn scan_counters(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(&cursor).arg("MATCH").arg(pattern);
+        command.arg("COUNT").arg(STEP);
+        let answer = link.send(&command).await;
+        let answer =
+            answer.map_err(|cause| redis_failure::of_command(Operation::Inspect, cause))?;
+        let next = answer.item(0).and_then(|next| next.text());
+        let found = answer.item(1).and_then(|found| found.items());
+        let (Some(next), Some(found)) = (next, found) else {
+            let message = "not the answer to SCAN";
+            return Err(redis_failure::unexpected(Operation::Inspect, message));
+        };
+        keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
+        if next == "0" {
+            return Ok(keys);
+        }
+        cursor = next.to_owned();
+    }
 }
 
 async fn keys(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<(String, Key)>> {
@@ -166,10 +193,16 @@ fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
             let epoch = same.iter().map(|holder| holder.epoch).find(|epoch| {
                 same.iter().filter(|holder| holder.epoch == *epoch).count() >= needed
             });
+            // A key that an extension took is younger than the lease.
+            let since = same.iter().filter_map(|holder| holder.since).min();
             let last = same.swap_remove(needed - 1);
             // On its way to an epoch the counts of the servers differ.
             let epoch = epoch.flatten();
-            return Some(Holder { epoch, ..last });
+            return Some(Holder {
+                epoch,
+                since,
+                ..last
+            });
         }
         keys = others;
     }

@@ -15,6 +15,8 @@ use super::folders;
 use super::link::Link;
 use super::place::{Known, Place};
 use super::requests::remove_all;
+use super::vigil;
+use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
 
 /// Before the server is asked again for what it did not do; twice as long each time, up to the second.
@@ -28,6 +30,7 @@ pub(super) async fn attend(link: Arc<Link>) {
     let mut state = link.client.state_watcher();
     // Beside each other: a node that the server does not remove holds up nobody else's.
     let mut ending = FuturesUnordered::new();
+    let mut watching = FuturesUnordered::new();
     while !link.is_down() {
         let now = BootClock.now();
         let due = link.places().into_iter();
@@ -35,6 +38,9 @@ pub(super) async fn attend(link: Arc<Link>) {
             due.filter(|place| place.end_by(now))
                 .map(|place| end(link, place)),
         );
+        let unwatched = link.places().into_iter();
+        let unwatched = unwatched.filter(|place| place.is_to_be_watched(now));
+        watching.extend(unwatched.map(|place| vigil::keep(link, place)));
         if link.folders.idle_at() <= now {
             folders::tidy(link, now).await;
             continue;
@@ -47,6 +53,7 @@ pub(super) async fn attend(link: Arc<Link>) {
         }
         tokio::select! {
             Some(()) = ending.next() => {}
+            Some(()) = watching.next() => {}
             () = link.bell.notified() => {}
             _ = state.changed() => {}
             () = BootClock.sleep_until(next) => {}
@@ -55,8 +62,9 @@ pub(super) async fn attend(link: Arc<Link>) {
 }
 
 fn next_look(link: &Link) -> Moment {
-    let ends = link.places().into_iter().map(|place| place.ends_at());
-    ends.min()
+    let places = link.places().into_iter();
+    let dues = places.map(|place| place.ends_at().min(place.watched_from()));
+    dues.min()
         .unwrap_or(Moment::FAR)
         .min(link.folders.idle_at())
 }
@@ -85,6 +93,11 @@ impl Drop for OnDuty {
     fn drop(&mut self) {
         let link = &self.0;
         link.dismiss();
-        link.places().iter().for_each(|place| place.set_gone());
+        let places = link.places();
+        let held = places.iter().filter(|place| place.is_held());
+        let held: Vec<OwnerId> = held.map(|place| place.owner).collect();
+        places.iter().for_each(|place| place.set_gone());
+        // Without the session there are no nodes, and their owners need not wait for the next renewal to hear so.
+        link.losses.ring(&held);
     }
 }

@@ -10,6 +10,7 @@ use super::address::Address;
 use super::attendant;
 use super::failure;
 use super::link::Link;
+use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::engine::within;
 use crate::error::{Operation, Result};
@@ -30,6 +31,8 @@ pub(super) struct Hub {
     link: Mutex<Option<Arc<Link>>>,
     /// Sessions of which this side has heard nothing for so long that it gave them up, though the server may not have.
     unburied: Mutex<Vec<Unburied>>,
+    /// Rung when a session has ended, or a node that is held has gone.
+    pub(super) bell: Arc<LossBell>,
     /// One at a time connects; the others wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
@@ -49,6 +52,7 @@ impl Hub {
             settings,
             link: Mutex::default(),
             unburied: Mutex::default(),
+            bell: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
         }
     }
@@ -83,7 +87,8 @@ impl Hub {
             Some(_) => Acls::creator_all(),
             None => Acls::anyone_all(),
         };
-        let link = Arc::new(Link::new(client, self.base.clone(), acls));
+        let link = Link::new(client, self.base.clone(), acls, self.bell.clone());
+        let link = Arc::new(link);
         tokio::spawn(attendant::attend(link.clone()));
         *lock(&self.link) = Some(link.clone());
         Ok(link)

@@ -13,6 +13,7 @@ use super::failure;
 use super::folders::Folders;
 use super::paths::{Contender, folder_of, line, prefix_of};
 use super::place::Place;
+use crate::backend::LossBell;
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::error::{Operation, Result};
@@ -34,12 +35,19 @@ pub(super) struct Link {
     dismissed: AtomicBool,
     /// Wakes the attendant.
     pub(super) bell: Notify,
+    /// Rung when the session has ended, or a node that is held has gone.
+    pub(super) losses: Arc<LossBell>,
     /// Nanoseconds of the [`Moment`] at which the attendant looks next.
     pub(super) next_look: AtomicU64,
 }
 
 impl Link {
-    pub(super) fn new(client: Client, base: Arc<str>, acls: Acls<'static>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        base: Arc<str>,
+        acls: Acls<'static>,
+        losses: Arc<LossBell>,
+    ) -> Self {
         Self {
             timeout: client.session_timeout(),
             client,
@@ -50,6 +58,7 @@ impl Link {
             runtime: Handle::current(),
             dismissed: AtomicBool::new(false),
             bell: Notify::new(),
+            losses,
             next_look: AtomicU64::new(0),
         }
     }

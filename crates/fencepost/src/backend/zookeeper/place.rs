@@ -16,6 +16,9 @@ use crate::lease::lock;
 /// How long a place is kept for one who dropped its request and may ask again.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
+/// A lock that is held for less is not watched: it would cost more than it is worth.
+const UNWATCHED_FOR: Duration = Duration::from_secs(1);
+
 /// A node of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
@@ -50,6 +53,8 @@ struct State {
     ttl: Duration,
     /// When the lease ends; `None`: the lock was not granted.
     held_until: Option<Moment>,
+    /// From when on the node is to be watched; `None`: it is, or the lock is not held.
+    watched_from: Option<Moment>,
     /// Requests that are at work for this owner.
     attended_by: usize,
     /// When the last of them was done or dropped.
@@ -68,6 +73,7 @@ impl Place {
                 known: Known::Nothing,
                 ttl: Duration::ZERO,
                 held_until: None,
+                watched_from: None,
                 attended_by: 0,
                 left_at: BootClock.now(),
                 ended: false,
@@ -101,6 +107,7 @@ impl Place {
         let mut state = lock(&self.state);
         if known == Known::Nothing {
             state.held_until = None;
+            state.watched_from = None;
             state.ttl = Duration::ZERO;
         }
         state.known = known;
@@ -119,6 +126,9 @@ impl Place {
         }
         state.ttl = state.ttl.max(ttl);
         let until = asked_at + state.ttl;
+        if state.held_until.is_none() {
+            state.watched_from = Some(BootClock.now() + UNWATCHED_FOR);
+        }
         state.held_until = Some(state.held_until.map_or(until, |before| before.max(until)));
         true
     }
@@ -140,9 +150,28 @@ impl Place {
         }
     }
 
+    /// When a lock that is held begins to be watched.
+    pub(super) fn watched_from(&self) -> Moment {
+        let state = lock(&self.state);
+        let from = state.watched_from.filter(|_| !state.ended);
+        from.unwrap_or(Moment::FAR)
+    }
+
+    /// Whether the caller must watch the node from now on.
+    pub(super) fn is_to_be_watched(&self, now: Moment) -> bool {
+        let mut state = lock(&self.state);
+        let is_due = !state.ended && state.watched_from.is_some_and(|from| from <= now);
+        if is_due {
+            state.watched_from = None;
+        }
+        is_due
+    }
+
     /// The owner gives the lock up: the node goes, at the latest when the request that does it was dropped for a while.
     pub(super) fn give_up(&self) {
-        lock(&self.state).held_until = None;
+        let mut state = lock(&self.state);
+        state.held_until = None;
+        state.watched_from = None;
     }
 
     /// When the place ends by itself.

@@ -1,8 +1,8 @@
 -- Takes the lock's key on this server, and draws a count for it.
 -- KEYS: lock counter. ARGV: owner · ttl · «ttl since label» · 1 when the count is to be lifted to the server's time
 --   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up for
+--   · ms for which the counter is kept · the last epoch that the asker has seen, which a counter that is gone must pass
 -- Returns the count: the key is the owner's · the count, negative: it was before · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only
-local call = redis.call
 local lock, counter, owner, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if ARGV[6] ~= '0' then
   local up = tonumber(string.match(call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
@@ -18,15 +18,13 @@ if value then
     return -tonumber(count)
   end
 end
-local count = tonumber(call('GET', counter) or 0) + 1
--- Below 2^36: a new name, or one that the server has forgotten.
-if ARGV[4] == '1' or count < 68719476736 then
-  local time = call('TIME')
-  -- Units of 62.5 µs since 2024; a clock in a far century does not use up what is left to be counted.
-  local lifted = math.floor((time[1] * 1000000 + time[2] - 1704067200000000) * 0.016)
-  count = math.max(count, math.min(lifted, 2 ^ 46))
-end
--- Kept for 7 days.
-call('SET', counter, string.format('%d', count), 'PX', 604800000)
+local count, problem = last(counter)
+if problem then return problem end
+count = count + 1
+-- A new name, or one that the server has forgotten.
+if count < LIFTED then count = math.max(count, lifted(), ARGV[8] + 1) end
+if ARGV[4] == '1' then count = math.max(count, lifted()) end
+problem = keep(counter, count, ARGV[7])
+if problem then return problem end
 call('SET', lock, string.format('%s %d %s', owner, count, ARGV[3]), 'PX', ttl)
 return count

@@ -1,0 +1,52 @@
+//! The last epoch of each name that this process was granted: a server that has lost its counter is told, and counts on from there even if its
+//! clock is behind.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::claim::LockName;
+use crate::lease::lock;
+
+/// Names to remember; beyond it all are forgotten.
+const MOST: usize = 20_000;
+
+#[derive(Default)]
+pub(super) struct Seen(Mutex<HashMap<LockName, u64>>);
+
+impl Seen {
+    /// 0: none.
+    pub(super) fn of(&self, name: &LockName) -> u64 {
+        lock(&self.0).get(name).copied().unwrap_or(0)
+    }
+
+    pub(super) fn note(&self, name: &LockName, epoch: u64) {
+        let mut seen = lock(&self.0);
+        if let Some(last) = seen.get_mut(name) {
+            *last = epoch.max(*last);
+            return;
+        }
+        if seen.len() >= MOST {
+            seen.clear();
+        }
+        seen.insert(name.clone(), epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_stays_and_memory_is_bounded() {
+        let seen = Seen::default();
+        let name = |text: &str| LockName::try_from(text).expect("a name");
+        seen.note(&name("stock"), 7);
+        seen.note(&name("stock"), 5);
+        assert_eq!(seen.of(&name("stock")), 7);
+        assert_eq!(seen.of(&name("other")), 0);
+        for at in 0..MOST {
+            seen.note(&name(&format!("n{at}")), 1);
+        }
+        assert!(lock(&seen.0).len() <= MOST);
+    }
+}

@@ -1,0 +1,118 @@
+//! What is stored: the counter's layout, its units, and how long it is kept.
+
+use std::time::{Duration, SystemTime};
+
+use fencepost::backend::redlock::Redlock;
+use fencepost::{Backend, ErrorKind, Release};
+
+use crate::support::{COUNTER, LONG, NAME, Servers, claim, is, run};
+
+/// Seconds from the beginning of 2024 to now.
+fn seconds_since_2024() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap().as_secs() - 1_704_067_200
+}
+
+/// A counter from the version before goes on as one of this layout, and rises. Its program is refused from then on: it asks for a string.
+pub(crate) fn of_the_version_before() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        let old = seconds_since_2024() * 16_000;
+        for at in 0..3 {
+            let old = old.to_string();
+            servers
+                .plain(at)
+                .does(&["SET", COUNTER, &old, "PX", "600000"]);
+        }
+        let grant = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(grant.epoch > old);
+        servers.spread(&store, &claim).await;
+        for at in 0..3 {
+            assert_eq!(servers.plain(at).number(&["HEXISTS", COUNTER, "layout"]), 1);
+        }
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}
+
+/// A counter of a later version is not touched.
+pub(crate) fn of_a_later_version() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        for at in 0..3 {
+            let later = ["HSET", COUNTER, "layout", "3", "count", "1"];
+            servers.plain(at).does(&later);
+        }
+        let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
+        is(&error, ErrorKind::Unusable, "layout 3");
+        for at in 0..3 {
+            assert_eq!(servers.value(at), None);
+        }
+    });
+}
+
+/// All servers lose their data after a second in which the lock changed hands 100,000 times: the next fence is larger all the same.
+pub(crate) fn many_grants_before_all_is_lost() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let first_claim = claim(LONG);
+        let first = store.try_acquire(&first_claim).await.unwrap().unwrap();
+        assert_eq!(store.release(&first_claim).await.unwrap(), Release::Freed);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for at in 0..3 {
+            servers.plain(at).does(&["FLUSHALL"]);
+        }
+        // A client that has seen nothing of it.
+        let other = servers.store().await;
+        let claim = claim(LONG);
+        let next = other.try_acquire(&claim).await.unwrap().unwrap();
+        let last = first.epoch + 100_000;
+        assert!(next.epoch > last, "{} after {last}", next.epoch);
+    });
+}
+
+/// A client that has seen an epoch does not come below it, however far the clocks of the servers are behind.
+pub(crate) fn a_seen_epoch_is_passed() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        let far = (seconds_since_2024() + 1000) * 128_000;
+        for at in 0..3 {
+            servers.set_count(at, far);
+        }
+        let first = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(first.epoch > far);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        for at in 0..3 {
+            servers.plain(at).does(&["FLUSHALL"]);
+        }
+        let next = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(next.epoch > first.epoch, "{} {}", next.epoch, first.epoch);
+    });
+}
+
+/// Counters are kept for as long as the address says, and not for less than clocks are set back.
+pub(crate) fn kept_for_as_long_as_told() {
+    run(async {
+        let servers = Servers::start();
+        let address = servers.address();
+        for (option, hours) in [("", 24), ("?keep_fences=2h", 2)] {
+            let store = Redlock::open(&format!("{address}{option}")).await.unwrap();
+            let claim = claim(LONG);
+            assert!(store.try_acquire(&claim).await.unwrap().is_some());
+            servers.spread(&store, &claim).await;
+            assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+            let life = servers.plain(0).number(&["PTTL", COUNTER]);
+            let longest = hours * 3_600_000;
+            assert!(life <= longest && life > longest - 600_000, "{life} ms");
+            servers.plain(0).does(&["DEL", COUNTER, NAME]);
+        }
+        let error = Redlock::open(&format!("{address}?keep_fences=600s")).await;
+        is(&error.unwrap_err(), ErrorKind::InvalidInput, "keep_fences");
+    });
+}

@@ -1,0 +1,62 @@
+//! A majority forgets a lock: its holder hears of it long before the next renewal.
+
+use std::time::Duration;
+
+use fencepost::{Guard, LostReason};
+
+use crate::support::{LONG, Servers, eventually, locker, run};
+
+/// Less than the third of the TTL after which the next renewal is due.
+const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
+
+async fn is_told(guard: &Guard) {
+    let lost = tokio::time::timeout(BEFORE_THE_RENEWAL, guard.lost()).await;
+    let lost = lost.expect("told before the next renewal");
+    assert_eq!(lost.reason(), LostReason::Gone);
+}
+
+/// Whether the server tells our connection about changes: its flags have a `t`.
+fn is_listened_to(servers: &Servers, at: usize) -> bool {
+    let clients = servers.plain(at).text(&["CLIENT", "LIST"]).unwrap();
+    let ours = clients
+        .lines()
+        .filter(|line| line.contains("name=fencepost "));
+    let mut flags = ours.filter_map(|line| line.split(" flags=").nth(1)?.split(' ').next());
+    flags.any(|flags| flags.contains('t'))
+}
+
+pub(crate) fn a_majority_flushed() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let locker = locker(&store, LONG);
+        let guard = servers.held_everywhere(&locker).await;
+        eventually("all servers tell", || {
+            (0..3).all(|at| is_listened_to(&servers, at))
+        })
+        .await;
+        for at in 0..2 {
+            servers.plain(at).does(&["FLUSHALL"]);
+        }
+        is_told(&guard).await;
+        drop(guard);
+        locker.shutdown().await;
+        servers.are_clean().await;
+    });
+}
+
+pub(crate) fn a_majority_restarted_empty() {
+    run(async {
+        let mut servers = Servers::start();
+        let store = servers.store().await;
+        let locker = locker(&store, LONG);
+        let guard = servers.held_everywhere(&locker).await;
+        for at in 0..2 {
+            servers.0[at].restart().unwrap();
+        }
+        is_told(&guard).await;
+        drop(guard);
+        locker.shutdown().await;
+        servers.are_clean().await;
+    });
+}
