@@ -34,7 +34,7 @@
 //! - *The majority is lost.* Nothing can be taken, renewed or given back; a holder's belief ends with its TTL. No lease ends at the servers meanwhile, and after
 //!   an election all of them begin anew: the lock is free one TTL later at most.
 //! - *An old leader wakes up.* Before etcd mended [#15247](https://github.com/etcd-io/etcd/issues/15247) in 2024, a leader that was stopped for longer than a
-//!   TTL could end leases that others had kept alive meanwhile. The holder is told at its next renewal ([`Renewal::Lost`]); what protects the data until then is the
+//!   TTL could end leases that others had kept alive meanwhile. The holder watches its key, and is told when that goes ([`Backend::loss_bell`]); what protects the data until then is the
 //!   fence, or [`write_while_held`](Etcd::write_while_held).
 //! - *A backup is restored.* Revisions may go back, and fences with them. Restore with `--bump-revision` where `etcdutl` has it, or reset the resources.
 //! - *The store is full* (`mvcc: database space exceeded`): no lock can be taken; those held can be given back.

@@ -30,8 +30,8 @@
 //! - *The server loses its data or is set back to a backup.* Transaction numbers go back, and with them fences: use a new base and new
 //!   fenced resources, or let the numbers grow past the old first.
 //! - *A follower* tells its leader every half tick whom it heard of. A process that was silent for almost its session timeout and then
-//!   renews can be ended by the leader all the same; it is told at its next renewal. The fence holds.
-//! - *Somebody deletes the node.* The holder is told at its next renewal.
+//!   renews can be ended by the leader all the same; it is told when its client hears of that, at the latest at its next renewal. The fence holds.
+//! - *Somebody deletes the node.* The holder watches its node once it has held the lock for a second, and is told ([`Backend::loss_bell`]).
 //! - *Curator and kazoo together* do not see each other, with or without us.
 
 use std::fmt;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use fencepost::{Guard, Locker};
 use fencepost_rig::Direction;
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 
-use crate::support::{Server, open, run};
+use crate::support::{LONG, Server, open, run};
 
 /// Renewing all of them one round after another would take longer than one renewal may: they go out together, and each
 /// answer counts by itself.
@@ -16,14 +16,10 @@ pub(crate) fn many_at_a_distance() {
         let proxy = server.proxy();
         let ttl = Duration::from_secs(6);
         let locker = Locker::builder(open(proxy.address()).await).ttl(ttl);
-        let locker = locker.build().unwrap();
-        let names: Vec<String> = (0..4_000).map(|number| format!("stock:{number}")).collect();
-        let taking = names.iter().map(|name| locker.acquire(name.as_str()));
-        let guards: Vec<Guard> = join_all(taking)
-            .await
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let locker = locker.store_timeout(LONG).build().unwrap();
+        let taking = (0..4_000).map(|number| locker.acquire(format!("stock:{number}")));
+        let taking = stream::iter(taking).buffer_unordered(256);
+        let guards: Vec<Guard> = taking.map(Result::unwrap).collect().await;
         for direction in [Direction::ToServer, Direction::ToClient] {
             proxy.delay(direction, Duration::from_millis(400));
         }

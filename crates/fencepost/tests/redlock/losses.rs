@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencepost::{Guard, LostReason};
 
-use crate::support::{LONG, Servers, eventually, locker, run};
+use crate::support::{COUNTER, LONG, Servers, eventually, locker, run};
 
 /// Less than the third of the TTL after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
@@ -36,7 +36,14 @@ pub(crate) fn a_majority_flushed() {
         })
         .await;
         for at in 0..2 {
-            servers.plain(at).does(&["FLUSHALL"]);
+            let mut plain = servers.plain(at);
+            plain.does(&["MULTI"]);
+            plain.does(&["FLUSHALL"]);
+            // An extension between the two must not get the key back, or a majority would have it all the time.
+            let larger = (1_u64 << 45).to_string();
+            plain.does(&["HSET", COUNTER, "layout", "2", "count", &larger]);
+            plain.does(&["PEXPIRE", COUNTER, "600000"]);
+            plain.does(&["EXEC"]);
         }
         is_told(&guard).await;
         drop(guard);
@@ -51,6 +58,10 @@ pub(crate) fn a_majority_restarted_empty() {
         let store = servers.store().await;
         let locker = locker(&store, LONG);
         let guard = servers.held_everywhere(&locker).await;
+        // Both are away before one is back, or an extension in between would put the lock there again.
+        for at in 0..2 {
+            servers.0[at].crash();
+        }
         for at in 0..2 {
             servers.0[at].restart().unwrap();
         }

@@ -96,7 +96,6 @@ impl Quorum {
                 let confirmed = attempt.stamp;
                 self.granted.note(claim, Lease { epoch, confirmed });
                 self.seen.note(&claim.name, epoch);
-                self.hear_of_flushes();
                 Ok(Outcome::Granted(Grant {
                     epoch,
                     asked_at,

@@ -78,7 +78,6 @@ impl Quorum {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
         }
         asking.leave();
-        self.hear_of_flushes();
         let undecided: Option<Error> = tallies.iter().any(is_open).then(|| failures.into_error());
         let answer = |tally: &Tally| match (tally.stand(servers), &undecided) {
             (Stand::Open, Some(error)) => Err(error.clone()),

@@ -149,18 +149,15 @@ impl Node {
         self.hub.link(operation).await
     }
 
-    /// Makes the server tell when it is flushed, if it does not over the last connection that was used: whoever watches any key is told.
-    /// `None`: it does.
-    pub(super) fn hear_of_flushes(self: &Arc<Self>) -> Option<impl Future<Output = ()> + use<>> {
-        let used = self.known.iter().map(|known| known.load(Ordering::Relaxed));
-        let last = used.max().unwrap_or(0);
-        let before = self.tells_over.fetch_max(last, Ordering::Relaxed);
-        let node = self.clone();
-        (before < last).then_some(async move {
-            if let Ok(link) = node.link(Operation::Renew).await {
-                link.watch(NOBODYS_KEY).await;
-            }
-        })
+    /// Makes the server tell over this connection when it is flushed, if it does not yet: whoever watches any key is told. Nobody waits for it.
+    fn hear_of_flushes(&self, link: &Arc<Link>) {
+        let before = self
+            .tells_over
+            .fetch_max(link.generation, Ordering::Relaxed);
+        if before < link.generation {
+            let link = link.clone();
+            tokio::spawn(async move { link.watch(NOBODYS_KEY).await });
+        }
     }
 
     /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
@@ -338,6 +335,7 @@ impl Node {
         }
         if answer.is_ok() {
             known.store(link.generation, Ordering::Relaxed);
+            self.hear_of_flushes(link);
         }
         answer
     }

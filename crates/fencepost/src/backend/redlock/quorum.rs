@@ -76,15 +76,6 @@ impl Quorum {
         }
     }
 
-    /// Makes every server tell when it is flushed: once per connection, and nobody waits for it.
-    pub(super) fn hear_of_flushes(&self) {
-        for node in &self.nodes {
-            if let Some(listening) = node.hear_of_flushes() {
-                tokio::spawn(listening);
-            }
-        }
-    }
-
     pub(super) fn majority(&self) -> usize {
         majority(self.nodes.len())
     }
