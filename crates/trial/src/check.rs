@@ -80,8 +80,11 @@ impl Checks {
             Checked::of("no_lost_update", "no lost update", self.no_lost_update)
                 .because(sum)
                 .at(reading),
-            Checked::of("no_undersell", "no undersell", self.no_undersell)
-                .because(format!("{} unsold, buyers refused", count(facts.unsold()))),
+            Checked::of("no_undersell", "no undersell", self.no_undersell).because(format!(
+                "{} unsold, {} buyers refused",
+                count(facts.unsold()),
+                count(facts.refused() as i64)
+            )),
             Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
             Checked::of("fence", "fence", self.fence).because(no_hold),
             Checked::of("recovery", "recovery", self.recovery).because(no_hold),

@@ -45,7 +45,8 @@ fn next_writer(stage: &Stage) -> Play {
 #[test]
 fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
     let stage = Stage::new();
-    let first = writer(&stage, "--ttl 5s --grace 200ms");
+    // Time enough to end by itself, also on a busy machine.
+    let first = writer(&stage, "--ttl 5s --grace 2s");
     stage.until_lines("file", 5);
     let next = next_writer(&stage);
     let cut = CutOff::begin(&stage);
