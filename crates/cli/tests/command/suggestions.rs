@@ -1,14 +1,17 @@
 //! Every command that is suggested can be run: it is accepted, and it can show what it is suggested for.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fencepost_trial::ground::Place;
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::strategy;
 
 use crate::{Ran, run};
 
 /// The commands that a text suggests.
-pub(crate) fn commands(text: &str) -> BTreeSet<String> {
+fn commands(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(|line| line.trim_start());
     let lines = lines.flat_map(|line| line.split(" · "));
     let command = |part: &str| {
@@ -35,7 +38,7 @@ fn number_after(command: &str, flag: &str) -> Option<u64> {
 }
 
 /// Panics unless the command can be run and shows something.
-pub(crate) fn assert_works(command: &str) {
+fn assert_works(command: &str) {
     let ran = only_begin(command);
     assert_eq!(ran.code, 73, "{command}: {}", ran.stderr);
     if command.contains(" --ttl-edge") {
@@ -72,6 +75,47 @@ fn a_lock_that_does_not_fit_is_answered_with_one_that_does() {
             }
             assert_works(&format!("fencepost {} {advice}", scenario.command()));
         }
+    }
+}
+
+/// Every scenario that needs no server, with every lock that is there: what each suggests.
+fn all_suggestions() -> BTreeSet<String> {
+    let scenarios = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
+    let mut trials = Vec::new();
+    for scenario in scenarios {
+        for lock in strategy::at(&Place::Sqlite).filter(|lock| lock.lock.is_some()) {
+            let work = match scenario {
+                Scenario::TtlEdge => " --work 450",
+                Scenario::Crash => " --work 100",
+                _ => "",
+            };
+            let command = scenario.command();
+            trials.push(format!("{command} --lock={} --ttl 300{work}", lock.name));
+        }
+    }
+    assert_eq!(trials.len(), 7 * 7);
+    let next = AtomicUsize::new(0);
+    let suggested = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let ran = run(trial);
+                    assert!(ran.code <= 3, "{trial}: {}", ran.stderr);
+                    suggested.lock().unwrap().extend(commands(&ran.stdout));
+                }
+            });
+        }
+    });
+    suggested.into_inner().unwrap()
+}
+
+#[test]
+fn what_any_lock_trial_suggests_works() {
+    let suggested = all_suggestions();
+    assert!(suggested.len() > 10, "{suggested:?}");
+    for command in &suggested {
+        assert_works(command);
     }
 }
 
