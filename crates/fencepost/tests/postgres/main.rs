@@ -10,6 +10,7 @@ use libtest_mimic::{Arguments, Trial};
 mod actor;
 mod cancellation;
 mod connections;
+mod failover;
 mod faults;
 mod fences;
 mod forced;

@@ -272,10 +272,12 @@ impl Drop for Asked<'_> {
         let silent = &self.link.unanswered_since;
         let first =
             silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
-        let since = first.err().unwrap_or(self.at.as_nanos());
-        let heard_at = self.link.heard_at.load(Ordering::Relaxed);
-        let silent_since = Moment::from_nanos(since.max(heard_at));
-        if BootClock.now().since(silent_since) >= self.patience {
+        let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
+        let heard_at = Moment::from_nanos(self.link.heard_at.load(Ordering::Relaxed));
+        let now = BootClock.now();
+        // Answers come in order: whatever else was heard, this one is missing.
+        let is_overdue = now.since(since) >= SILENCE;
+        if is_overdue || now.since(since.max(heard_at)) >= self.patience {
             self.link.give_up();
         }
     }

@@ -1,0 +1,121 @@
+//! A standby takes over: fences rise, and nobody goes on to believe the server that was replaced.
+
+use std::time::{Duration, Instant};
+
+use fencepost::Backend;
+
+use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, locker, run, soon};
+
+async fn grant(server: &Server) -> u64 {
+    let (store, claim) = (server.store().await, claim(NAME, LONG));
+    let grant = soon("a grant", store.try_acquire(&claim)).await.unwrap();
+    let epoch = grant.expect("a free lock").epoch;
+    store.release(&claim).await.unwrap();
+    epoch
+}
+
+/// A primary with a standby that follows it.
+async fn pair() -> (Server, Server) {
+    let primary = Server::start();
+    let standby = Server(primary.0.standby().unwrap());
+    let eyes = primary.eyes().await;
+    let following = "select count(*) from pg_stat_replication where state = 'streaming'";
+    eventually("it follows", async || eyes.number(following).await == 1).await;
+    (primary, standby)
+}
+
+/// Replication is asynchronous by default: the new primary has never heard of the last grants, and all locks are free there.
+pub(crate) fn a_lagging_standby_takes_over() {
+    run(async {
+        let (mut primary, standby) = pair().await;
+        let known = grant(&primary).await;
+        let eyes = primary.eyes().await;
+        let replayed =
+            "select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()";
+        eventually("it has that", async || eyes.number(replayed).await == 1).await;
+        // Received no more from here on.
+        let other = standby.eyes().await;
+        other.text("alter system set primary_conninfo = ''").await;
+        other.text("select pg_reload_conf()").await;
+        let receivers = "select count(*) from pg_stat_wal_receiver";
+        eventually("it is cut off", async || other.number(receivers).await == 0).await;
+        let mut last = known;
+        for _ in 0..5 {
+            last = last.max(grant(&primary).await);
+        }
+        primary.0.crash();
+        assert_eq!(other.text("select pg_promote()").await, "t");
+        for _ in 0..5 {
+            let epoch = grant(&standby).await;
+            assert!(epoch > last, "{epoch} after {last}");
+            last = epoch;
+        }
+    });
+}
+
+/// The standby that every commit waits for takes over, and the old primary lives on without knowing it. Its holder gets no renewal
+/// confirmed, and has to stop believing within its TTL.
+pub(crate) fn a_deposed_primary_keeps_nobody_believing() {
+    run(async {
+        let (primary, standby) = pair().await;
+        let eyes = primary.eyes().await;
+        eyes.text("alter system set synchronous_standby_names = '*'")
+            .await;
+        eyes.text("select pg_reload_conf()").await;
+        let waited_for = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+        eventually("it is waited for", async || {
+            eyes.number(waited_for).await == 1
+        })
+        .await;
+        let ttl = Duration::from_secs(2);
+        let held = locker(&primary.store().await, ttl)
+            .acquire(NAME)
+            .await
+            .unwrap();
+        // Renewals are confirmed as long as the standby is there.
+        tokio::time::sleep(ttl + ttl / 2).await;
+        assert!(!held.is_lost(), "lost while the standby was there");
+        let other = standby.eyes().await;
+        assert_eq!(other.text("select pg_promote()").await, "t");
+        let promoted = Instant::now();
+        let next = locker(&standby.store().await, ttl)
+            .acquire(NAME)
+            .await
+            .unwrap();
+        assert!(next.fence() > held.fence());
+        let lost = tokio::time::timeout(ttl + GRACE, held.lost()).await;
+        lost.expect("the old holder has to be told within its TTL");
+        println!(
+            "failover: lost {:?} after the promotion",
+            promoted.elapsed()
+        );
+        assert!(!next.is_lost());
+    });
+}
+
+/// A wait for the standbys that somebody cancels by hand is answered as if it were confirmed, with a warning. The holder goes by the
+/// warning.
+pub(crate) fn a_cancelled_confirmation_is_none() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let held = locker(&server.store().await, LONG / 10)
+            .acquire(NAME)
+            .await
+            .unwrap();
+        let holder = eyes.holder().await;
+        eyes.text("alter system set synchronous_standby_names = 'nobody'")
+            .await;
+        eyes.text("select pg_reload_conf()").await;
+        let hangs = format!(
+            "select count(*) from pg_stat_activity where pid = {holder} and wait_event = 'SyncRep'"
+        );
+        eventually("a renewal hangs", async || eyes.number(&hangs).await == 1).await;
+        eyes.text(&format!("select pg_cancel_backend({holder})"))
+            .await;
+        let asked = Instant::now();
+        soon("the loss", held.lost()).await;
+        println!("failover: lost {:?} after the cancel", asked.elapsed());
+        eyes.is_clean().await;
+    });
+}
