@@ -67,6 +67,7 @@ pub(crate) mod requests;
 pub(crate) mod script;
 mod seat;
 pub(crate) mod view;
+mod watched;
 
 use hub::{Gap, Hub, Settings};
 

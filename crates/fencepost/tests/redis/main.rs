@@ -100,6 +100,14 @@ const MORE: &[(&str, fn())] = &[
     ),
     ("push_before_the_answer", pushes::before_the_answer),
     (
+        "a_dead_connection_does_not_lose_a_lock",
+        silence::a_dead_connection_does_not_lose_a_lock,
+    ),
+    (
+        "many_are_watched_on_a_long_road",
+        plain_clients::many_are_watched_on_a_long_road,
+    ),
+    (
         "holder_stopped_beyond_its_ttl",
         kills::a_holder_stopped_beyond_its_ttl,
     ),

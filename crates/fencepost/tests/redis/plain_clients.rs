@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fencepost::{Guard, Locker, LostReason};
+use fencepost_rig::Direction;
 use tokio::task::JoinHandle;
 
 use crate::support::{LONG, NAME, SOON, Server, locker, now, run, soon};
@@ -144,4 +145,43 @@ fn barge(
         }
         taken
     })
+}
+
+/// Many names are held by plain clients, on a long road. Watching them all does not hold up the signs of life, for which the connection
+/// would be taken for dead.
+pub(crate) fn many_are_watched_on_a_long_road() {
+    run(async {
+        let server = Server::start();
+        let proxy = server.proxy();
+        let mut plain = server.plain();
+        let names: Vec<String> = (0..60).map(|at| format!("plain:{at}")).collect();
+        for name in &names {
+            assert!(plain.takes(name, 60_000));
+        }
+        let ours = locker(&crate::support::open(proxy.address()).await, LONG);
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            proxy.delay(direction, Duration::from_millis(20));
+        }
+        let waiting: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let (ours, name) = (ours.clone(), name.clone());
+                tokio::spawn(async move { ours.acquire(&*name).await.unwrap() })
+            })
+            .collect();
+        for name in &names {
+            server.wait_for_signs(name, 1).await;
+        }
+        // Long enough for a connection to be given up twice.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(proxy.counts().connections, 1, "taken for dead");
+        for name in &names {
+            plain.does(&["DEL", name]);
+        }
+        for waiting in waiting {
+            let guard = soon("a lock that lies free", waiting).await.unwrap();
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+    });
 }

@@ -1,12 +1,16 @@
 //! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fencepost::{Effect, ErrorKind, LostReason, ReleaseOutcome};
-use fencepost_rig::Signal;
+use fencepost_rig::{Direction, Fate, Proxy, Signal};
 
 use crate::faults::{impatient, is};
-use crate::support::{LONG, NAME, Server, eventually, kept_for, now, run, soon};
+use crate::support::{
+    LONG, NAME, Server, contains, eventually, kept_for, locker, now, open, run, soon,
+};
 
 impl Server {
     fn stops(&self) {
@@ -154,6 +158,46 @@ pub(crate) fn while_waiting() {
                 "not in its old place: {place}"
             );
             last = Some(guard.fence());
+            assert!(guard.release().await.is_released());
+        }
+        server.is_clean().await;
+    });
+}
+
+/// The connections there are die without a word; one that is made later works.
+fn dies_silently(proxy: &Proxy) {
+    let is_dead = Arc::new(AtomicBool::new(true));
+    proxy.judge(Direction::ToServer, move |message| {
+        if contains(message, "HELLO") {
+            is_dead.store(false, Ordering::Relaxed);
+        }
+        match is_dead.load(Ordering::Relaxed) {
+            true => Fate::Lose,
+            false => Fate::Pass,
+        }
+    });
+}
+
+/// A renewal that gets no answer is told from a lost lock: the next goes over another connection, in time.
+pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
+    run(async {
+        let server = Server::start();
+        for ttl in [3000, 4000].map(Duration::from_millis) {
+            let proxy = server.proxy();
+            let locker = locker(&open(proxy.address()).await, ttl);
+            let guard = locker.acquire(NAME).await.unwrap();
+            dies_silently(&proxy);
+            eventually("another connection", || {
+                assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
+                proxy.counts().connections == 2
+            })
+            .await;
+            let mut plain = server.plain();
+            eventually("a renewal", || {
+                assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
+                kept_for(&mut plain, guard.owner()) > ttl * 8 / 10
+            })
+            .await;
             assert!(guard.release().await.is_released());
         }
         server.is_clean().await;

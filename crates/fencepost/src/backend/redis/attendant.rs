@@ -113,9 +113,13 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
     }
     match link.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
+            let mut behind_plain = Vec::new();
             for (due, answer) in batch.iter().zip(answers.items().unwrap_or_default()) {
-                tell(link, due, answer, asked_at).await;
+                if tell(link, due, answer, asked_at) {
+                    behind_plain.push(due.seat.clone());
+                }
             }
+            watch(link, behind_plain);
         }
         // Each asks for itself, and hears for itself what is wrong.
         Err(error) => {
@@ -125,15 +129,28 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
     }
 }
 
-async fn tell(link: &Arc<Link>, Due { seat, entry }: &Due, answer: &Value, asked_at: Moment) {
+/// Tells a waiter what the server said. Whether it is the first behind a plain client, whose release nobody tells.
+fn tell(
+    link: &Link,
+    Due { seat, entry }: &Due,
+    answer: &Value,
+    asked_at: Moment,
+) -> bool {
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
-    match answer {
-        Value::Int(0) => seat.ask_again(),
-        Value::Int(epoch) => seat.granted(Grant {
-            epoch: u64::try_from(*epoch).unwrap_or(0),
-            asked_at,
-            lease: entry.times.claim,
-        }),
+    match (answer, answer.epoch()) {
+        (Value::Int(_), Some(epoch)) => {
+            seat.granted(Grant {
+                epoch,
+                asked_at,
+                lease: entry.times.claim,
+            });
+            false
+        }
+        // Not in line; or a number that is no epoch, which it hears of when it asks for itself.
+        (Value::Int(_), None) => {
+            seat.ask_again();
+            false
+        }
         _ => {
             let told = Told {
                 left: number(0).unwrap_or(-2),
@@ -143,10 +160,12 @@ async fn tell(link: &Arc<Link>, Due { seat, entry }: &Due, answer: &Value, asked
                 gap_left: number(3).unwrap_or(0),
             };
             seat.beat_by(told.ask_at(BootClock.now()));
-            let plain = number(2) == Some(1);
-            if link.must_poll() || (plain && told.rank == 0 && !watch(link, seat).await) {
+            let is_behind_plain = number(2) == Some(1) && told.rank == 0;
+            if link.must_poll() || (is_behind_plain && link.watched.is_impossible()) {
                 seat.beat_by(BootClock.now() + POLL);
+                return false;
             }
+            is_behind_plain
         }
     }
 }
@@ -174,12 +193,30 @@ impl Told {
     }
 }
 
-/// Makes the server tell when a plain client lets go of the lock. Whether that works here.
-async fn watch(link: &Link, seat: &Seat) -> bool {
-    let is_there = link.watch(seat.claim.name.as_str()).await;
-    // Free already: there is nothing left to watch.
-    if is_there == Some(false) {
-        seat.beat_by(BootClock.now());
+/// Makes the server tell when plain clients let go of these locks, unless it has been asked to. Beats go on meanwhile: on a long
+/// road, or with many names, the answer takes longer than a beat may.
+fn watch(link: &Arc<Link>, mut seats: Vec<Arc<Seat>>) {
+    let key_of = |seat: &Arc<Seat>| seat.claim.name.as_str().to_owned();
+    let new = link.watched.begin(seats.iter().map(key_of));
+    if new.is_empty() {
+        return;
     }
-    is_there.is_some()
+    seats.retain(|seat| new.iter().any(|key| *key == seat.claim.name.as_str()));
+    let link = link.clone();
+    tokio::spawn(async move {
+        let now = BootClock.now();
+        // A connection that stays silent is given up, and must not be kept by this task.
+        let watching = within(&BootClock, now + SILENCE, link.watch_all(&new));
+        match watching.await.flatten() {
+            Some(are_there) => {
+                let seats = seats.iter().zip(are_there);
+                for (seat, _) in seats.filter(|(_, is_there)| !is_there) {
+                    link.watched.end([seat.claim.name.as_str()]);
+                    seat.beat_by(now);
+                }
+            }
+            None => seats.iter().for_each(|seat| seat.beat_by(now + POLL)),
+        }
+        link.bell.notify_one();
+    });
 }

@@ -235,6 +235,7 @@ impl Hub {
             }
         }
         if let Some(link) = self.current() {
+            link.watched.have_changed(names);
             link.bell.notify_one();
         }
         self.tell_listener(names);

@@ -14,12 +14,19 @@ use tokio::sync::Notify;
 
 use super::failure;
 use super::script::Script;
+use super::watched::Watched;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 /// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
 /// (a fork, a slow command of somebody else), shorter than the patience of most callers.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
+
+/// The same for a renewal, which is given up early by those who have a short TTL: there is time for one more, over another
+/// connection, and the lock is at stake. A connection that is replaced in vain costs little.
+const SILENCE_UNDER_RENEWAL: Duration = Duration::from_millis(250);
+/// On a long road an answer takes its time.
+const SILENCE_ROUND_TRIPS: u32 = 4;
 
 /// Requests that may wait for the socket at once; more wait outside, in order.
 const BUFFER: usize = 1024;
@@ -39,12 +46,14 @@ pub(crate) struct Link {
     down: AtomicBool,
     /// When the oldest request was sent that nobody waits for any more and that was not answered; 0: none.
     unanswered_since: AtomicU64,
+    /// When an answer or a push was read last; nanoseconds of a [`Moment`].
+    heard_at: Arc<AtomicU64>,
     /// Wakes the attendant of this connection.
     pub(super) bell: Notify,
     /// Nanoseconds of the [`Moment`] at which the attendant looks next.
     pub(super) next_look: AtomicU64,
-    /// The server tells when a watched key changes; found out at the first attempt.
-    can_watch: AtomicBool,
+    /// The keys of which the server tells when they change.
+    pub(super) watched: Watched,
     /// Which connection this is of those that were made; the first is 1.
     pub(crate) generation: u64,
 }
@@ -80,12 +89,15 @@ pub(super) async fn connect(
     replaced: &[Identity],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
 ) -> std::result::Result<Link, RedisError> {
+    let heard_at = Arc::new(AtomicU64::new(0));
+    let hears = heard_at.clone();
     // The caller has a deadline for all of it; later on, each request has its caller's.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(BUFFER)
         .set_push_sender(move |push| {
+            hears.store(BootClock.now().as_nanos(), Ordering::Relaxed);
             on_push(push);
             Ok::<(), ()>(())
         });
@@ -123,9 +135,10 @@ pub(super) async fn connect(
         round_trip,
         down: AtomicBool::new(false),
         unanswered_since: AtomicU64::new(0),
+        heard_at,
         bell: Notify::new(),
         next_look: AtomicU64::new(0),
-        can_watch: AtomicBool::new(true),
+        watched: Watched::default(),
         generation,
     })
 }
@@ -167,9 +180,10 @@ impl Link {
         script: &Script,
         call: &Cmd,
     ) -> Result<Value> {
-        let answer = match self.send(call).await {
+        let patience = self.patience_for(operation);
+        let answer = match self.send_within(patience, call).await {
             Err(cause) if failure::is_unknown_script(&cause) => {
-                self.send(&script.by_text(call)).await
+                self.send_within(patience, &script.by_text(call)).await
             }
             answer => answer,
         };
@@ -178,9 +192,30 @@ impl Link {
 
     /// Sends one command and waits for its answer, however long that takes.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
+        self.send_within(SILENCE, command).await
+    }
+
+    /// The same; the connection is given up when the answer is not waited for any longer and nothing was heard for `patience`.
+    async fn send_within(
+        &self,
+        patience: Duration,
+        command: &Cmd,
+    ) -> std::result::Result<Value, RedisError> {
         let mut connection = self.connection.clone();
-        let answer = self.ask(1, connection.send_packed_command(command)).await;
+        let answer = connection.send_packed_command(command);
+        let answer = self.ask(1, patience, answer).await;
         answer.and_then(Value::extract_error)
+    }
+
+    /// Only a renewal is given up because the store is silent: its deadline is a part of the TTL. Other requests may be dropped because
+    /// their caller has changed its mind, which says nothing about the connection.
+    fn patience_for(&self, operation: Operation) -> Duration {
+        match operation {
+            Operation::Renew => SILENCE_UNDER_RENEWAL
+                .max(self.round_trip * SILENCE_ROUND_TRIPS)
+                .min(SILENCE),
+            _ => SILENCE,
+        }
     }
 
     /// Sends several commands in one go and waits for all their answers, refusals among them. Commands of other clients may come
@@ -191,17 +226,19 @@ impl Link {
     ) -> std::result::Result<Vec<Value>, RedisError> {
         let mut connection = self.connection.clone();
         let answers = connection.send_packed_commands(commands, 0, commands.len());
-        self.ask(commands.len(), answers).await
+        self.ask(commands.len(), SILENCE, answers).await
     }
 
     async fn ask<T>(
         &self,
         commands: usize,
+        patience: Duration,
         answer: impl Future<Output = std::result::Result<T, RedisError>>,
     ) -> std::result::Result<T, RedisError> {
         let mut asked = Asked {
             link: self,
             at: BootClock.now(),
+            patience,
             answered: false,
         };
         self.sent.fetch_add(commands as u64, Ordering::Relaxed);
@@ -209,41 +246,13 @@ impl Link {
         asked.answered = true;
         match &answer {
             Err(cause) if failure::ends_connection(cause) => self.give_up(),
-            _ => self.unanswered_since.store(0, Ordering::Relaxed),
-        }
-        answer
-    }
-
-    /// Makes the server tell when this key changes next. `None`: that does not work here; else whether there is such a key now.
-    pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
-        if !self.can_watch.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut commands = redis::pipe();
-        commands
-            .cmd("CLIENT")
-            .arg("TRACKING")
-            .arg("ON")
-            .arg("OPTIN");
-        commands.cmd("CLIENT").arg("CACHING").arg("YES");
-        commands.cmd("GET").arg(key);
-        match self.send_together(&commands).await {
-            Ok(answers) => Some(!matches!(answers.last(), Some(Value::Nil))),
-            Err(_) => {
-                self.can_watch.store(false, Ordering::Relaxed);
-                None
+            _ => {
+                let now = BootClock.now().as_nanos();
+                self.heard_at.store(now, Ordering::Relaxed);
+                self.unanswered_since.store(0, Ordering::Relaxed);
             }
         }
-    }
-
-    /// Commands that must stay together.
-    async fn send_together(
-        &self,
-        commands: &redis::Pipeline,
-    ) -> std::result::Result<Vec<Value>, RedisError> {
-        self.sent
-            .fetch_add(commands.len() as u64, Ordering::Relaxed);
-        commands.query_async(&mut self.connection.clone()).await
+        answer
     }
 }
 
@@ -251,6 +260,7 @@ impl Link {
 struct Asked<'a> {
     link: &'a Link,
     at: Moment,
+    patience: Duration,
     answered: bool,
 }
 
@@ -263,7 +273,11 @@ impl Drop for Asked<'_> {
         let first =
             silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
         let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
-        if BootClock.now().since(since) >= SILENCE {
+        let heard_at = Moment::from_nanos(self.link.heard_at.load(Ordering::Relaxed));
+        let now = BootClock.now();
+        // Answers come in order: whatever else was heard, this one is missing.
+        let is_overdue = now.since(since) >= SILENCE;
+        if is_overdue || now.since(since.max(heard_at)) >= self.patience {
             self.link.give_up();
         }
     }

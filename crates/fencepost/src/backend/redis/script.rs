@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use redis::{Arg, Cmd, Value};
 
+use crate::fence::Fence;
+
 /// A script and its hash.
 pub(crate) struct Script {
     code: String,
@@ -57,6 +59,11 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Whether a fence can have this epoch.
+pub(super) fn is_epoch(number: u64) -> bool {
+    (1..Fence::EPOCH_END).contains(&number)
+}
+
 /// Reads answers of the scripts: arrays of integers and texts.
 pub(crate) trait Answer {
     fn items(&self) -> Option<&[Value]>;
@@ -65,6 +72,12 @@ pub(crate) trait Answer {
 
     fn item(&self, at: usize) -> Option<&Value> {
         self.items()?.get(at)
+    }
+
+    /// An epoch that a store of ours can have given; `None` for every other number.
+    fn epoch(&self) -> Option<u64> {
+        let epoch = u64::try_from(self.integer()?).ok()?;
+        is_epoch(epoch).then_some(epoch)
     }
 }
 
@@ -76,10 +89,12 @@ impl Answer for Value {
         }
     }
 
-    /// Large numbers come as text, because a script's own numbers lose their digits.
+    /// Large numbers come as text, because a script's own numbers lose their digits; scores of sorted sets as fractions, which are
+    /// exact up to 2⁵³.
     fn integer(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),
+            Value::Double(score) if score.fract() == 0.0 => Some(*score as i64),
             text => text.text()?.parse().ok(),
         }
     }
@@ -90,5 +105,24 @@ impl Answer for Value {
             Value::SimpleString(text) => Some(text),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_fence_can_have_is_read_as_an_epoch() {
+        assert_eq!(Value::Int(17).epoch(), Some(17));
+        assert_eq!(Value::Double(17.0).epoch(), Some(17));
+        assert_eq!(Value::BulkString(b"17".into()).epoch(), Some(17));
+        for absurd in [-1, 0, i64::MIN, i64::MAX, 1 << 47] {
+            assert_eq!(Value::Int(absurd).epoch(), None, "{absurd}");
+        }
+        for absurd in [-1.0, 0.5, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(Value::Double(absurd).epoch(), None, "{absurd}");
+        }
+        assert_eq!(Value::Nil.epoch(), None);
     }
 }

@@ -1,0 +1,109 @@
+//! Keys that plain clients hold: the server tells when one of them changes, once, and the first in line asks then.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::Value;
+
+use super::link::Link;
+use super::script::Answer;
+use crate::lease::lock;
+
+/// What one connection watches.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// Asked for, and not told of a change since.
+    keys: Mutex<HashSet<String>>,
+    /// The server does not tell, or we may not ask; found out at the first attempt.
+    is_impossible: AtomicBool,
+}
+
+impl Watched {
+    /// Those of `keys` that are not watched yet; from now on they count as such.
+    pub(super) fn begin(&self, keys: impl IntoIterator<Item = String>) -> Vec<String> {
+        let mut watched = lock(&self.keys);
+        let is_new = |key: &String| watched.insert(key.clone());
+        keys.into_iter().filter(is_new).collect()
+    }
+
+    /// These keys are not watched any more.
+    pub(super) fn end<'a>(&self, keys: impl IntoIterator<Item = &'a str>) {
+        let mut watched = lock(&self.keys);
+        for key in keys {
+            watched.remove(key);
+        }
+    }
+
+    /// The server has told of changes, which it does once; `None` if all keys may have changed.
+    pub(super) fn have_changed(&self, keys: Option<&[Value]>) {
+        match keys {
+            Some(keys) => self.end(keys.iter().filter_map(|key| key.text())),
+            None => lock(&self.keys).clear(),
+        }
+    }
+
+    pub(super) fn is_impossible(&self) -> bool {
+        self.is_impossible.load(Ordering::Relaxed)
+    }
+}
+
+impl Link {
+    /// Makes the server tell when this key changes next. `None` if that does not work here; else whether there is such a key now.
+    #[cfg(feature = "redlock")]
+    pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
+        let is_there = self.watch_all(&[key.to_owned()]).await?;
+        is_there.first().copied()
+    }
+
+    /// Makes the server tell when these keys change next. `None` if that does not work here; else whether each is there now.
+    pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {
+        if self.watched.is_impossible() {
+            return None;
+        }
+        let mut commands = redis::pipe();
+        let tracking = commands.cmd("CLIENT").arg("TRACKING");
+        tracking.arg("ON").arg("OPTIN");
+        for key in keys {
+            commands.cmd("CLIENT").arg("CACHING").arg("YES");
+            commands.cmd("GET").arg(key);
+        }
+        let answers = self.send_all(&commands).await;
+        let is_there = answers.ok().and_then(|answers| read(&answers));
+        if is_there.is_none() {
+            self.watched.end(keys.iter().map(String::as_str));
+            self.watched.is_impossible.store(true, Ordering::Relaxed);
+        }
+        is_there
+    }
+}
+
+/// `None` if the server refused to track or to cache.
+fn read(answers: &[Value]) -> Option<Vec<bool>> {
+    let (tracking, keys) = answers.split_first()?;
+    let is_refused = |answer: &Value| matches!(answer, Value::ServerError(_));
+    let caching = keys.iter().step_by(2);
+    if is_refused(tracking) || caching.into_iter().any(is_refused) {
+        return None;
+    }
+    let values = keys.iter().skip(1).step_by(2);
+    Some(values.map(|value| !matches!(value, Value::Nil)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_watched_once_until_it_changes() {
+        let watched = Watched::default();
+        let begin = |keys: &[&str]| watched.begin(keys.iter().map(|key| (*key).to_owned()));
+        assert_eq!(begin(&["a", "b"]), ["a", "b"]);
+        assert_eq!(begin(&["a", "c"]), ["c"]);
+        let changed = [Value::BulkString(b"a".into())];
+        watched.have_changed(Some(&changed));
+        assert_eq!(begin(&["a", "b", "c"]), ["a"]);
+        watched.have_changed(None);
+        assert_eq!(begin(&["b", "c"]), ["b", "c"]);
+    }
+}
