@@ -10,15 +10,20 @@
 //! cost two commands, however many wait. Who waits for longer sends signs of life, all of a process in one command. A killed waiter
 //! is passed over at once (its connection is gone) or costs 0.6 s at most, one that is stopped 1.2 s; never a TTL.
 //!
-//! **A lock that nobody else wants** is taken with plain commands (`SET NX PX`, `INCR`, `EXISTS` in one go), which cost the server half of what a
+//! **A lock that nobody else wants** is taken with plain commands (`SET NX PX`, `ZADD XX INCR`, `EXISTS` in one go), which cost the server half of what a
 //! script does. Where an answer is not the expected one, the script looks again, and the lock is not ours before it says so.
 //!
 //! **Validity** is counted from before the request was sent that the grant answers: the server sends the moment of that request back with
 //! the grant. A message that was on its way for too long is worth nothing, and is not taken for a lock.
 //!
-//! **The fence** rises with every grant. The first request for a name on a new connection also lifts it to the server's time, in units
-//! of 62.5 µs since 2024. A restart without persistence or a failover means a new connection, so it rises past what they have lost,
-//! unless the clocks of old and new server disagree by more than the outage took.
+//! **The fence** rises by one with every grant. The first request for a name on a new connection also lifts the counter to the server's
+//! time, in units of 7.8125 µs since 2024 (128,000 a second), and so does every grant that finds no counter. A restart without persistence,
+//! a failover or `FLUSHALL` therefore cannot bring old epochs back, as long as time has counted faster than the grants. A client also
+//! tells the server the highest epoch of the name that it has seen, and the counter is lifted past that and past the epoch in the
+//! lock's own value. What remains: epochs repeat if the server loses its data *and* the next client to ask has not seen the last
+//! epochs *and* either the name has changed hands more than 128,000 times a second for a while, or the new server's clock
+//! is behind the old one's by more than the outage took. Time lifts epochs to 2⁴⁶ at most, which it reaches in 2041; from then on only the counter
+//! and what clients have seen protect from data loss.
 //!
 //! # Keys
 //! | key | holds | until |
@@ -26,15 +31,19 @@
 //! | `NAME` | `owner epoch ttl since label` | the lease ends |
 //! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
 //! | `fp:{TAG}:wait:NAME` | signs of life | the same |
-//! | `fp:{TAG}:fence:NAME` | the last epoch | 7 days after its last use |
+//! | `fp:{TAG}:fence:NAME` | the last epoch, as the score of the member `2` (the layout's number) | 24 h after its last use; [`keep_fences`](RedisBuilder::keep_fences) |
 //! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
 //!
 //! `TAG` is the name's own `{hash tag}`, or else the name: all keys of a lock are in one slot.
 //!
+//! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts it, and programs
+//! of layout 1 are refused from then on: their `INCR` fails with `WRONGTYPE`, without effect. Whatever they hold or have half taken then ends with their
+//! release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). A fence of a later layout is refused with [`ErrorKind::Unusable`].
+//!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends, or 0.6 s later at most.
 //! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can take it: the holder is told
-//!   at its next renewal ([`Renewal::Lost`]). What protects the data then is the fence. `fencepost doctor` looks for such settings.
+//!   ([`Renewal::Lost`]) as soon as the connection ends and the server can be reached again, or at its next renewal if the connection stays. What protects the data then is the fence. `fencepost doctor` looks for such settings.
 //! - *The server's clock is set.* Redis keeps expiries by that clock: a step forward ends leases early, unknown to their holders until
 //!   the next renewal; a step back lets what nobody gives back stay for longer. Fences rise all the same, and those who wait keep their order
 //!   when it goes back.
@@ -63,6 +72,7 @@ pub(crate) mod hub;
 pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod names;
+mod plainly;
 pub(crate) mod requests;
 pub(crate) mod script;
 mod seat;
@@ -79,8 +89,18 @@ pub(crate) const STORE: &str = "redis";
 pub struct RedisBuilder {
     address: String,
     settings: Settings,
+    keep_fences: Option<Duration>,
     certificates: Certificates,
 }
+
+/// How long a fence is kept after its last use, unless the user wants otherwise. When the server has forgotten a name's counter, the
+/// counter starts at the server's time again. That is a larger number than before as long as the counter was ahead of the time by less
+/// than this: a clock that ran on local time instead of UTC, and was corrected since, was wrong by 14 hours at most.
+const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
+
+/// The shortest life of a fence that is accepted: an hour for a clock that was wrong and was set right, and an hour for counters that
+/// are ahead of the time because a name changed hands more than 128,000 times a second.
+const KEEP_FENCES_AT_LEAST: Duration = Duration::from_secs(2 * 3600);
 
 impl RedisBuilder {
     /// How long connecting may take. Default: 3 s.
@@ -106,6 +126,18 @@ impl RedisBuilder {
     #[must_use]
     pub fn leave_gap(mut self, every: Duration, length: Duration) -> Self {
         self.settings.gap = Some(Gap { every, length });
+        self
+    }
+
+    /// How long the server keeps the last epoch of a name after its last use, at least 2 hours. Default: 24 hours.
+    ///
+    /// Each name takes about 150 bytes for that long: with 100 new names a second, 24 hours are 1.3 GB and 2 hours 110 MB. A name
+    /// that comes back later starts at the server's time, which is past its old epochs unless the server's clock was ahead by
+    /// more than this when they were given. Also in the address: `?keep_fences=24h`, which wins. Of several programs that use a name,
+    /// the last one to use it decides.
+    #[must_use]
+    pub fn keep_fences(mut self, time: Duration) -> Self {
+        self.keep_fences = Some(time);
         self
     }
 
@@ -144,7 +176,7 @@ impl RedisBuilder {
     }
 
     /// Everything but connecting: the address as it may be shown, and what connects when it is first asked.
-    pub(crate) fn prepare(self) -> Result<(String, Arc<Hub>)> {
+    pub(crate) fn prepare(mut self) -> Result<(String, Arc<Hub>)> {
         let invalid =
             |cause: String| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause);
         if let Some(Gap { every, length }) = self.settings.gap
@@ -153,12 +185,20 @@ impl RedisBuilder {
             let message = format!("a gap of {length:?} every {every:?} leaves no time for locks");
             return Err(invalid(message));
         }
-        let (shown, client) = self.client(ProtocolVersion::RESP3)?;
+        let (shown, client, keep_fences) = self.client(ProtocolVersion::RESP3)?;
+        let keep_fences = keep_fences.or(self.keep_fences).unwrap_or(KEEP_FENCES);
+        if keep_fences < KEEP_FENCES_AT_LEAST {
+            let message = format!(
+                "fences that are kept for {keep_fences:?} may be forgotten while the server's time is behind them; keep_fences must be at least 2h"
+            );
+            return Err(invalid(message));
+        }
+        self.settings.keep_fences = keep_fences;
         Ok((shown, Arc::new(Hub::new(client, self.settings))))
     }
 
-    /// The address as it may be shown, and what connects there.
-    fn client(&self, protocol: ProtocolVersion) -> Result<(String, Client)> {
+    /// The address as it may be shown, what connects there, and how long the address wants fences to be kept.
+    fn client(&self, protocol: ProtocolVersion) -> Result<(String, Client, Option<Duration>)> {
         let invalid =
             |cause: String| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, cause);
         if cfg!(not(feature = "redis-tls")) && self.address.starts_with("rediss:") {
@@ -166,14 +206,14 @@ impl RedisBuilder {
                 "built without TLS: rediss:// needs the feature redis-tls".to_owned(),
             ));
         }
-        let (info, files) = address::read(&self.address).map_err(invalid)?;
+        let (info, ours) = address::read(&self.address).map_err(invalid)?;
         let mut certificates = self.certificates.clone();
-        files.read_into(&mut certificates).map_err(invalid)?;
+        ours.files.read_into(&mut certificates).map_err(invalid)?;
         let shown = show(info.addr());
         let redis = info.redis_settings().clone().set_protocol(protocol);
         let client = secured(info.set_redis_settings(redis), certificates);
         let client = client.map_err(|cause| failure::of_connecting(Operation::Open, cause))?;
-        Ok((shown, client))
+        Ok((shown, client, ours.keep_fences))
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -258,7 +298,7 @@ impl Redis {
 
     /// Connects with the default settings: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature
     /// `redis-tls`), or `unix:/PATH`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` what is shown to
-    /// the server (all PEM). The files are read once.
+    /// the server (all PEM). The files are read once. `?keep_fences=24h` is [`keep_fences`](RedisBuilder::keep_fences).
     ///
     /// # Errors
     /// As [`RedisBuilder::open`].
@@ -286,7 +326,9 @@ impl Redis {
                 connect_timeout: Duration::from_secs(3),
                 outage: Duration::from_secs(30),
                 gap: None,
+                keep_fences: KEEP_FENCES,
             },
+            keep_fences: None,
             certificates: Certificates::default(),
         }
     }
@@ -296,7 +338,7 @@ impl Redis {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the address is none, or names files that hold no certificates.
     pub fn visit(address: &str, protocol: ProtocolVersion) -> Result<Client> {
-        let (_, client) = Self::builder(address).client(protocol)?;
+        let (_, client, _) = Self::builder(address).client(protocol)?;
         Ok(client)
     }
 

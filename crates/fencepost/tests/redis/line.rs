@@ -6,7 +6,7 @@ use std::time::Duration;
 use fencepost_rig::{Child, feed};
 
 use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
-use crate::support::{CLAIM_LEASE, LONG, NAME, Server, is_soak, locker, now, open, run};
+use crate::support::{CLAIM_LEASE, LONG, NAME, Server, is_soak, locker, now, open, run, soon};
 
 const PROCESSES: usize = 16;
 const WAITERS: usize = 200;
@@ -180,4 +180,35 @@ fn correlation(places: &[usize]) -> f64 {
         .map(|(at, place)| (rank(place) - at as f64).powi(2));
     let n = places.len() as f64;
     1.0 - 6.0 * squares.sum::<f64>() / (n * (n * n - 1.0))
+}
+
+/// Puts a waiter in line who came so many milliseconds ago (less than nothing: after everybody here) and has given no sign of life.
+const ENQUEUE_DEAD: &str = "local t = redis.call('TIME') \
+    return redis.call('ZADD', KEYS[1], string.format('%.0f', t[1] * 1000000 + t[2] - ARGV[2] * 1000), ARGV[1])";
+
+/// Killed waiters do not stay in line for as long as the lock is held: those who live pass them by, before and behind them.
+pub(crate) fn the_dead_do_not_stay_in_line() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let key = format!("fp:{{{NAME}}}:line:{NAME}");
+        let locker = locker(&server.store().await, LONG);
+        let held = locker.acquire(NAME).await.unwrap();
+        let mut dies = |at: usize, ago: &str| {
+            let member = format!("{at:032x} 60000 600 450 1 fp:gone dead");
+            plain.does(&["EVAL", ENQUEUE_DEAD, "1", &key, &member, ago]);
+        };
+        (0..20).for_each(|at| dies(at, "60000"));
+        let waiting = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.acquire(NAME).await.unwrap() }
+        });
+        server.wait_for_signs(NAME, 1).await;
+        (20..40).for_each(|at| dies(at, "0"));
+        server.wait_for_line(NAME, 1).await;
+        assert!(held.release().await.is_released());
+        let next = soon("the one who lives", waiting).await.unwrap();
+        assert!(next.release().await.is_released());
+        server.is_clean().await;
+    });
 }

@@ -108,6 +108,10 @@ const MORE: &[(&str, fn())] = &[
         plain_clients::many_are_watched_on_a_long_road,
     ),
     (
+        "the_dead_do_not_stay_in_line",
+        line::the_dead_do_not_stay_in_line,
+    ),
+    (
         "holder_stopped_beyond_its_ttl",
         kills::a_holder_stopped_beyond_its_ttl,
     ),
@@ -121,6 +125,40 @@ const FENCES: &[(&str, fn())] = &[
     (
         "behind_after_a_silent_failover",
         fences::behind_after_a_silent_failover,
+    ),
+    (
+        "flushed_after_a_busy_second",
+        fences::flushed_after_a_busy_second,
+    ),
+    (
+        "flushed_while_ahead_of_the_time",
+        fences::flushed_while_ahead_of_the_time,
+    ),
+    ("flushed_after_a_push", fences::flushed_after_a_push),
+    (
+        "handed_on_by_one_who_knows_less",
+        fences::handed_on_by_one_who_knows_less,
+    ),
+    (
+        "forgotten_while_held_ahead_of_the_time",
+        fences::forgotten_while_held_ahead_of_the_time,
+    ),
+    (
+        "an_older_layout_is_replaced",
+        fences::an_older_layout_is_replaced,
+    ),
+    (
+        "an_older_holder_just_releases",
+        fences::an_older_holder_just_releases,
+    ),
+    (
+        "an_older_program_was_faster_after_a_loss",
+        fences::an_older_program_was_faster_after_a_loss,
+    ),
+    ("kept_as_long_as_told", fences::kept_as_long_as_told),
+    (
+        "a_newer_layout_is_refused",
+        fences::a_newer_layout_is_refused,
     ),
 ];
 
@@ -146,6 +184,10 @@ const QUIET: &[(&str, fn())] = &[
         quiet::the_fence_was_forgotten_and_the_first_is_gone,
     ),
     ("a_refusal_is_reported", quiet::a_refusal_is_reported),
+    (
+        "a_refused_second_look_may_have_taken_effect",
+        quiet::a_refused_second_look_may_have_taken_effect,
+    ),
     (
         "a_plain_value_is_left_alone",
         quiet::a_plain_value_is_left_alone,

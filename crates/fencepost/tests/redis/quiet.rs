@@ -1,17 +1,18 @@
 //! A lock that nobody else wants is taken with plain commands, between which anything can happen.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencepost::backend::Release;
 use fencepost::backend::redis::Redis;
-use fencepost::{Backend, ErrorKind, Fence, Locker};
+use fencepost::{Backend, Effect, ErrorKind, Fence, Locker};
 use fencepost_rig::{Amount, Direction, Proxy};
 
 use crate::support::{LONG, NAME, Plain, Server, eventually, locker, open, run, soon};
 
 const FENCE: &str = "fp:{stock}:fence:stock";
 const LINE: &str = "fp:{stock}:line:stock";
-/// `SET`, `INCR`, `EXISTS`.
+/// `SET`, `ZADD`, `EXISTS`.
 const PLAIN_COMMANDS: u64 = 3;
 
 /// Puts somebody in line who comes now.
@@ -76,10 +77,7 @@ pub(crate) fn is_asked_for_plainly() {
         assert_eq!(quiet.store.commands_sent() - before, PLAIN_COMMANDS);
         assert!(guard.fence() > quiet.last);
         let mut plain = quiet.server.plain();
-        assert_eq!(
-            plain.text(&["GET", FENCE]),
-            Some(guard.fence().epoch().to_string())
-        );
+        assert_eq!(plain.counts_on(FENCE, 0), guard.fence().epoch());
         let record = quiet.store.inspect(&NAME.try_into().unwrap()).await;
         let holder = record.unwrap().unwrap().holder.unwrap();
         assert_eq!(holder.epoch, Some(guard.fence().epoch()));
@@ -176,7 +174,7 @@ pub(crate) fn a_guess_is_not_taken_for_an_epoch() {
         let guess = quiet.last.epoch() + 1;
         let value = format!("{} ~{guess} 60000 1 test", claim.owner);
         plain.does(&["SET", NAME, &value, "PX", "60000"]);
-        plain.does(&["INCR", FENCE]);
+        plain.counts_on(FENCE, 1);
         let asked = quiet.store.try_acquire(&claim);
         let grant = asked.await.unwrap().expect("as good as free");
         assert!(grant.epoch > guess, "{} was had by another", grant.epoch);
@@ -273,18 +271,24 @@ pub(crate) fn the_fence_was_forgotten_and_the_first_is_gone() {
         once(&other).await;
         let last = alone(&quiet.locker).await;
         plain.does(&["DEL", FENCE]);
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let loses = is_lost.clone();
         quiet
             .proxy
-            .judge(Direction::ToServer, |message| match word(message) {
-                "EVALSHA" | "EVAL" => fencepost_rig::Fate::Lose,
+            .judge(Direction::ToServer, move |message| match word(message) {
+                "EVALSHA" | "EVAL" => {
+                    loses.store(true, Ordering::Relaxed);
+                    fencepost_rig::Fate::Lose
+                }
                 _ => fencepost_rig::Fate::Pass,
             });
         let gone = tokio::spawn({
             let locker = quiet.locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        eventually("the count", || plain.text(&["GET", FENCE]).is_some()).await;
-        assert_eq!(plain.text(&["GET", FENCE]).as_deref(), Some("1"));
+        eventually("the script", || is_lost.load(Ordering::Relaxed)).await;
+        // Whoever only counts makes no counter: nobody would be left to give it an end.
+        assert_eq!(plain.number(&["EXISTS", FENCE]), 0);
         plain.does(&["DEL", NAME]);
         let next = other.acquire(NAME).await.unwrap();
         assert!(next.fence() > last, "{} after {last}", next.fence());
@@ -336,5 +340,23 @@ pub(crate) fn a_plain_value_is_left_alone() {
             assert!(guard.release().await.is_released());
             server.is_clean().await;
         }
+    });
+}
+
+/// The plain commands have taken the key when the script that looks again is refused.
+pub(crate) fn a_refused_second_look_may_have_taken_effect() {
+    run(async {
+        let quiet = Quiet::start().await;
+        let mut plain = quiet.server.plain();
+        plain.counts_on(FENCE, 1);
+        let rights = |sign: &str| [format!("{sign}eval"), format!("{sign}evalsha")];
+        let [eval, evalsha] = rights("-");
+        plain.does(&["ACL", "SETUSER", "default", &eval, &evalsha]);
+        let refused = quiet.store.try_acquire(&crate::support::claim(LONG)).await;
+        let refused = refused.unwrap_err();
+        assert!(plain.text(&["GET", NAME]).is_some(), "the key was set");
+        assert_eq!(refused.effect(), Effect::Maybe, "{refused}");
+        let [eval, evalsha] = rights("+");
+        plain.does(&["ACL", "SETUSER", "default", &eval, &evalsha]);
     });
 }

@@ -172,6 +172,15 @@ impl Plain {
         found.expect(field).1.to_owned()
     }
 
+    /// Counts an epoch on by so much, as that many changes of hands would; what it is then.
+    pub(crate) fn counts_on(&mut self, fence: &str, by: u64) -> u64 {
+        let script = "if redis.call('TYPE', KEYS[1]).ok == 'zset' then \
+            return tonumber(redis.call('ZINCRBY', KEYS[1], ARGV[1], '2')) end \
+            return redis.call('INCRBY', KEYS[1], ARGV[1])";
+        let counted = self.number(&["EVAL", script, "1", fence, &by.to_string()]);
+        counted.cast_unsigned()
+    }
+
     /// Takes a lock as plain clients do; without an expiry when `ms` is 0. Whether it was free.
     pub(crate) fn takes(&mut self, name: &str, ms: u64) -> bool {
         let ms = ms.to_string();

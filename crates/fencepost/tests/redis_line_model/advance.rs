@@ -75,6 +75,24 @@ impl Script<'_> {
         Next::Nobody
     }
 
+    /// Removes the entry before the caller's own if it is dead, and the last one if the caller is the first. The real script waits for
+    /// longer before it does.
+    pub(crate) fn bury(&mut self) {
+        let line = &self.state.server.line;
+        let Some(own) = line.iter().position(|entry| entry.token == self.token) else {
+            return;
+        };
+        let place = own.checked_sub(1).unwrap_or(line.len() - 1);
+        let entry = line[place];
+        let is_alive = self.standing(&entry).is_alive && !self.setup.has(Flaw::BuriesTheLiving);
+        if place == own || is_alive {
+            return;
+        }
+        self.note_skipped(&entry);
+        self.drop_entry(entry.token);
+        self.drop_record(entry.token);
+    }
+
     /// What ADVANCE makes of an entry.
     fn judged(&self, entry: &Entry) -> Standing {
         let mut standing = match self.setup.has(Flaw::RecordsAreNotRead) {

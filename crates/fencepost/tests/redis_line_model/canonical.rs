@@ -9,8 +9,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::moves::is_heard;
 use crate::setup::Setup;
 use crate::state::{
-    Answer, Client, Command, Entry, FLOOR, Health, Link, Message, Noted, Owner, Phase, Request,
-    Server, State, Token,
+    AHEAD, Answer, Client, Command, Entry, FLOOR, Health, Link, Message, Noted, Owner, Phase,
+    Request, Server, State, Token,
 };
 use crate::variants::Flaw;
 
@@ -187,6 +187,9 @@ impl Ranks {
 fn rank_fences(state: &mut State, setup: &Setup) {
     let mut noted = 1;
     each_fence(state, &mut |fence| noted |= 1_u128 << *fence);
+    if setup.slow_clock {
+        noted |= ((1 << AHEAD) - 1) << FLOOR;
+    }
     if setup.native {
         noted |= noted << 1;
     }
@@ -221,8 +224,10 @@ fn each_fence(state: &mut State, see: &mut impl FnMut(&mut u8)) {
     }
     for client in &mut state.clients {
         see(&mut client.remembers);
+        see(&mut client.knows);
         let previous = client.previous.iter_mut().flatten();
         for command in client.commands.iter_mut().chain(previous) {
+            see(&mut command.floor);
             if let Request::Native(attempt) = &mut command.request {
                 see(&mut attempt.guess);
             }

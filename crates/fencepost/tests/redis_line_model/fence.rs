@@ -6,34 +6,52 @@ use crate::state::{Answer, FLOOR, Ticks};
 use crate::variants::Flaw;
 
 impl Script<'_> {
-    /// The owner is told what stands in its key: nobody else has been granted anything since.
+    /// The owner is told what stands in its key: nobody else has been granted anything since. If it knows of a higher epoch, the server has
+    /// lost its counter since then, and the owner is given another one.
     pub(crate) fn told_fence(&mut self, lease: Ticks) -> Answer {
-        let fence = self.state.server.key.map_or(0, |key| key.fence);
-        if fence < self.state.issued {
+        let told = self.state.server.key.map_or(0, |key| key.fence);
+        let fence = match told < self.floor() {
+            true => self.redraw_fence(),
+            false => told,
+        };
+        if fence < self.state.issued && !self.setup.slow_clock {
             self.state.convict(Promise::FencesGrow);
         }
         self.state.issued = fence;
         Answer::Granted { fence, lease }
     }
 
-    /// A grant that was not there before.
+    fn redraw_fence(&mut self) -> u8 {
+        let fence = self.draw_fence();
+        if let Some(key) = &mut self.state.server.key {
+            key.fence = fence;
+            key.is_provisional = false;
+        }
+        fence
+    }
+
+    /// A grant that was not there before. With a slow clock only those who knew better are sure of a larger one; see `client.rs`.
     pub(crate) fn note_issued(&mut self, fence: u8) {
-        if fence <= self.state.issued {
+        if fence <= self.state.issued && !self.setup.slow_clock {
             self.state.convict(Promise::FencesGrow);
         }
         self.state.issued = fence;
     }
 
-    /// FENCE: `INCR`, and past the clock when the counter was never lifted.
+    /// The highest epoch that the caller knows.
+    fn floor(&self) -> u8 {
+        match self.setup.has(Flaw::FloorIgnored) {
+            true => 0,
+            false => self.command.floor,
+        }
+    }
+
+    /// FENCE: counts on, past the clock when there is no counter, and past what the caller knows.
     pub(crate) fn draw_fence(&mut self) -> u8 {
-        let floor = match self.setup.flaw {
-            Some(Flaw::PlainIncrement) => 0,
-            Some(Flaw::FloorOfOne) => 1,
-            _ => FLOOR,
-        };
-        let is_new = self.state.server.fence < floor;
-        let lifts = is_new || (self.lift && self.setup.has(Flaw::LiftWaitsForAGrant));
-        if lifts {
+        let is_missing = self.state.server.fence == 0 && !self.setup.has(Flaw::PlainIncrement);
+        let is_behind = self.state.server.fence < self.floor();
+        let lifts = self.lift && self.setup.has(Flaw::LiftWaitsForAGrant);
+        if is_missing || is_behind || lifts {
             self.raise_fence();
         }
         self.state.server.fence += 1;
@@ -41,7 +59,17 @@ impl Script<'_> {
         self.state.server.fence
     }
 
-    pub(crate) fn note_drawn(&mut self) {
+    /// The plain command that counts on what is there, and nothing else. Whether there was a counter.
+    pub(crate) fn count_natively(&mut self) -> bool {
+        if self.state.server.fence == 0 && !self.setup.has(Flaw::NativeCountMakesACounter) {
+            return false;
+        }
+        self.state.server.fence += 1;
+        self.note_drawn();
+        true
+    }
+
+    fn note_drawn(&mut self) {
         self.state.drawn = self.state.drawn.max(self.state.server.fence);
     }
 
@@ -53,9 +81,15 @@ impl Script<'_> {
         }
     }
 
-    /// The clock is ahead of every fence that was ever drawn.
+    /// The clock is ahead of every fence that was ever drawn, unless it is slow: then a name has changed hands more often than the clock
+    /// has units. The lock's own value tells its epoch, too.
     fn raise_fence(&mut self) {
-        let clock = self.state.drawn.max(FLOOR);
-        self.state.server.fence = self.state.server.fence.max(clock);
+        let clock = match self.setup.slow_clock {
+            true => FLOOR,
+            false => self.state.drawn.max(FLOOR),
+        };
+        let held = self.state.server.key.map_or(0, |key| key.fence);
+        let known = clock.max(held).max(self.floor());
+        self.state.server.fence = self.state.server.fence.max(known);
     }
 }

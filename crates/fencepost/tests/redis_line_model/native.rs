@@ -11,7 +11,7 @@ use crate::variants::Flaw;
 pub(crate) enum Step {
     /// `SET NX PX` with a guessed epoch.
     Set,
-    /// `INCR` of the fence.
+    /// `ZADD XX INCR` of the fence.
     Count,
     /// `EXISTS` of the line.
     Look,
@@ -54,9 +54,8 @@ impl Script<'_> {
                 None
             }
             Step::Count => {
-                self.state.server.fence += 1;
-                self.note_drawn();
-                attempt.is_counted_right = self.state.server.fence == attempt.guess;
+                let is_counted = self.count_natively();
+                attempt.is_counted_right = is_counted && self.state.server.fence == attempt.guess;
                 attempt.step = Step::Look;
                 None
             }

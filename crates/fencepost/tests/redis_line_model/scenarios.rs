@@ -80,6 +80,9 @@ pub(crate) const THREE_CLIENTS: &[Scenario] = &[
 pub(crate) const FORGETFUL_SERVER: &[Scenario] = &[
     scenario("2 clients, the server restarts empty", Setup { faults: 1, troubles: RESTART, late_ticks: Some(2), ..CALM }),
     scenario("2 clients, a replica takes over", Setup { faults: 1, troubles: FAILOVER, late_ticks: Some(0), ..CALM }),
+    scenario("2 clients, all keys removed, a slow clock", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(1), is_known: true, slow_clock: true, ..CALM }),
+    scenario("2 clients of which 1 knows, all keys removed, a slow clock", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(1), is_known: true, only_one_knows: true, slow_clock: true, ..CALM }),
+    scenario("2 clients of which 1 knows, the server restarts empty, a slow clock", Setup { faults: 1, troubles: RESTART, late_ticks: Some(1), is_known: true, only_one_knows: true, slow_clock: true, ..CALM }),
 ];
 
 #[rustfmt::skip]
@@ -92,6 +95,7 @@ pub(crate) const NATIVE: &[Scenario] = &[
     scenario("2 native clients, one only tries", Setup { triers: 1, plain_turns: 1, late_ticks: Some(0), ..KNOWN }),
     scenario("2 clients, 2 waits each, native as soon as they can", Setup { waits: 2, eager: true, native: true, late_ticks: Some(0), ..CALM }),
     scenario("2 native clients, all keys removed", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(1), ..KNOWN }),
+    scenario("2 native clients, all keys removed, a slow clock", Setup { faults: 1, troubles: FLUSH, late_ticks: Some(0), only_one_knows: true, slow_clock: true, ..KNOWN }),
     scenario("2 native clients, the server restarts empty", Setup { faults: 1, troubles: RESTART, late_ticks: Some(0), ..KNOWN }),
     scenario("3 native clients", Setup { clients: 3, late_ticks: Some(0), ..KNOWN }),
 ];

@@ -176,6 +176,7 @@ impl Script<'_> {
         {
             return Answer::Granted { fence, lease };
         }
+        self.bury();
         Answer::Queued { ticket }
     }
 

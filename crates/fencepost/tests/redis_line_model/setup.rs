@@ -71,6 +71,10 @@ pub(crate) struct Setup {
     pub(crate) native: bool,
     /// They remember one from the start.
     pub(crate) is_known: bool,
+    /// Only the first client does; the others have been in line before, and were never served.
+    pub(crate) only_one_knows: bool,
+    /// The name has changed hands more often than the server's clock has units: lifting it to the time does not pass what was lost.
+    pub(crate) slow_clock: bool,
     /// A holder may ask again with the same token, as the contract of a backend allows.
     pub(crate) asks_again: bool,
     pub(crate) flaw: Option<Flaw>,
@@ -97,6 +101,8 @@ impl Setup {
         monitor: false,
         native: false,
         is_known: false,
+        only_one_knows: false,
+        slow_clock: false,
         asks_again: false,
         flaw: None,
     };

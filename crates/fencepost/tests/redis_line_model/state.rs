@@ -7,6 +7,8 @@ use crate::native::Attempt;
 
 /// Fences below were never lifted: no clock is that early.
 pub(crate) const FLOOR: u8 = 16;
+/// How far ahead of a slow clock the fences are that are known from the start: further than two clients count.
+pub(crate) const AHEAD: u8 = 5;
 
 /// Ticks of model time; one tick is a heartbeat.
 pub(crate) type Ticks = u8;
@@ -111,6 +113,8 @@ pub(crate) struct Command {
     /// 0: none yet.
     pub(crate) ticket: u8,
     pub(crate) lift: bool,
+    /// The highest epoch that the client knows; 0 where the clock is ahead of all of them.
+    pub(crate) floor: u8,
     /// The client has been told that it holds the lock.
     pub(crate) is_holders: bool,
 }
@@ -192,6 +196,8 @@ pub(crate) struct Client {
     pub(crate) lift_due: bool,
     /// The last epoch it was granted on this connection; 0: none.
     pub(crate) remembers: u8,
+    /// The highest epoch it has heard of, on any connection; 0 where the clock is ahead of all of them.
+    pub(crate) knows: u8,
     pub(crate) commands: Vec<Command>,
     pub(crate) replies: Vec<Message>,
     /// In no order.
@@ -252,6 +258,7 @@ impl Client {
             ticket: 0,
             lift_due: true,
             remembers: 0,
+            knows: 0,
             commands: Vec::new(),
             replies: Vec::new(),
             pushes: Vec::new(),
@@ -295,20 +302,24 @@ impl State {
             broken: None,
         };
         if setup.is_known {
-            state.get_known();
+            state.get_known(setup);
         }
         state
     }
 
     /// The name has been used before, by all connections there are.
-    fn get_known(&mut self) {
+    fn get_known(&mut self, setup: &crate::setup::Setup) {
+        let last = FLOOR + if setup.slow_clock { AHEAD } else { 0 };
         for fence in [&mut self.issued, &mut self.guarded, &mut self.drawn] {
-            *fence = FLOOR;
+            *fence = last;
         }
-        self.server.fence = FLOOR;
-        for client in &mut self.clients {
+        self.server.fence = last;
+        for (index, client) in self.clients.iter_mut().enumerate() {
             client.lift_due = false;
-            client.remembers = FLOOR;
+            if index == 0 || !setup.only_one_knows {
+                client.remembers = last;
+                client.knows = if setup.slow_clock { last } else { 0 };
+            }
         }
     }
 

@@ -110,7 +110,7 @@ fn sent(client: usize, command: &Command) -> String {
             Step::Set => {
                 return format!("SET NX of {}{}, guess {guess}", name(client), command.wait);
             }
-            Step::Count => "INCR",
+            Step::Count => "ZADD XX INCR",
             Step::Look => "EXISTS",
         },
         Request::BeatWaiting => "BEAT (wait)",

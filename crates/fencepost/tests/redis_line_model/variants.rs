@@ -64,20 +64,26 @@ pub(crate) enum Flaw {
     LastComeFirstServed,
     /// ACQUIRE answers the asker's own guess with the epoch that was guessed.
     GuessConfirmed,
-    /// The client does not compare its guess with what INCR answers.
+    /// The client does not compare its guess with what the count answers.
     GuessNotCompared,
     /// The client does not ask whether there is a line.
     LineNotLookedAt,
     /// ACQUIRE enters the line and does not tell the holder.
     EnqueueDoesNotFlag,
-    /// A counter is lifted when it is new, and not when a native INCR has made it.
-    FloorOfOne,
+    /// A native count of a counter that is missing makes one, which nobody has lifted.
+    NativeCountMakesACounter,
     /// ACQUIRE gives up the guess of one who was granted it and asks again.
     HolderLosesItsGuess,
     /// A native acquire that is cancelled deletes its key and does not look at the line it may have passed.
     CancelDoesNotLook,
     /// A heartbeat answers the caller's own guess with the epoch that was guessed.
     BeatTrustsAGuess,
+    /// A counter that is missing is lifted to the clock, and not past what the caller knows; nor does the caller look.
+    FloorIgnored,
+    /// A client takes a push with an epoch that is lower than one it knows. (Its own requests tell the server what it knows.)
+    LowGrantTaken,
+    /// A heartbeat removes the entry before its own, whether that one lives or not.
+    BuriesTheLiving,
 }
 
 /// A flaw, where it shows, and the promise it breaks there.
@@ -171,9 +177,12 @@ pub(crate) fn variants() -> Vec<Variant> {
         variant(F::GuessNotCompared, native, P::FencesGrow),
         variant(F::LineNotLookedAt, Setup { plain_turns: 1, ..native }, P::FirstComeFirstServed),
         variant(F::EnqueueDoesNotFlag, native, P::ReleaseHandsOn),
-        variant(F::FloorOfOne, Setup { native: true, is_known: true, ..with(1, FLUSH) }, P::FencesGrow),
+        variant(F::NativeCountMakesACounter, Setup { native: true, is_known: true, only_one_knows: true, ..with(1, FLUSH) }, P::FencesGrow),
         variant(F::HolderLosesItsGuess, Setup { asks_again: true, ..native }, P::BeliefEndsBeforeLease),
         variant(F::CancelDoesNotLook, Setup { native: true, is_known: true, plain_turns: 1, ..with(1, CANCEL) }, P::ReleaseHandsOn),
         variant(F::BeatTrustsAGuess, Setup { pipeline: 2, late_ticks: Some(0), ..native }, P::FencesGrow),
+        variant(F::FloorIgnored, Setup { is_known: true, slow_clock: true, late_ticks: Some(0), ..with(1, FLUSH) }, P::FencesGrow),
+        variant(F::LowGrantTaken, Setup { is_known: true, only_one_knows: true, slow_clock: true, late_ticks: Some(0), ..with(1, FLUSH) }, P::FencesGrow),
+        variant(F::BuriesTheLiving, Setup { clients: 3, ..calm }, P::FirstComeFirstServed),
     ]
 }

@@ -20,7 +20,7 @@ const MAY_NOT: &str = "
     end
     return denied";
 /// Every command in the scripts of locks and fenced resources.
-const COMMANDS: &str = "DEL EXISTS GET HDEL HGET HSET INCR PEXPIRE PTTL SET SETRANGE STRLEN TIME TYPE ZADD ZINCRBY ZPOPMIN ZRANGE ZRANK ZREM ZSCORE";
+const COMMANDS: &str = "DEL EXISTS GET HDEL HGET HSET PEXPIRE PTTL SET SETRANGE STRLEN TIME TYPE ZADD ZINCRBY ZPOPMIN ZRANGE ZRANK ZREM ZSCORE";
 /// A key of the kind that the locks keep beside their names; a channel of that name is one of theirs too.
 const KEY: &str = "fp:{fencepost-doctor}:line:fencepost-doctor";
 /// What it means not to be told.

@@ -106,16 +106,18 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
     }
     call.arg(stamp(asked_at)).arg(link.channel());
     call.arg(every.to_string()).arg(length.to_string());
+    call.arg(hub.keep());
     for Due { seat, entry } in batch {
         call.arg(seat.claim.owner.to_string()).arg(&entry.member);
         call.arg(millis(entry.times.claim))
             .arg(millis(entry.times.live));
+        call.arg(hub.names.ask(&seat.claim, link, asked_at).floor);
     }
     match link.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
             let mut behind_plain = Vec::new();
             for (due, answer) in batch.iter().zip(answers.items().unwrap_or_default()) {
-                if tell(link, due, answer, asked_at) {
+                if tell(hub, link, due, answer, asked_at) {
                     behind_plain.push(due.seat.clone());
                 }
             }
@@ -131,6 +133,7 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
 
 /// Tells a waiter what the server said. Whether it is the first behind a plain client, whose release nobody tells.
 fn tell(
+    hub: &Hub,
     link: &Link,
     Due { seat, entry }: &Due,
     answer: &Value,
@@ -139,6 +142,7 @@ fn tell(
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
     match (answer, answer.epoch()) {
         (Value::Int(_), Some(epoch)) => {
+            hub.names.saw(&seat.claim.name, epoch);
             seat.granted(Grant {
                 epoch,
                 asked_at,

@@ -8,6 +8,9 @@ use redis::{ErrorKind as Cause, RedisError, ServerErrorKind};
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
+/// What the scripts say when they do not know the layout of a fence.
+const NEWER_LAYOUT: &str = "FENCEPOST_NEWER_LAYOUT";
+
 /// A command that was sent, or may have been.
 pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
     let (kind, message, effect) = explain(&cause);
@@ -97,6 +100,10 @@ fn explain(cause: &RedisError) -> (ErrorKind, String, Effect) {
     use ErrorKind::{Unavailable, Unusable};
     let said = cause.to_string();
     let code = cause.code().unwrap_or_default();
+    if said.contains(NEWER_LAYOUT) {
+        let message = "the fence of this lock was written by a newer version of this program: use that version everywhere";
+        return (Unusable, message.to_owned(), Effect::Maybe);
+    }
     // A server that refuses a command as a whole has not begun it.
     let refused = |kind, message: &str| (kind, format!("{message} ({said})"), Effect::None);
     match cause.kind() {

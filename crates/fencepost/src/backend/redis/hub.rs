@@ -14,7 +14,7 @@ use super::attendant;
 use super::failure;
 use super::link::{self, Identity, Link};
 use super::names::Names;
-use super::script::{Answer, millis};
+use super::script::{Answer, is_epoch, millis};
 use super::seat::Seat;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) outage: Duration,
     pub(crate) gap: Option<Gap>,
+    /// How long the server keeps a name's last epoch after its last use.
+    pub(crate) keep_fences: Duration,
 }
 
 /// The lock lies free for `length` when `every` has passed since the last such gap.
@@ -179,7 +181,7 @@ impl Hub {
         Ok(link)
     }
 
-    /// A connection is of no use any more: everybody asks anew.
+    /// A connection is of no use any more: everybody asks anew, and holders ask whether they still hold what they held.
     pub(super) fn lost(&self, link: &Link) {
         link.give_up();
         for seat in self.seats() {
@@ -207,6 +209,7 @@ impl Hub {
                 if let Some((owner, grant)) = payload.and_then(parse_grant)
                     && let Some(seat) = self.seat_of(owner)
                 {
+                    self.names.saw(&seat.claim.name, grant.epoch);
                     seat.granted(grant);
                 }
             }
@@ -272,6 +275,11 @@ impl Hub {
             None => [0, 0],
         }
     }
+
+    /// How long fences are kept, as the scripts want it.
+    pub(super) fn keep(&self) -> u64 {
+        millis(self.settings.keep_fences)
+    }
 }
 
 impl Drop for Hub {
@@ -302,12 +310,15 @@ pub(super) fn stamp(moment: Moment) -> u64 {
     moment.as_nanos() / 1000
 }
 
-/// «owner epoch lease stamp»
+/// Reads "owner epoch lease stamp"; `None` if it is something else.
 fn parse_grant(payload: &str) -> Option<(OwnerId, Grant)> {
     let mut parts = payload.split(' ');
     let owner = parts.next()?.parse().ok()?;
     let mut number = || parts.next()?.parse::<u64>().ok();
     let [epoch, lease, stamp] = [number()?, number()?, number()?];
+    if !is_epoch(epoch) {
+        return None;
+    }
     let grant = Grant {
         epoch,
         asked_at: Moment::from_nanos(stamp.checked_mul(1000)?),

@@ -11,7 +11,7 @@ use crate::lease::lock;
 
 /// How often the epoch of a name in use is lifted to the server's time, and its retention renewed.
 const LIFT_EVERY: Duration = Duration::from_secs(60);
-/// Names to remember; beyond it all are forgotten, and lifted once more.
+/// Names to remember; beyond it all are forgotten, with the epochs that were seen of them, and lifted once more.
 const MOST: usize = 200_000;
 /// After so many grants in a row between which nobody else had one, the next is expected to be like them.
 const QUIET: u8 = 2;
@@ -23,8 +23,10 @@ struct Known {
     /// Over which connection its epoch was lifted. A failover always means a new one.
     lifted_over: u64,
     lifted_at: Moment,
-    /// The last epoch that we saw.
+    /// The last epoch that was granted here.
     epoch: u64,
+    /// The highest that we saw: the server's counter must not be behind it, whatever the server has lost.
+    highest: u64,
     /// How many grants in a row raised it by one.
     in_a_row: u8,
     /// Who had the last grant by plain commands.
@@ -40,6 +42,8 @@ pub(crate) struct Ask {
     pub(super) expect: Option<u64>,
     /// The asker has it, and got it with plain commands.
     pub(super) has_it: bool,
+    /// The highest epoch of this name that we know; 0 if we know none.
+    pub(super) floor: u64,
 }
 
 impl Names {
@@ -49,6 +53,7 @@ impl Names {
                 lift: true,
                 expect: None,
                 has_it: false,
+                floor: 0,
             },
             Some(known) => known.ask(claim.owner, link.generation, now),
         }
@@ -79,6 +84,19 @@ impl Names {
         }
     }
 
+    /// A grant with this epoch was heard of.
+    pub(super) fn saw(&self, name: &LockName, epoch: u64) {
+        if let Some(known) = lock(&self.0).get_mut(name) {
+            known.highest = known.highest.max(epoch);
+        }
+    }
+
+    /// Whether we know of a higher epoch: the server has lost its counter since, and somebody who knew less was the first to ask.
+    pub(super) fn is_behind(&self, name: &LockName, epoch: u64) -> bool {
+        let names = lock(&self.0);
+        names.get(name).is_some_and(|known| epoch < known.highest)
+    }
+
     /// Somebody else wants it, or had it.
     pub(super) fn is_wanted(&self, name: &LockName) {
         if let Some(known) = lock(&self.0).get_mut(name) {
@@ -93,6 +111,7 @@ impl Known {
             lifted_over: 0,
             lifted_at: Moment::ZERO,
             epoch: 0,
+            highest: 0,
             in_a_row: 0,
             plainly: None,
         }
@@ -106,6 +125,7 @@ impl Known {
             lift,
             expect: is_quiet.then_some(self.epoch + 1),
             has_it,
+            floor: self.highest,
         }
     }
 
@@ -121,6 +141,7 @@ impl Known {
             false => 0,
         };
         self.epoch = epoch;
+        self.highest = self.highest.max(epoch);
         self.plainly = None;
     }
 }
@@ -156,5 +177,17 @@ mod tests {
         assert!(!known.ask(somebody, 1, at(60)).lift);
         assert!(known.ask(somebody, 1, at(61)).lift);
         assert!(known.ask(somebody, 2, at(2)).lift, "another connection");
+    }
+
+    #[test]
+    fn the_highest_epoch_outlives_connections() {
+        let somebody = OwnerId::random(&SystemRandom);
+        let mut known = Known::new();
+        known.lifted(1, at(1));
+        known.granted(500);
+        known.highest = 700;
+        known.granted(501);
+        known.lifted(2, at(2));
+        assert_eq!(known.ask(somebody, 2, at(2)).floor, 700);
     }
 }

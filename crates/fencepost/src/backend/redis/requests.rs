@@ -11,6 +11,7 @@ use super::failure;
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
 use super::link::{Link, SILENCE};
+use super::plainly::{Plainly, plainly};
 use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
 use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
@@ -72,15 +73,17 @@ async fn request(
     let [every, length] = hub.gap();
     let names = &hub.names;
     let mut ask = names.ask(claim, link, asked_at);
+    let mut has_set = false;
     if let Some(epoch) = ask.expect.filter(|_| every == 0) {
         match plainly(link, claim, epoch).await? {
             Plainly::Granted => {
                 names.granted_plainly(claim, epoch);
                 return Ok(Value::Int(epoch.cast_signed()));
             }
-            Plainly::Otherwise { lost_count } => {
+            Plainly::Otherwise { lost_count, is_set } => {
                 names.is_wanted(name);
                 ask.lift = lost_count;
+                has_set = is_set;
             }
         }
     }
@@ -100,51 +103,23 @@ async fn request(
     call.arg(ticket).arg(member);
     let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
-    let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await?;
+    call.arg(ask.floor).arg(hub.keep());
+    let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await;
+    let answer = answer.map_err(|error| match has_set {
+        // The plain commands took the key before the script was refused.
+        true => error.with_effect(Effect::Maybe),
+        false => error,
+    })?;
     if ask.lift {
         names.lifted(name, link, asked_at);
     }
     match answer {
         // The same lease once more.
         Value::Int(_) if ask.has_it => {}
-        Value::Int(epoch) => names.granted(name, epoch.cast_unsigned()),
+        Value::Int(_) => names.granted(name, epoch_of(&answer)?),
         _ => names.is_wanted(name),
     }
     Ok(answer)
-}
-
-enum Plainly {
-    Granted,
-    /// It may be ours, without an epoch: the script is to look.
-    Otherwise {
-        lost_count: bool,
-    },
-}
-
-/// Takes a lock that nobody seems to want with plain commands, which cost the server half of what the script does. Each can fail, and
-/// anything can happen between them; what is not exactly as expected is left to the script.
-async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Result<Plainly> {
-    let name = claim.name.as_str();
-    let ttl = millis(claim.ttl);
-    let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
-    let mut commands = redis::Pipeline::with_capacity(3);
-    let set = commands.cmd("SET").arg(name);
-    set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
-    set.arg("NX").arg("PX").arg(ttl);
-    commands.cmd("INCR").arg(fence_of(name));
-    commands.cmd("EXISTS").arg(line_of(name));
-    let answers = link.send_all(&commands).await;
-    let answers = answers.map_err(|cause| failure::of_command(Operation::Acquire, cause))?;
-    let [set, counted, waiting] = answers.as_slice() else {
-        return Err(failure::unexpected(Operation::Acquire, "too few answers"));
-    };
-    let is_expected = counted.integer() == Some(epoch.cast_signed());
-    Ok(match (set, waiting.integer()) {
-        (Value::Okay, Some(0)) if is_expected => Plainly::Granted,
-        _ => Plainly::Otherwise {
-            lost_count: !is_expected,
-        },
-    })
 }
 
 /// Since when a lock is held, for people; decides nothing.
@@ -155,8 +130,8 @@ pub(crate) fn wall_clock_millis() -> u64 {
 
 fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Grant>> {
     match answer {
-        Value::Int(epoch) => Ok(Some(Grant {
-            epoch: u64::try_from(*epoch).unwrap_or(u64::MAX),
+        Value::Int(_) => Ok(Some(Grant {
+            epoch: epoch_of(answer)?,
             asked_at,
             lease: claim.ttl,
         })),
@@ -166,6 +141,12 @@ fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Gra
             &format!("{answer:?}"),
         )),
     }
+}
+
+/// The epoch of a grant, or an error that says what came instead.
+fn epoch_of(answer: &Value) -> Result<u64> {
+    let no_epoch = || failure::unexpected(Operation::Acquire, &format!("the epoch {answer:?}"));
+    answer.epoch().ok_or_else(no_epoch)
 }
 
 pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Result<Grant> {
@@ -183,7 +164,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 wait.heard();
                 outage = Outage::default();
                 if let News::Granted(grant) = seat.news().await
-                    && is_fresh(&grant, BootClock.now())
+                    && is_good(hub, &seat, &grant)
                 {
                     hub.forget(claim.owner);
                     return Ok(grant);
@@ -216,7 +197,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
     };
     let answer = tokio::select! {
         biased;
-        grant = fresh_grant(seat) => return Ok(Asked::Granted(grant)),
+        grant = good_grant(hub, seat) => return Ok(Asked::Granted(grant)),
         answer = request(hub, &link, &seat.claim, &place, asked_at) => answer?,
         // The first question has its caller's deadline; of later ones only we know.
         () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
@@ -250,13 +231,19 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
 }
 
 /// Waits for a grant that is worth something. One that is not tells nothing: the answer that is under way does.
-async fn fresh_grant(seat: &Seat) -> Grant {
+async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
     loop {
         let grant = seat.grant().await;
-        if is_fresh(&grant, BootClock.now()) {
+        if is_good(hub, seat, &grant) {
             return grant;
         }
     }
+}
+
+/// Whether a grant is still worth something, and its epoch larger than those we know. Whoever asks again gets a better one.
+fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
+    let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
+    !is_behind && is_fresh(grant, BootClock.now())
 }
 
 /// A server that was there and is away: how long it has been.
@@ -341,6 +328,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
         .arg(fence_of(name.as_str()));
     call.arg(claim.owner.to_string());
     call.arg(u8::from(ask.lift) + 2 * u8::from(ask.has_it));
+    call.arg(ask.floor).arg(hub.keep());
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
     }

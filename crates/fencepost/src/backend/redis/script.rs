@@ -46,6 +46,9 @@ macro_rules! script {
     };
 }
 
+/// The member under which a fence keeps its epoch; see `shared.lua`.
+pub(super) const LAYOUT: u8 = 2;
+
 const SHARED: &str = include_str!("scripts/shared.lua");
 
 script!(ACQUIRE: include_str!("scripts/acquire_fast.lua"), SHARED, include_str!("scripts/acquire.lua"));

@@ -11,7 +11,7 @@ use super::failure;
 use super::hub::Hub;
 use super::keys::{line_of, name_of_fence, wait_of};
 use super::link::Link;
-use super::script::{Answer, INSPECT};
+use super::script::{Answer, INSPECT, is_epoch};
 use crate::backend::{Holder, Listed, Record, Waiter};
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
@@ -70,13 +70,16 @@ fn waiter(value: &Value) -> Option<Waiter> {
     })
 }
 
-/// «owner epoch ttl since label», with the marks that the scripts know; since when, by the clock of the server or of the holder's
+/// Reads "owner epoch ttl since label", with the marks that the scripts know; since when, by the clock of the server or of the holder's
 /// machine.
 fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
     let (owner, rest) = value.split_once([' ', '+'])?;
     let owner: OwnerId = owner.parse().ok()?;
     let mut parts = rest.splitn(4, ' ');
     let epoch: u64 = parts.next()?.trim_start_matches('~').parse().ok()?;
+    if !is_epoch(epoch) {
+        return None;
+    }
     let ttl: u64 = parts.next()?.parse().ok()?;
     let since: u64 = parts.next()?.parse().ok()?;
     let held = Duration::from_millis(server_now.saturating_sub(since));
@@ -106,7 +109,8 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
     let link = hub.link(Operation::Inspect).await?;
     let fences = format!("fp:{{*}}:fence:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    for key in scan(&link, &fences).await? {
+    // Of any layout, so that every name is found.
+    for key in scan_for(&link, &fences, None).await? {
         names.extend(name_of_fence(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
@@ -137,8 +141,13 @@ pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
     })
 }
 
-/// All string keys that match, step by step: the server goes on serving others in between.
+/// All string keys that match.
 pub(crate) async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+    scan_for(link, pattern, Some("string")).await
+}
+
+/// All keys of this type that match, step by step: the server goes on serving others in between.
+async fn scan_for(link: &Arc<Link>, pattern: &str, kind: Option<&str>) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut cursor = "0".to_owned();
     loop {
@@ -148,9 +157,10 @@ pub(crate) async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>>
             .arg("MATCH")
             .arg(pattern)
             .arg("COUNT")
-            .arg(STEP)
-            .arg("TYPE")
-            .arg("string");
+            .arg(STEP);
+        if let Some(kind) = kind {
+            command.arg("TYPE").arg(kind);
+        }
         let answer = link.send(&command).await;
         let answer = answer.map_err(|cause| failure::of_command(Operation::Inspect, cause))?;
         let (Some(next), Some(found)) = (

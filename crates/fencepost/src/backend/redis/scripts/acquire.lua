@@ -1,4 +1,5 @@
 use(KEYS[1], KEYS[2])
+floor, keep = tonumber(ARGV[8]), ARGV[9]
 local owner, ttl, ticket, member = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
 local label = string.match(ARGV[3], '^%d+ %d+ (.*)$')
 local every, length, live, stamp, channel = string.match(ARGV[7], '^(%d+) (%d+) (%d+) (%d+) (%S+)$')
@@ -24,7 +25,11 @@ if is_of(owner, value) then
     call('ZREM', line, member)
     call('HDEL', wait, owner)
   end
-  return epoch_of(value)
+  if epoch_of(value) >= floor then return epoch_of(value) end
+  -- The counter was lost since, and whoever handed the lock on knew of no higher epoch; the caller does.
+  local epoch = next_epoch()
+  put(owner, '+', epoch, call('PTTL', lock), ttl, label)
+  return epoch
 end
 
 if member == '' then
@@ -42,7 +47,7 @@ if call('ZADD', line, 'NX', ticket, member) == 0 then
   again = true
   ticket = integer(call('ZSCORE', line, member))
 end
-if epoch_of(value) then call('SETRANGE', lock, 32, '+') end
+if is_marked_by_waiters(value) then call('SETRANGE', lock, 32, '+') end
 -- For a young entry nobody would look at the record, and it would stay behind.
 if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live

@@ -1,6 +1,7 @@
--- KEYS: lock line fence. ARGV: owner · ttl · «ttl since label» · '0' when the epoch need not be lifted and no gap is
+-- KEYS: lock line fence. ARGV: owner · ttl · "ttl since label" · '0' when the epoch need not be lifted and no gap is
 --   configured, '1' when not so, '2' and '3' the same for one who took the lock with plain commands before
---   · ticket, 0 = first time · member, '' = try: never enqueues, never overtakes · «every length live stamp channel»
+--   · ticket, 0 = first time · member, '' = try: never enqueues, never overtakes · "every length live stamp channel"
+--   · the highest epoch of this name that the caller knows · how long the fence is kept, in ms
 -- Returns the epoch: granted for ttl
 --   · {ticket, ms until the lock ends (−1 no expiry, −2 free, −3 not told), ms of gap left}: wait
 local call = redis.call
@@ -8,9 +9,9 @@ local present = call('EXISTS', KEYS[1], KEYS[2])
 local must_lift = ARGV[4] ~= '0'
 if not must_lift then
   if present == 0 then
-    local epoch = call('INCR', KEYS[3])
-    -- Lower than any that was lifted: a new name, or one that the server has forgotten.
-    must_lift = epoch < 68719476736
+    -- With XX nothing is counted where there is no counter of this layout: `lift` makes one.
+    local epoch = tonumber((redis.pcall('ZADD', KEYS[3], 'XX', 'INCR', 1, '2')))
+    must_lift = not epoch or epoch <= tonumber(ARGV[8])
     if not must_lift then
       call('SET', KEYS[1], string.format('%s %d %s', ARGV[1], epoch, ARGV[3]), 'PX', ARGV[2])
       return epoch
@@ -22,9 +23,9 @@ if not must_lift then
       local ticket = string.format('%s%06d', time[1], time[2])
       if call('ZADD', KEYS[2], 'NX', ticket, ARGV[6]) == 1 then
         -- The holder is to look at the line when it releases; those who got the lock from the line do so anyway.
-        if string.byte(value, 33) == 32 and string.find(value, '^%x+ ~?%d+ %d+ %d+ ') then
-          call('SETRANGE', KEYS[1], 32, '+')
-        end
+        local epoch = string.byte(value, 33) == 32 and string.match(value, '^%x+ ~?(%d+) %d+ %d+ ')
+        -- A holder of layout 1 must not look: it could not count. See `is_marked_by_waiters`.
+        if epoch and tonumber(epoch) > 4398046511104 then call('SETRANGE', KEYS[1], 32, '+') end
         -- Who finds a line finds it with an expiry, which beats move on.
         if present == 2 then return {ticket, -3, 0} end
         call('PEXPIRE', KEYS[2], 10000)

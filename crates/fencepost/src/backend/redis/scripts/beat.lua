@@ -1,4 +1,5 @@
--- KEYS: lock line of each entry. ARGV: stamp channel every length, then for each entry: owner member claim live
+-- KEYS: lock line of each entry. ARGV: stamp channel every length keep, then for each entry: owner member claim live, and the highest
+--   epoch of the name that the caller knows
 -- Signs of life of those who wait; never creates an entry. Returns for each: the epoch, granted for at least claim · 0 not in line
 --   · {ms until the lock ends (−1 no expiry, −2 free), rank, 1 when a plain client holds it, ms of gap left}: wait on
 local function beat(owner, member, claim, live)
@@ -24,13 +25,17 @@ local function beat(owner, member, claim, live)
   local epoch = not value and rest == 0 and advance(member, claim)
   if epoch then return epoch end
   local plain = value and not epoch_of(value) and 1 or 0
-  return {call('PTTL', lock), call('ZRANK', line, member) or 0, plain, rest}
+  local rank = call('ZRANK', line, member) or 0
+  -- Everybody looks at the one before it, and the first at the last: so nobody who died stays in line for as long as the lock is held.
+  if rank > 0 then rank = rank - bury(rank - 1) else bury(-1) end
+  return {call('PTTL', lock), rank, plain, rest}
 end
 
 local answers = {}
 for entry = 0, #KEYS / 2 - 1 do
   use(KEYS[entry * 2 + 1], KEYS[entry * 2 + 2])
-  local at = 5 + entry * 4
+  local at = 6 + entry * 5
+  floor, keep = tonumber(ARGV[at + 4]), ARGV[5]
   answers[#answers + 1] = beat(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
 end
 return answers

@@ -1,13 +1,14 @@
 -- Ends a lease, or leaves the line; what it does not own it does not touch.
 -- KEYS: lock line fence. ARGV: owner · '0' when the epoch need not be lifted, '1' when it must, '2' and '3' the same for one who
---   took the lock with plain commands · and, where there is a gap or an entry: every length member
+--   took the lock with plain commands · the highest epoch of this name that the caller knows · how long the fence is kept, in ms
+--   · and, where there is a gap or an entry: every length member
 -- Returns 1 released · 2 left the line · 0 neither
 local call = redis.call
 local value = redis.pcall('GET', KEYS[1])
 -- Something that is no lock has taken the name: not ours, but there is still an entry to take back.
 if type(value) == 'table' then value = '' end
 local head
-if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
+if value and not ARGV[5] and string.sub(value, 1, 32) == ARGV[1] then
   -- Nobody has come to wait: whoever does leaves a mark. But who takes back plain commands may have overtaken somebody.
   if string.byte(value, 33) == 32 and (ARGV[2] > '1' or string.byte(value, 34) ~= 126) then
     call('DEL', KEYS[1])
@@ -24,9 +25,9 @@ if value and not ARGV[3] and string.sub(value, 1, 32) == ARGV[1] then
   local time = call('TIME')
   local waited = time[1] * 1000000 + time[2] - head[2]
   if (ARGV[2] == '0' or ARGV[2] == '2') and waited >= 0 and waited < live * 166 and channel ~= '-' then
-    local epoch = call('INCR', KEYS[3])
-    -- Lower than any that was lifted: what follows lifts it.
-    if epoch >= 68719476736 then
+    local epoch = tonumber((redis.pcall('ZADD', KEYS[3], 'XX', 'INCR', 1, '2')))
+    -- Forgotten, or behind: what follows lifts it.
+    if epoch and epoch > tonumber(ARGV[3]) then
       local heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
       if heard ~= 0 then
         local since = string.format('%s%03d', time[1], time[2] / 1000)

@@ -1,10 +1,10 @@
 -- Shared by the scripts that may change who holds a lock; comes after their fast path, which most calls never leave.
 -- `use` names the keys of one lock. KEYS declares the first two; the others are in the same slot.
---   lock  string   «owner epoch ttl since label», expires with the lease. Plain clients only see a taken key. With a + instead of
+--   lock  string   "owner epoch ttl since label", expires with the lease. Plain clients only see a taken key. With a + instead of
 --                  the first space somebody may be in line. With a ~ before the epoch it is the holder's guess; see `is_guessed`.
---   line  sorted   score: ticket (server µs at the first enqueue); member: «owner ttl claim live stamp channel label»
---   wait  hash     owner → «deadline stamp channel», written by beats and re-entries
---   fence string   the last epoch; kept for days after its last use
+--   line  sorted   score: ticket (server µs at the first enqueue); member: "owner ttl claim live stamp channel label"
+--   wait  hash     owner → "deadline stamp channel", written by beats and re-entries
+--   fence sorted   one member, the layout's number; its score is the last epoch. Kept for a while after its last use
 --   gap   string   there while the next free gap for plain clients is not due; see `resting`
 local lock, line, wait, fence, gap
 local function use(lock_key, line_key)
@@ -15,12 +15,20 @@ local function use(lock_key, line_key)
   wait, fence, gap = tag .. ':wait' .. name, tag .. ':fence' .. name, tag .. ':gap' .. name
 end
 
-local RETENTION = 7 * 24 * 3600 * 1000
+-- What the caller knows: the highest epoch of the name that it has seen, and how long its fence is to be kept, in ms.
+local floor, keep
+
+-- The fence's only member. A program of layout 1 kept the epoch as a string and counted with INCR: its commands fail on a sorted set,
+-- without effect. A later layout takes another number, which this one refuses.
+local LAYOUT = '2'
+-- Epochs of layout 1 were an eighth as fine: they reach this in 2032, those of layout 2 are past it since 2025. (Under a clock that
+-- is before that, holders of layout 2 are taken for older ones, and waiters find a free lock by their beats.)
+local LAYOUT_1_END = 2 ^ 42
 local LINE_LIFE = 10000
 -- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
 local LIFT_MAX = 2 ^ 46
--- Lower than any epoch that was lifted by a clock that is right.
-local LIFTED = 2 ^ 36
+-- Epochs are below this.
+local EPOCH_END = 2 ^ 47
 
 local function integer(number) return string.format('%d', number) end
 
@@ -33,30 +41,68 @@ local function micros()
   return started
 end
 
--- Raises the last epoch to the server's time since 2024 in units of 62.5 µs, if it is lower: so it passes increments that a
--- restart or a failover has lost. Every connection does that with each name before it uses it. Also renews the retention.
-local function lift()
-  local last = tonumber(call('GET', fence) or 0)
-  local time = math.min(math.floor((micros() - 1704067200000000) * 0.016), LIFT_MAX)
-  call('SET', fence, integer(math.max(last, time)), 'PX', RETENTION)
-end
-
-local function next_epoch()
-  local epoch = call('INCR', fence)
-  -- A new name, or one that the server has forgotten.
-  if epoch < LIFTED then
-    lift()
-    epoch = call('INCR', fence)
-  end
-  return epoch
-end
-
 local function is_of(owner, value) return value and string.sub(value, 1, 32) == owner end
 -- The epoch of a lock of ours; nil: a plain client holds it.
 local function epoch_of(value) return value and tonumber((string.match(value, '^%x+[ +]~?(%d+) %d+ %d+ '))) end
 -- Taken by plain commands whose answers were not what the asker had hoped for, or did not reach it: it has no epoch yet, and
 -- somebody may have been in line. As good as free.
 local function is_guessed(owner, value) return is_of(owner, value) and string.byte(value, 34) == 126 end
+
+-- Whether waiters mark this value, so that its holder looks at the line when it releases. One of layout 1 must not look: it would
+-- fail to count and keep the lock until its lease ends. Without the mark it just deletes the key, and the next beat finds that.
+local function is_marked_by_waiters(value)
+  local epoch = epoch_of(value)
+  return epoch and epoch > LAYOUT_1_END
+end
+
+-- Takes back the mark of waiters from a holder of layout 1.
+local function unmark()
+  local value = redis.pcall('GET', lock)
+  local is_marked = type(value) == 'string' and string.byte(value, 33) == 43
+  if is_marked and epoch_of(value) and not is_marked_by_waiters(value) then call('SETRANGE', lock, 32, ' ') end
+end
+
+-- The last epoch that the server knows; a counter of layout 1 is removed, to be replaced.
+local function last_epoch()
+  local kind = call('TYPE', fence).ok
+  if kind == 'none' then return 0 end
+  if kind == 'string' then
+    local last = tonumber(call('GET', fence))
+    call('DEL', fence)
+    unmark()
+    return last or 0
+  end
+  local last = kind == 'zset' and call('ZSCORE', fence, LAYOUT)
+  if not last then error('FENCEPOST_NEWER_LAYOUT') end
+  return tonumber(last)
+end
+
+-- The epoch in the lock's value, which may have outlived the counter.
+local function held_epoch()
+  local value = redis.pcall('GET', lock)
+  local epoch = type(value) == 'string' and epoch_of(value) or 0
+  return epoch < EPOCH_END and epoch or 0
+end
+
+-- Raises the last epoch to the server's time since 2024 in units of 7.8125 µs, and to the highest that the caller or the lock's value
+-- knows, if it is lower: so it passes increments that a restart, a failover or FLUSHALL has lost. Every connection does that with
+-- each name before it uses it. Also renews the time for which the fence is kept.
+local function lift()
+  local time = math.min(math.floor((micros() - 1704067200000000) * 0.128), LIFT_MAX)
+  local epoch = math.max(last_epoch(), held_epoch(), time, floor)
+  call('ZADD', fence, integer(epoch), LAYOUT)
+  call('PEXPIRE', fence, keep)
+end
+
+local function next_epoch()
+  -- XX: where there is no counter, none is made that has not been lifted and would never end.
+  local epoch = tonumber((redis.pcall('ZADD', fence, 'XX', 'INCR', 1, LAYOUT)))
+  if not epoch or epoch <= floor then
+    lift()
+    epoch = tonumber(call('ZADD', fence, 'XX', 'INCR', 1, LAYOUT))
+  end
+  return epoch
+end
 
 local function put(owner, mark, epoch, lease, ttl, label)
   local since = math.floor(micros() / 1000)
@@ -126,4 +172,27 @@ end
 
 local function extend(lease)
   if call('PTTL', lock) < tonumber(lease) then call('PEXPIRE', lock, lease) end
+end
+
+-- Whether this entry's last sign of life is so old that the line itself would be gone if there were only such.
+local function is_long_dead(member, ticket, owner)
+  local live = string.match(member, '^%x+ %d+ %d+ (%d+) ')
+  local record = call('HGET', wait, owner)
+  local deadline = record and tonumber((string.match(record, '^%d+'))) or ticket / 1000 + live
+  return micros() / 1000 > deadline + LINE_LIFE
+end
+
+-- Removes up to eight entries that are long dead: from `rank` on towards the head, or from the end for -1. Returns how many.
+-- Whoever was only away keeps its place: it comes back with its ticket.
+local function bury(rank)
+  for buried = 0, 7 do
+    local at = rank < 0 and -1 or rank - buried
+    if rank >= 0 and at < 0 then return buried end
+    local entry = call('ZRANGE', line, at, at, 'WITHSCORES')
+    local owner = entry[1] and string.match(entry[1], '^%x+')
+    if not owner or not is_long_dead(entry[1], entry[2], owner) then return buried end
+    call('ZREM', line, entry[1])
+    call('HDEL', wait, owner)
+  end
+  return 8
 end

@@ -1,0 +1,53 @@
+//! The way to take a lock that nobody else seems to want: without a script.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::failure;
+use super::keys::{fence_of, line_of};
+use super::link::Link;
+use super::requests::wall_clock_millis;
+use super::script::{Answer, LAYOUT, millis};
+use crate::claim::Claim;
+use crate::error::{Operation, Result};
+
+/// What became of it.
+pub(super) enum Plainly {
+    Granted,
+    /// It may be ours, without an epoch: the script is to look.
+    Otherwise {
+        lost_count: bool,
+        /// The key was taken.
+        is_set: bool,
+    },
+}
+
+/// Takes a lock that nobody seems to want with plain commands, which cost the server half of what the script does. Each can fail, and
+/// anything can happen between them; what is not exactly as expected is left to the script.
+pub(super) async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Result<Plainly> {
+    let name = claim.name.as_str();
+    let ttl = millis(claim.ttl);
+    let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
+    let mut commands = redis::Pipeline::with_capacity(3);
+    let set = commands.cmd("SET").arg(name);
+    set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
+    set.arg("NX").arg("PX").arg(ttl);
+    // With XX a counter that the server has forgotten is not made anew: it would have no end, if we died before the script gave it one.
+    let count = commands.cmd("ZADD").arg(fence_of(name));
+    count.arg("XX").arg("INCR").arg(1).arg(LAYOUT);
+    commands.cmd("EXISTS").arg(line_of(name));
+    let answers = link.send_all(&commands).await;
+    let answers = answers.map_err(|cause| failure::of_command(Operation::Acquire, cause))?;
+    let [set, counted, waiting] = answers.as_slice() else {
+        return Err(failure::unexpected(Operation::Acquire, "too few answers"));
+    };
+    let is_expected = counted.integer() == Some(epoch.cast_signed());
+    Ok(match (set, waiting.integer()) {
+        (Value::Okay, Some(0)) if is_expected => Plainly::Granted,
+        _ => Plainly::Otherwise {
+            lost_count: !is_expected,
+            is_set: matches!(set, Value::Okay),
+        },
+    })
+}
