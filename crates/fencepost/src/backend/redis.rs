@@ -60,7 +60,7 @@ use std::time::Duration;
 use redis::{Client, ConnectionAddr, ProtocolVersion};
 
 use crate::backend::certificates::Certificates;
-use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -390,6 +390,10 @@ impl Backend for Redis {
 
     fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
         Box::pin(view::inspect(&self.hub, name.as_str()))
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.hub.losses)
     }
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {

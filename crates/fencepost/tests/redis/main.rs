@@ -108,6 +108,10 @@ const MORE: &[(&str, fn())] = &[
         plain_clients::many_are_watched_on_a_long_road,
     ),
     (
+        "a_loss_is_told_when_the_connection_ends",
+        restarts::a_loss_is_told_when_the_connection_ends,
+    ),
+    (
         "the_dead_do_not_stay_in_line",
         line::the_dead_do_not_stay_in_line,
     ),

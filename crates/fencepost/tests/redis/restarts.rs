@@ -7,6 +7,28 @@ use fencepost_rig::resp::Value;
 
 use crate::support::{LONG, NAME, Server, eventually, locker, run, soon};
 
+/// The server has lost a lock and the connection ends: the holder is told at once, and not at its next renewal.
+pub(crate) fn a_loss_is_told_when_the_connection_ends() {
+    run(async {
+        let server = Server::start();
+        let mut plain = server.plain();
+        let locker = locker(&server.store().await, LONG);
+        let (kept, lost) = (
+            locker.acquire("kept").await.unwrap(),
+            locker.acquire(NAME).await.unwrap(),
+        );
+        plain.does(&["DEL", NAME]);
+        plain.does(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        plain.does(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        // The next renewal is due after a third of the TTL.
+        let told = soon("the loss", lost.lost()).await;
+        assert_eq!(told.reason(), LostReason::Gone);
+        assert!(!kept.is_lost(), "the server still has it");
+        assert!(kept.release().await.is_released());
+        server.is_clean().await;
+    });
+}
+
 /// The holder is told, those who wait are served, and the fence still rises.
 pub(crate) fn with_waiters_and_a_holder() {
     run(async {

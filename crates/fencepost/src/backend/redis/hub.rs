@@ -16,6 +16,7 @@ use super::link::{self, Identity, Link};
 use super::names::Names;
 use super::script::{Answer, is_epoch, millis};
 use super::seat::Seat;
+use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::engine::within;
@@ -70,6 +71,8 @@ pub(crate) struct Hub {
     /// How many connections were made: tells the pushes of one from those of another.
     generation: AtomicU64,
     pub(crate) names: Names,
+    /// Rung when a connection ends: the server may have ended with it, and lost all locks.
+    pub(super) losses: LossBell,
     /// Who else wants to hear of changes.
     listener: OnceLock<Listener>,
     /// Commands sent, other than those that connecting takes.
@@ -87,6 +90,7 @@ impl Hub {
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
+            losses: LossBell::new(),
             listener: OnceLock::new(),
             sent: Arc::default(),
         }
@@ -187,6 +191,7 @@ impl Hub {
         for seat in self.seats() {
             seat.ask_again();
         }
+        self.losses.ring_all();
         self.tell_listener(None);
     }
 
