@@ -131,7 +131,7 @@ impl RedisBuilder {
 
     /// How long the server keeps the last epoch of a name after its last use, at least 2 hours. Default: 24 hours.
     ///
-    /// Each name takes about 150 bytes for that long: with 100 new names a second, 24 hours are 1.3 GB and 2 hours 110 MB. A name
+    /// Each name takes about 190 bytes for that long: with 100 new names a second, 24 hours are 1.7 GB and 2 hours 140 MB. A name
     /// that comes back later starts at the server's time, which is past its old epochs unless the server's clock was ahead by
     /// more than this when they were given. Also in the address: `?keep_fences=24h`, which wins. Of several programs that use a name,
     /// the last one to use it decides.
