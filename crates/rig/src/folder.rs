@@ -2,12 +2,13 @@
 //!
 //! A process that is killed with SIGKILL cannot remove its folders, so the next one that makes a folder does. Each folder is locked
 //! (`flock`) by the process that made it, for as long as that process runs: a folder that can be locked by somebody else has no owner
-//! any more. That holds across containers that share the place for temporary files, where process ids say nothing.
+//! any more. That holds across containers that share the place for temporary files, where process ids say nothing. What is handed out is
+//! a folder inside the locked one, because programs may want to lock the folder that they work in: the SQLite store does.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use nix::libc;
@@ -17,11 +18,14 @@ use nix::unistd::geteuid;
 const PREFIX: &str = "fencepost-";
 /// The length of the random part.
 const RANDOM: usize = 6;
+/// The folder inside, which is handed out.
+const INNER: &str = "run";
 
 /// A folder that is removed with all it holds when this is dropped.
 #[derive(Debug)]
 pub struct TempDir {
-    folder: tempfile::TempDir,
+    inner: PathBuf,
+    _outer: tempfile::TempDir,
     /// Says that its owner lives. After the folder: it is let go when the folder is removed.
     _owned: File,
 }
@@ -29,7 +33,7 @@ pub struct TempDir {
 impl TempDir {
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.inner
     }
 }
 
@@ -50,11 +54,13 @@ pub fn folder() -> io::Result<TempDir> {
 fn folder_in(place: &Path) -> io::Result<TempDir> {
     let prefix = format!("{PREFIX}{}-", std::process::id());
     loop {
-        let folder = tempfile::Builder::new()
+        let outer = tempfile::Builder::new()
             .prefix(&prefix)
             .rand_bytes(RANDOM)
+            // A server may run as another user, and has to get to its folder inside.
+            .permissions(Permissions::from_mode(0o711))
             .tempdir_in(place)?;
-        let owned = match open(folder.path()) {
+        let owned = match open(outer.path()) {
             Ok(owned) => owned,
             // Somebody took it for an orphan before it was locked.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -67,9 +73,12 @@ fn folder_in(place: &Path) -> io::Result<TempDir> {
                 break;
             }
         }
-        if is_at(&owned, folder.path()) {
+        if is_at(&owned, outer.path()) {
+            let inner = outer.path().join(INNER);
+            DirBuilder::new().mode(0o700).create(&inner)?;
             return Ok(TempDir {
-                folder,
+                inner,
+                _outer: outer,
                 _owned: owned,
             });
         }
@@ -165,7 +174,9 @@ mod tests {
         let link = place.join("fencepost-1-bbbbbb");
         std::os::unix::fs::symlink(place.join("treasure"), link).unwrap();
         remove_orphans(place);
-        let living = living.path().file_name().unwrap().to_str().unwrap();
+        let data = living.path().join("data");
+        let living = living.path().parent().unwrap().file_name().unwrap();
+        let living = living.to_str().unwrap();
         let mut expected = vec![
             "fencepost-1-aaaaaa",
             "fencepost-1-bbbbbb",
@@ -175,7 +186,14 @@ mod tests {
         expected.extend(others);
         expected.sort_unstable();
         assert_eq!(names(place), expected);
-        assert!(place.join(living).join("data").exists());
+        assert!(data.exists());
+    }
+
+    #[test]
+    fn who_works_in_a_folder_may_lock_it() {
+        let place = tempfile::tempdir().unwrap();
+        let made = folder_in(place.path()).unwrap();
+        open(made.path()).unwrap().try_lock().unwrap();
     }
 
     #[test]

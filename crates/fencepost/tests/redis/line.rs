@@ -87,8 +87,9 @@ pub(crate) fn two_commands_a_turn() {
         let commands = proxy.counts().to_server.messages - before;
         let each = commands as f64 / TURNS as f64;
         println!("line: {each:.3} commands a turn");
-        // Signs of life come on top where a turn is long in coming.
-        assert!(each < 2.3, "{commands} commands for {TURNS} turns");
+        // Signs of life come on top where a turn is long in coming, as it is on a busy machine. In a soak the test is alone.
+        let most = if is_soak() { 2.3 } else { 3.5 };
+        assert!(each < most, "{commands} commands for {TURNS} turns");
         server.is_clean().await;
     });
 }
@@ -165,8 +166,13 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
         _ => assert!(served.len() >= WAITERS / 4 && served.len() >= living.sum::<usize>()),
     }
     assert!(order >= 0.99, "served in another order: {order}");
-    assert!(gap < 2 * CLAIM_LEASE, "a gap of {gap:?}");
+    assert!(gap < 2 * CLAIM_LEASE + busy(), "a gap of {gap:?}");
     (order, gap)
+}
+
+/// What a busy machine may add to what is promised. In a soak the test is alone.
+fn busy() -> Duration {
+    Duration::from_secs(if is_soak() { 0 } else { 3 })
 }
 
 /// Spearman's ρ between the order of these places and the order in which they are given.

@@ -25,8 +25,8 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(2);
 /// The same for a renewal, which is given up early by those who have a short TTL: there is time for one more, over another
 /// connection, and the lock is at stake. A connection that is replaced in vain costs little.
 const SILENCE_UNDER_RENEWAL: Duration = Duration::from_millis(250);
-/// On a long road an answer takes its time.
-const SILENCE_ROUND_TRIPS: u32 = 4;
+/// On a long road, or from a busy server, an answer takes its time, and so does a new connection.
+const SILENCE_ANSWERS: u32 = 4;
 
 /// Requests that may wait for the socket at once; more wait outside, in order.
 const BUFFER: usize = 1024;
@@ -48,6 +48,8 @@ pub(crate) struct Link {
     unanswered_since: AtomicU64,
     /// When an answer or a push was read last; nanoseconds of a [`Moment`].
     heard_at: Arc<AtomicU64>,
+    /// How long answers take at present, in nanoseconds: rises with the slowest, and falls slowly.
+    answer_ns: AtomicU64,
     /// Wakes the attendant of this connection.
     pub(super) bell: Notify,
     /// Nanoseconds of the [`Moment`] at which the attendant looks next.
@@ -136,11 +138,16 @@ pub(super) async fn connect(
         down: AtomicBool::new(false),
         unanswered_since: AtomicU64::new(0),
         heard_at,
+        answer_ns: AtomicU64::new(nanos(round_trip)),
         bell: Notify::new(),
         next_look: AtomicU64::new(0),
         watched: Watched::default(),
         generation,
     })
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// `None` when the server refused.
@@ -207,13 +214,25 @@ impl Link {
         answer.and_then(Value::extract_error)
     }
 
+    /// What was sent at `asked_at` was answered just now.
+    fn heard(&self, asked_at: Moment) {
+        let now = BootClock.now();
+        self.heard_at.store(now.as_nanos(), Ordering::Relaxed);
+        self.unanswered_since.store(0, Ordering::Relaxed);
+        let before = self.answer_ns.load(Ordering::Relaxed);
+        let took = nanos(now.since(asked_at)).max(before - before / 8);
+        self.answer_ns.store(took, Ordering::Relaxed);
+    }
+
     /// Only a renewal is given up because the store is silent: its deadline is a part of the TTL. Other requests may be dropped because
     /// their caller has changed its mind, which says nothing about the connection.
     fn patience_for(&self, operation: Operation) -> Duration {
         match operation {
-            Operation::Renew => SILENCE_UNDER_RENEWAL
-                .max(self.round_trip * SILENCE_ROUND_TRIPS)
-                .min(SILENCE),
+            Operation::Renew => {
+                let answer = Duration::from_nanos(self.answer_ns.load(Ordering::Relaxed));
+                let usual = answer.saturating_mul(SILENCE_ANSWERS);
+                usual.clamp(SILENCE_UNDER_RENEWAL, SILENCE)
+            }
             _ => SILENCE,
         }
     }
@@ -246,11 +265,7 @@ impl Link {
         asked.answered = true;
         match &answer {
             Err(cause) if failure::ends_connection(cause) => self.give_up(),
-            _ => {
-                let now = BootClock.now().as_nanos();
-                self.heard_at.store(now, Ordering::Relaxed);
-                self.unanswered_since.store(0, Ordering::Relaxed);
-            }
+            _ => self.heard(asked.at),
         }
         answer
     }
