@@ -59,10 +59,12 @@ impl Granted {
         }
     }
 
-    /// The lease that this owner has.
+    /// The lease that this owner has; none when it is over, because nobody may revive it.
     pub(super) fn lease(&self, owner: OwnerId) -> Option<Lease> {
+        let now = BootClock.now();
         let book = lock(&self.0);
-        book.epochs.get(&owner).map(|entry| entry.lease)
+        let entry = book.epochs.get(&owner).filter(|entry| now < entry.over_at);
+        entry.map(|entry| entry.lease)
     }
 
     /// The epoch of this owner's lease. It is not known any more then: whoever asks again says whether it still holds.
@@ -101,6 +103,16 @@ mod tests {
         granted.note(&claim, lease(7));
         assert_eq!(granted.take(claim.owner), Some(7));
         assert_eq!(granted.take(claim.owner), None);
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_none() {
+        let granted = Granted::default();
+        let [lasting, over] = [Duration::from_secs(60), Duration::ZERO].map(claim);
+        granted.note(&lasting, lease(7));
+        granted.note(&over, lease(8));
+        assert_eq!(granted.lease(lasting.owner), Some(lease(7)));
+        assert_eq!(granted.lease(over.owner), None);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::asking::Asking;
-use super::debts;
 use super::failure;
 use super::node::{Extended, Extension};
-use super::quorum::Quorum;
+use super::quorum::{Quorum, Released};
 use super::votes::{Stand, stand};
 use crate::backend::redis::requests::RENEWED_AT_ONCE;
 use crate::backend::{Release, Renewal};
@@ -85,26 +86,23 @@ impl Quorum {
             (Stand::Lost | Stand::Open, _) => Ok(Renewal::Lost),
         };
         let answers: Vec<Result<Renewal>> = tallies.iter().map(answer).collect();
+        let mut lost = Vec::new();
         for (claim, answer) in claims.iter().zip(&answers) {
             match answer {
                 Ok(Renewal::Extended) => self.granted.extended(claim, extension.stamp),
-                Ok(Renewal::Lost) => self.lost(claim),
+                Ok(Renewal::Lost) => lost.extend(self.give_up(claim)),
                 Err(_) => {}
             }
         }
+        join_all(lost).await;
         answers
     }
 
-    /// A majority does not have this lease. What is left of it, keys that the last extension took among it, must not keep others out.
-    fn lost(&self, claim: &Claim) {
-        if self.granted.take(claim.owner).is_none() {
-            return;
-        }
-        let stamp = self.next_stamp();
-        for node in &self.nodes {
-            node.debts.owe(claim, stamp);
-            debts::collect(node);
-        }
+    /// A majority does not have this lease. What is left of it, keys that the last extension took among it, must neither keep others out nor
+    /// look like a lock to a release that follows.
+    fn give_up<'a>(&'a self, claim: &'a Claim) -> Option<impl Future<Output = Released> + 'a> {
+        self.granted.take(claim.owner)?;
+        Some(self.give_back(claim, 0..self.nodes.len()))
     }
 
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
