@@ -98,10 +98,11 @@ pub fn trial(trial: &Trial) -> Option<Outcome> {
     Some(if survives { Outcome::Held } else { expected })
 }
 
-/// What a lock comes to whose store forgets it: no care in taking or keeping it helps, only what the resource checks.
+/// What a lock comes to whose store forgets it: no care in taking it helps. What does is a resource that checks the fence, and, for writes
+/// that come later, a lock that asks the server anew as soon as its connection has ended.
 fn lost_store(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" => Outcome::Held,
+        "fenced" | "watchdog" => Outcome::Held,
         _ => Outcome::Broken,
     }
 }

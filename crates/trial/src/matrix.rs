@@ -167,7 +167,7 @@ impl Cell {
                 Scenario::Sorted => 400,
                 Scenario::TtlEdge => 300 + trial.work_ms,
                 Scenario::StaleRelease | Scenario::ShortStock => 300 + 2 * trial.ttl_ms,
-                Scenario::Failover | Scenario::RestartEmpty => 800,
+                Scenario::Failover | Scenario::RestartEmpty => 800 + trial.ttl_ms / 10,
                 Scenario::LostWakeup => 200,
             },
         }

@@ -287,9 +287,10 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
 
 /// A holds the lock while the store fails and comes back; B, who was kept out before, asks again.
 ///
-/// A works until B has written; where B is kept out, until it has waited for a while.
+/// A works until B has written, and a little longer, so that a lock that hears of the loss has the time to say so, and one that only renews
+/// has not; where B is kept out, until it has waited for a while.
 fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
-    let key = FIRST;
+    let (key, hearing) = (FIRST, trial.ttl() / 10);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let meeting = MEETING.min(trial.ttl() / 4);
     let at_once = Act::Acquire {
@@ -304,6 +305,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             read,
             Act::After(B, 5),
             Act::Meet(B, 9, meeting),
+            Act::Work(hearing),
             write,
             release,
         ],
@@ -318,7 +320,7 @@ fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
             Act::Work(PAUSE),
             write,
             // So that both still hold it when the second of them has written, for everybody to see.
-            Act::Meet(A, 6, meeting),
+            Act::Meet(A, 7, meeting),
             Act::Work(PAUSE),
             release,
         ],
