@@ -48,7 +48,9 @@ pub(crate) fn a_majority_flushed() {
         is_told(&guard).await;
         drop(guard);
         locker.shutdown().await;
-        servers.are_clean().await;
+        for at in 0..2 {
+            servers.is_clean(at).await;
+        }
     });
 }
 
@@ -68,6 +70,8 @@ pub(crate) fn a_majority_restarted_empty() {
         is_told(&guard).await;
         drop(guard);
         locker.shutdown().await;
-        servers.are_clean().await;
+        for at in 0..2 {
+            servers.is_clean(at).await;
+        }
     });
 }
