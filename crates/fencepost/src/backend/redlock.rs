@@ -15,7 +15,7 @@
 //! (`docs/decisions/0007-the-quorum-fence.md`).
 //!
 //! **Extending** needs a majority as well: of servers that have had the key all the time. A lease that a minority does not extend is kept; one that a majority
-//! knows no more is [`Renewal::Lost`], and what is left of it is given back; in between it runs on, and is tried again.
+//! knows no more is [`Renewal::Lost`], and keys that were taken for it in vain are given back; in between it runs on, and is tried again.
 //!
 //! **A lock that not all servers have** spreads: an extension takes the key on servers that lack it because they were away, too late to be
 //! waited for, or flushed. Such a key votes from the next extension on, once an extension has succeeded without it. It is taken only if the server's counter is not larger than the

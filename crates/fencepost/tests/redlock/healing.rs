@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::backend::redlock::Redlock;
-use fencepost::{Backend, Claim, Release, Renewal};
+use fencepost::{Backend, Claim, ErrorKind, Release, Renewal};
 use fencepost_rig::{Direction, Proxy};
 
-use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, locker, run, soon};
+use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, is, locker, now, run, soon};
 
 async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
     let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
@@ -18,7 +18,7 @@ async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
 fn outlives_another_loss(mut servers: Servers) {
     run(async {
         let ttl = Duration::from_secs(6);
-        let (mine, other) = (servers.store().await, servers.store().await);
+        let (mine, other) = (servers.patient_store().await, servers.patient_store().await);
         let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
         servers.0[2].crash();
         let guard = soon("a lock", mine.acquire(NAME)).await.unwrap();
@@ -34,14 +34,21 @@ fn outlives_another_loss(mut servers: Servers) {
         for _ in 0..2 {
             let mut before = left();
             eventually("another extension", || {
-                let now = left();
-                now > std::mem::replace(&mut before, now)
+                let after = left();
+                after > std::mem::replace(&mut before, after)
             })
             .await;
         }
         servers.0[0].crash();
-        let refused = other.acquire_within(NAME, 2 * ttl).await.unwrap();
-        assert!(refused.is_none(), "somebody else got it");
+        let until = now() + 2 * ttl;
+        while now() < until {
+            match other.try_acquire(NAME).await {
+                Ok(refused) => assert!(refused.is_none(), "somebody else got it"),
+                // One is lost, and on a busy machine another may be silent.
+                Err(error) => is(&error, ErrorKind::Unavailable, ""),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         assert!(!guard.is_lost(), "a majority extends it");
         assert!(guard.release().await.is_released());
         mine.shutdown().await;
@@ -62,7 +69,7 @@ pub(crate) fn outlives_another_loss_durable() {
 pub(crate) fn a_taken_key_does_not_vote_at_once() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
@@ -70,7 +77,9 @@ pub(crate) fn a_taken_key_does_not_vote_at_once() {
             servers.plain(at).does(&["DEL", NAME]);
         }
         assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
-        // What it took is given back: nobody has to wait for its end.
+        // What it took in vain is given back. What it had is not, before the holder knows.
+        assert_eq!(servers.held_by(claim.owner), [0]);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::NotHeld);
         servers.are_clean().await;
     });
 }
@@ -79,12 +88,12 @@ pub(crate) fn a_taken_key_does_not_vote_at_once() {
 pub(crate) fn not_where_a_larger_count_was_drawn() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let grant = store.try_acquire(&claim).await.unwrap().unwrap();
         servers.spread(&store, &claim).await;
-        servers.plain(2).does(&["DEL", NAME]);
         servers.set_count(2, grant.epoch + (1 << 40));
+        servers.plain(2).does(&["DEL", NAME]);
         for _ in 0..3 {
             assert_eq!(renewed(&store, &claim).await, Renewal::Extended);
         }
@@ -98,7 +107,7 @@ pub(crate) fn not_where_a_larger_count_was_drawn() {
 pub(crate) fn a_counter_that_is_gone_is_lifted() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let grant = store.try_acquire(&claim).await.unwrap().unwrap();
         servers.spread(&store, &claim).await;
@@ -117,7 +126,7 @@ pub(crate) fn a_late_taking_is_given_back() {
     run(async {
         let servers = Servers::start();
         let roads = servers.roads();
-        let store = roads.store().await;
+        let store = roads.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
@@ -148,6 +157,7 @@ pub(crate) fn not_on_a_young_server() {
         let mut servers = Servers::start();
         let delay = Duration::from_secs(4);
         let store = Redlock::builder(&servers.address()).restart_delay(delay);
+        let store = store.node_timeout(Duration::from_secs(5));
         let store = Arc::new(store.open().await.unwrap());
         let claim = claim(LONG);
         let granted = async {

@@ -67,6 +67,10 @@ impl Servers {
         open(&self.address()).await
     }
 
+    pub(crate) async fn patient_store(&self) -> Arc<Redlock> {
+        open_patient(&self.address()).await
+    }
+
     pub(crate) fn roads(&self) -> Roads {
         Roads(
             self.0
@@ -102,18 +106,45 @@ impl Servers {
         plain.does(&["PEXPIRE", COUNTER, "600000"]);
     }
 
-    /// Extends the lease until its key is on every server, and once more, so that each of them votes.
+    /// Extends the lease until every server has the key and has carried out one more extension: then each of them votes, and no extension
+    /// is under way.
     pub(crate) async fn spread(&self, store: &Redlock, claim: &Claim) {
         let started = Instant::now();
         loop {
-            let is_everywhere = self.held_by(claim.owner).len() == self.0.len();
+            let before = self.ends();
+            tokio::time::sleep(Duration::from_millis(20)).await;
             let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
             let is_extended = matches!(renewed, Ok(Renewal::Extended));
-            if is_everywhere && is_extended {
+            let was_everywhere = before.iter().all(|end| *end > 0);
+            if is_extended && was_everywhere && self.are_extended(before).await {
                 return;
             }
-            assert!(started.elapsed() < LONG, "never on all servers");
+            let values = [0, 1, 2].map(|at| self.value(at));
+            let is_late = started.elapsed() > LONG;
+            assert!(
+                !is_late,
+                "never on all servers for {}: {values:?}, {renewed:?}",
+                claim.owner
+            );
         }
+    }
+
+    /// Whether every server extends a key that ended then. One that was not waited for may not have been asked.
+    async fn are_extended(&self, before: [i64; 3]) -> bool {
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(2) {
+            let mut ends = self.ends().into_iter().zip(before);
+            if ends.all(|(now, before)| now > before) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        false
+    }
+
+    /// When the lock's key ends on each server, in milliseconds of its clock; negative: there is none.
+    fn ends(&self) -> [i64; 3] {
+        [0, 1, 2].map(|at| self.plain(at).number(&["PEXPIRETIME", NAME]))
     }
 
     /// A lock whose key is on every server: taken anew until it is.
@@ -174,11 +205,21 @@ impl Roads {
     pub(crate) async fn store(&self) -> Arc<Redlock> {
         open(&self.address()).await
     }
+
+    pub(crate) async fn patient_store(&self) -> Arc<Redlock> {
+        open_patient(&self.address()).await
+    }
 }
 
 fn address_of(servers: [SocketAddr; 3]) -> String {
     let servers = servers.map(|address| address.to_string());
     format!("redlock://{}", servers.join(","))
+}
+
+/// A store that waits for servers as long as a busy machine may need.
+async fn open_patient(address: &str) -> Arc<Redlock> {
+    let builder = Redlock::builder(address).node_timeout(SOON / 2);
+    Arc::new(builder.open().await.unwrap())
 }
 
 pub(crate) async fn open(address: &str) -> Arc<Redlock> {

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::asking::Asking;
 use super::failure;
 use super::node::{Extended, Extension};
-use super::quorum::{Quorum, Released};
+use super::quorum::Quorum;
 use super::votes::{Stand, stand};
 use crate::backend::redis::requests::{RENEWALS_UNDER_WAY, RENEWED_AT_ONCE};
 use crate::backend::{Release, Renewal};
@@ -98,11 +98,23 @@ impl Quorum {
         answers
     }
 
-    /// A majority does not have this lease. What is left of it, keys that the last extension took among it, must neither keep others out nor
-    /// look like a lock to a release that follows.
-    fn give_up<'a>(&'a self, claim: &'a Claim) -> Option<impl Future<Output = Released> + 'a> {
-        self.granted.take(claim.owner)?;
-        Some(self.give_back(claim, 0..self.nodes.len()))
+    /// A majority does not have this lease. Keys that extensions took in vain must neither keep others out nor look like a lock to a release that
+    /// follows. What is left of the lease itself stays until its holder gives it back or its TTL ends it: the holder has not been told yet.
+    fn give_up<'a>(&'a self, claim: &'a Claim) -> Option<impl Future<Output = ()> + 'a> {
+        let lease = self.granted.lease(claim.owner);
+        self.granted.take(claim.owner);
+        let lease = lease?;
+        Some(async move {
+            let mut asking = Asking::new();
+            for (at, node) in self.nodes.iter().enumerate() {
+                asking.ask(at, node, |node, listening| {
+                    node.release_taken(claim.clone(), lease, listening)
+                });
+            }
+            let until = BootClock.now() + self.patience(claim.ttl);
+            while asking.next(until, true).await.is_some() {}
+            asking.leave();
+        })
     }
 
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {

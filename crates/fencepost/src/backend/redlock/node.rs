@@ -10,7 +10,7 @@ use redis::{Cmd, RedisError, Value};
 use super::asking::Listening;
 use super::debts::{self, Debts};
 use super::failure;
-use super::granted::Granted;
+use super::granted::{Granted, Lease};
 use super::quorum::Settings;
 use crate::backend::redis::failure as redis_failure;
 use crate::backend::redis::hub::Hub;
@@ -241,6 +241,7 @@ impl Node {
             Some(stamp) => call.arg(stamp),
             None => call.arg(""),
         };
+        call.arg("");
         let listening = listening.unwrap_or_default();
         let answer = self.call(&link, Known::Release, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Release))?;
@@ -248,6 +249,22 @@ impl Node {
             Some(freed) => Ok(freed == 1),
             None => Err(unexpected(Operation::Release, &answer)),
         }
+    }
+
+    /// Gives a key of this lease back that an extension took, if none has succeeded since.
+    pub(super) async fn release_taken(
+        self: Arc<Self>,
+        claim: Claim,
+        lease: Lease,
+        listening: Listening,
+    ) -> Result<()> {
+        let link = self.link_in_time(Operation::Renew, &listening).await?;
+        let mut call = RELEASE.call(1);
+        call.arg(claim.name.as_str()).arg(claim.owner.to_string());
+        call.arg("").arg(lease.confirmed);
+        let answer = self.call(&link, Known::Release, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Renew));
+        answer.map(|_| ())
     }
 
     /// Extends what is still held here, and takes the keys that are missing. The answers are in the order of the claims.
