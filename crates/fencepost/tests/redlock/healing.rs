@@ -18,7 +18,7 @@ async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
 fn outlives_another_loss(mut servers: Servers) {
     run(async {
         let ttl = Duration::from_secs(6);
-        let (mine, other) = (servers.store().await, servers.store().await);
+        let (mine, other) = (servers.patient_store().await, servers.patient_store().await);
         let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
         servers.0[2].crash();
         let guard = soon("a lock", mine.acquire(NAME)).await.unwrap();
@@ -69,7 +69,7 @@ pub(crate) fn outlives_another_loss_durable() {
 pub(crate) fn a_taken_key_does_not_vote_at_once() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
@@ -88,7 +88,7 @@ pub(crate) fn a_taken_key_does_not_vote_at_once() {
 pub(crate) fn not_where_a_larger_count_was_drawn() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let grant = store.try_acquire(&claim).await.unwrap().unwrap();
         servers.spread(&store, &claim).await;
@@ -107,7 +107,7 @@ pub(crate) fn not_where_a_larger_count_was_drawn() {
 pub(crate) fn a_counter_that_is_gone_is_lifted() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let grant = store.try_acquire(&claim).await.unwrap().unwrap();
         servers.spread(&store, &claim).await;
@@ -126,7 +126,7 @@ pub(crate) fn a_late_taking_is_given_back() {
     run(async {
         let servers = Servers::start();
         let roads = servers.roads();
-        let store = roads.store().await;
+        let store = roads.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
@@ -157,6 +157,7 @@ pub(crate) fn not_on_a_young_server() {
         let mut servers = Servers::start();
         let delay = Duration::from_secs(4);
         let store = Redlock::builder(&servers.address()).restart_delay(delay);
+        let store = store.node_timeout(Duration::from_secs(5));
         let store = Arc::new(store.open().await.unwrap());
         let claim = claim(LONG);
         let granted = async {

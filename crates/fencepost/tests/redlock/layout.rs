@@ -17,7 +17,7 @@ fn seconds_since_2024() -> u64 {
 pub(crate) fn of_the_version_before() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let old = seconds_since_2024() * 16_000;
         for at in 0..3 {
@@ -41,7 +41,7 @@ pub(crate) fn of_the_version_before() {
 pub(crate) fn of_a_later_version() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         for at in 0..3 {
             let later = ["HSET", COUNTER, "layout", "3", "count", "1"];
             servers.plain(at).does(&later);
@@ -58,7 +58,7 @@ pub(crate) fn of_a_later_version() {
 pub(crate) fn many_grants_before_all_is_lost() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let first_claim = claim(LONG);
         let first = store.try_acquire(&first_claim).await.unwrap().unwrap();
         assert_eq!(store.release(&first_claim).await.unwrap(), Release::Freed);
@@ -67,7 +67,7 @@ pub(crate) fn many_grants_before_all_is_lost() {
             servers.plain(at).does(&["FLUSHALL"]);
         }
         // A client that has seen nothing of it.
-        let other = servers.store().await;
+        let other = servers.patient_store().await;
         let claim = claim(LONG);
         let next = other.try_acquire(&claim).await.unwrap().unwrap();
         let last = first.epoch + 100_000;
@@ -79,7 +79,7 @@ pub(crate) fn many_grants_before_all_is_lost() {
 pub(crate) fn a_seen_epoch_is_passed() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         let far = (seconds_since_2024() + 1000) * 128_000;
         for at in 0..3 {

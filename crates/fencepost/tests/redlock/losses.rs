@@ -28,7 +28,7 @@ fn is_listened_to(servers: &Servers, at: usize) -> bool {
 pub(crate) fn a_majority_flushed() {
     run(async {
         let servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let locker = locker(&store, LONG);
         let guard = servers.held_everywhere(&locker).await;
         eventually("all servers tell", || {
@@ -57,7 +57,7 @@ pub(crate) fn a_majority_flushed() {
 pub(crate) fn a_majority_restarted_empty() {
     run(async {
         let mut servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let locker = locker(&store, LONG);
         let guard = servers.held_everywhere(&locker).await;
         // Both are away before one is back, or an extension in between would put the lock there again.

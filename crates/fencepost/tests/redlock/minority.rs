@@ -215,7 +215,7 @@ pub(crate) fn a_lost_release_is_sent_again() {
 pub(crate) fn extensions() {
     run(async {
         let mut servers = Servers::start();
-        let store = servers.store().await;
+        let store = servers.patient_store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
