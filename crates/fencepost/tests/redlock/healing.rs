@@ -135,17 +135,10 @@ pub(crate) fn a_late_taking_is_given_back() {
         assert_eq!(renewed(&store, &claim).await, Renewal::Extended);
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         roads.0[2].heal();
-        // Over the same connection, or by a release sent anew: the last word is the release.
+        // What comes after it goes over the same connection, or over one that ends the old one first.
         let next = crate::support::claim(LONG);
-        let taken = || servers.held_by(next.owner).len() == 3;
-        assert!(
-            soon("the next", store.try_acquire(&next))
-                .await
-                .unwrap()
-                .is_some()
-        );
-        servers.spread(&store, &next).await;
-        assert!(taken());
+        let granted = soon("the next", store.try_acquire(&next)).await;
+        assert!(granted.unwrap().is_some());
         assert_eq!(store.release(&next).await.unwrap(), Release::Freed);
         servers.are_clean().await;
     });
