@@ -3,6 +3,7 @@
 //! Each check is a function from the files of the project to findings. A new one needs an entry in the table below.
 
 mod contracts;
+mod layers;
 mod leftovers;
 mod markdown;
 mod places;
@@ -18,6 +19,7 @@ use crate::tree::{self, SourceFile};
 type Check = fn(&[SourceFile]) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
+    ("modules-form-layers", layers::modules_form_layers),
     ("rust-files-are-short", leftovers::rust_files_are_short),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
     ("no-path-of-one-machine", places::no_path_of_one_machine),
@@ -79,6 +81,9 @@ pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
         findings
             .iter()
             .for_each(|finding| say(format!("  {finding}")));
+    }
+    if filter.is_none() {
+        say(layers::picture(&files));
     }
     Ok(counts)
 }

@@ -180,7 +180,7 @@ fn numbers(version: &str) -> [u32; 3] {
 /// Before these, a leader that stood still could end leases that others had kept alive (etcd#15247).
 fn forgets_renewals(version: [u32; 3]) -> bool {
     match version {
-        [3, ..=4, patch] => version[1] < 4 || patch < 31,
+        [3, (..=4), patch] => version[1] < 4 || patch < 31,
         [3, 5, patch] => patch < 13,
         _ => false,
     }

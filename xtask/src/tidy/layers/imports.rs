@@ -1,0 +1,308 @@
+//! Which top modules of a crate name which others, read from the source.
+//!
+//! The syntax tree says what is test code and which module a line is in; within an item, every path that starts with `crate` or `super`
+//! counts, in macro calls, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Attribute, Item, Meta, UseTree};
+
+use crate::tree::SourceFile;
+
+/// One place where a module names another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Import {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) path: String,
+    pub(super) line: usize,
+}
+
+/// The source of one crate.
+pub(super) struct Source<'a> {
+    /// The top modules, without those that only tests have.
+    pub(super) modules: BTreeSet<String>,
+    /// Names that the root re-exports, and the top module that each comes from.
+    reexports: BTreeMap<String, String>,
+    files: Vec<(Vec<String>, &'a SourceFile, syn::File)>,
+    test_modules: BTreeSet<Vec<String>>,
+}
+
+impl<'a> Source<'a> {
+    /// `root` is the crate's source folder, with a slash at its end.
+    pub(super) fn read(
+        root: &str,
+        files: &'a [SourceFile],
+    ) -> Result<Self, (&'a SourceFile, syn::Error)> {
+        let mut source = Self {
+            modules: BTreeSet::new(),
+            reexports: BTreeMap::new(),
+            files: Vec::new(),
+            test_modules: BTreeSet::new(),
+        };
+        let of_crate = files.iter().filter(|file| file.is_rust());
+        for file in of_crate {
+            let Some(inner) = file.path.strip_prefix(root) else {
+                continue;
+            };
+            let parsed = syn::parse_file(&file.text).map_err(|error| (file, error))?;
+            source.files.push((module_path(inner), file, parsed));
+        }
+        for (path, _, parsed) in &source.files {
+            note_test_modules(path, &parsed.items, &mut source.test_modules);
+        }
+        source.read_root();
+        Ok(source)
+    }
+
+    fn read_root(&mut self) {
+        for (path, _, parsed) in &self.files {
+            if !path.is_empty() {
+                continue;
+            }
+            for item in &parsed.items {
+                match item {
+                    Item::Mod(module) if !is_for_tests(&module.attrs) => {
+                        self.modules.insert(module.ident.to_string());
+                    }
+                    Item::Use(import) => reexported(&import.tree, None, &mut self.reexports),
+                    _ => {}
+                }
+            }
+        }
+        let modules = &self.modules;
+        self.reexports.retain(|_, from| modules.contains(from));
+    }
+
+    pub(super) fn imports(&self) -> Vec<Import> {
+        let mut found = Vec::new();
+        for (path, file, parsed) in &self.files {
+            let is_test = |test: &Vec<String>| path.starts_with(test);
+            if path.is_empty() || self.test_modules.iter().any(is_test) {
+                continue;
+            }
+            self.of_items(path, file, &parsed.items, &mut found);
+        }
+        found
+    }
+
+    fn of_items(
+        &self,
+        path: &[String],
+        file: &SourceFile,
+        items: &[Item],
+        found: &mut Vec<Import>,
+    ) {
+        for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
+            match item {
+                Item::Mod(module) => {
+                    let Some((_, items)) = &module.content else {
+                        continue;
+                    };
+                    let inner = child(path, &module.ident.to_string());
+                    self.of_items(&inner, file, items, found);
+                }
+                other => self.of_tokens(path, file, other.to_token_stream(), found),
+            }
+        }
+    }
+
+    fn of_tokens(
+        &self,
+        path: &[String],
+        file: &SourceFile,
+        tokens: TokenStream,
+        found: &mut Vec<Import>,
+    ) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while at < tokens.len() {
+            if let TokenTree::Group(group) = &tokens[at] {
+                self.of_tokens(path, file, group.stream(), found);
+            }
+            let Some((level, next)) = start_of_path(path, &tokens, at) else {
+                at += 1;
+                continue;
+            };
+            // A path that stays inside its top module names no other.
+            if level == 0 {
+                let line = tokens[at].span().start().line;
+                for name in names_at(&tokens, next) {
+                    self.note(path, &name, file, line, found);
+                }
+            }
+            at = next;
+        }
+    }
+
+    fn note(
+        &self,
+        path: &[String],
+        name: &str,
+        file: &SourceFile,
+        line: usize,
+        found: &mut Vec<Import>,
+    ) {
+        let to = match self.modules.contains(name) {
+            true => name,
+            false => match self.reexports.get(name) {
+                Some(module) => module,
+                None => return,
+            },
+        };
+        if path[0] != to {
+            found.push(Import {
+                from: path[0].clone(),
+                to: to.to_owned(),
+                path: file.path.clone(),
+                line,
+            });
+        }
+    }
+}
+
+/// `backend/redis/link.rs` is `backend::redis::link`; the root of the crate is the empty path.
+fn module_path(inner: &str) -> Vec<String> {
+    let mut path: Vec<String> = inner
+        .trim_end_matches(".rs")
+        .split('/')
+        .map(str::to_owned)
+        .collect();
+    if path.last().is_some_and(|last| last == "mod") {
+        path.pop();
+    }
+    match path.as_slice() {
+        [only] if only == "lib" || only == "main" => Vec::new(),
+        _ => path,
+    }
+}
+
+fn child(path: &[String], name: &str) -> Vec<String> {
+    let mut path = path.to_vec();
+    path.push(name.to_owned());
+    path
+}
+
+fn note_test_modules(path: &[String], items: &[Item], found: &mut BTreeSet<Vec<String>>) {
+    for item in items {
+        if let Item::Mod(module) = item {
+            let inner = child(path, &module.ident.to_string());
+            match (&module.content, is_for_tests(&module.attrs)) {
+                (_, true) => drop(found.insert(inner)),
+                (Some((_, items)), false) => note_test_modules(&inner, items, found),
+                (None, false) => {}
+            }
+        }
+    }
+}
+
+/// `#[cfg(test)]`, `#[cfg(doctest)]`, or a condition that asks for one of them with `all`.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            let condition = list.tokens.to_string();
+            condition == "test" || condition == "doctest" || condition.starts_with("all (test")
+        }
+        _ => false,
+    })
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::ExternCrate(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// The names that a `use` in the root brings in, with the first segment of the path of each.
+fn reexported(tree: &UseTree, from: Option<&str>, found: &mut BTreeMap<String, String>) {
+    match tree {
+        UseTree::Path(path) => {
+            let segment = path.ident.to_string();
+            let from = match from {
+                None if segment == "crate" || segment == "self" => None,
+                None => Some(segment.as_str()),
+                Some(from) => Some(from),
+            };
+            reexported(&path.tree, from, found);
+        }
+        UseTree::Group(group) => {
+            for tree in &group.items {
+                reexported(tree, from, found);
+            }
+        }
+        UseTree::Name(name) => note_reexport(name.ident.to_string(), from, found),
+        UseTree::Rename(name) => note_reexport(name.rename.to_string(), from, found),
+        UseTree::Glob(_) => {}
+    }
+}
+
+fn note_reexport(name: String, from: Option<&str>, found: &mut BTreeMap<String, String>) {
+    if let Some(from) = from {
+        found.insert(name, from.to_owned());
+    }
+}
+
+/// Whether a path that starts with `crate` or `super` begins at this token: how deep in the module tree its next segment is looked up,
+/// and where that segment is.
+fn start_of_path(path: &[String], tokens: &[TokenTree], at: usize) -> Option<(usize, usize)> {
+    let is_continued = at >= 1 && is_colon(&tokens[at - 1]);
+    let TokenTree::Ident(first) = &tokens[at] else {
+        return None;
+    };
+    if is_continued {
+        return None;
+    }
+    let mut level = match first.to_string().as_str() {
+        "crate" => 0,
+        "super" => path.len() - 1,
+        _ => return None,
+    };
+    let mut next = after_colons(tokens, at + 1)?;
+    while matches!(tokens.get(next), Some(TokenTree::Ident(name)) if name == "super") {
+        level = level.checked_sub(1)?;
+        next = after_colons(tokens, next + 1)?;
+    }
+    Some((level, next))
+}
+
+fn is_colon(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':')
+}
+
+fn after_colons(tokens: &[TokenTree], at: usize) -> Option<usize> {
+    let are_there = tokens.get(at..at + 2)?.iter().all(is_colon);
+    are_there.then_some(at + 2)
+}
+
+/// The names that stand here: one, or the first segments of a group in braces.
+fn names_at(tokens: &[TokenTree], at: usize) -> Vec<String> {
+    match tokens.get(at) {
+        Some(TokenTree::Ident(name)) => vec![name.to_string()],
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            let parts = inner
+                .split(|token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ','));
+            let first = |part: &[TokenTree]| match part.first() {
+                Some(TokenTree::Ident(name)) => Some(name.to_string()),
+                _ => None,
+            };
+            parts.filter_map(first).collect()
+        }
+        _ => Vec::new(),
+    }
+}
