@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Error, ErrorKind};
 
 use crate::arguments::{BadValue, without_password};
@@ -114,7 +114,7 @@ impl LockStore {
             // Its locks end with the session, which must not be shorter.
             #[cfg(feature = "zookeeper")]
             Self::Address(address) if address.starts_with("zk://") => {
-                let builder = fencepost::backend::zookeeper::Zookeeper::builder(address);
+                let builder = fencepost::stores::zookeeper::Zookeeper::builder(address);
                 let session = ttl.max(fencepost::DEFAULT_TTL);
                 match builder.session_timeout(session).open().await {
                     Ok(store) => Ok(Arc::new(store)),
@@ -139,7 +139,7 @@ impl LockStore {
                 self.open_file(&path).await
             }
             Self::Address(address) => {
-                let opened = fencepost::backend::open(address).await;
+                let opened = fencepost::stores::open(address).await;
                 opened.map_err(|error| NotOpened::new(self, &error))
             }
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::sqlite::Sqlite;
 use fencepost::blocking::Locker;
+use fencepost::stores::sqlite::Sqlite;
 
 fn main() -> fencepost::Result<()> {
     let file = std::env::temp_dir().join("fencepost-example.db");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::memory::Memory;
 use fencepost::resource::{FencedCell, FencedResource};
+use fencepost::stores::memory::Memory;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

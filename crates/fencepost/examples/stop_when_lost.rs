@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> fencepost::Result<()> {

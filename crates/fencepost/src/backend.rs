@@ -16,39 +16,9 @@ use crate::error::Result;
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
-#[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
-mod certificates;
-#[cfg(feature = "etcd")]
-pub mod etcd;
-#[cfg(any(
-    feature = "memory",
-    feature = "sqlite",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
-mod glob;
 mod loss_bell;
-#[cfg(feature = "memory")]
-pub mod memory;
-mod open;
-#[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
-mod percent;
-#[cfg(feature = "postgres")]
-pub mod postgres;
-#[cfg(feature = "postgres")]
-pub mod postgres_table;
-#[cfg(feature = "redis")]
-pub mod redis;
-#[cfg(feature = "redlock")]
-pub mod redlock;
-#[cfg(feature = "sqlite")]
-pub mod sqlite;
-#[cfg(feature = "zookeeper")]
-pub mod zookeeper;
 
 pub use loss_bell::LossBell;
-pub use open::open;
 
 /// A store of locks.
 ///

@@ -5,7 +5,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Duration;
-//! use fencepost::backend::memory::Memory;
+//! use fencepost::stores::memory::Memory;
 //! use fencepost::blocking::Locker;
 //!
 //! let locker = Locker::new(fencepost::Locker::builder(Arc::new(Memory::new())))?;

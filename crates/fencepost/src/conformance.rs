@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use fencepost::backend::memory::Memory;
+//! use fencepost::stores::memory::Memory;
 //! use fencepost::conformance::{Subject, trials};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {

@@ -3,7 +3,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use fencepost::Locker;
-//! use fencepost::backend::sqlite::Sqlite;
+//! use fencepost::stores::sqlite::Sqlite;
 //!
 //! # async fn example() -> fencepost::Result<()> {
 //! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
@@ -39,13 +39,13 @@
 //! # Features
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `memory` | yes | [`backend::memory`]: locks inside one process |
-//! | `sqlite` | yes | [`backend::sqlite`]: locks shared by the processes of one machine, through a file |
-//! | `postgres`, `postgres-tls` | no | `backend::postgres`: advisory locks that are leases; `backend::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
-//! | `redis` | yes | [`backend::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
-//! | `redlock` | no | `backend::redlock`: a majority of independent Redis servers |
-//! | `etcd`, `etcd-tls` | no | `backend::etcd`: locks in an etcd cluster |
-//! | `zookeeper` | no | `backend::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
+//! | `memory` | yes | [`stores::memory`]: locks inside one process |
+//! | `sqlite` | yes | [`stores::sqlite`]: locks shared by the processes of one machine, through a file |
+//! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
+//! | `redis` | yes | [`stores::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
+//! | `redlock` | no | `stores::redlock`: a majority of independent Redis servers |
+//! | `etcd`, `etcd-tls` | no | `stores::etcd`: locks in an etcd cluster |
+//! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
 //! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
@@ -75,6 +75,7 @@ pub mod random;
 mod reaper;
 pub mod resource;
 pub mod retry;
+pub mod stores;
 pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;

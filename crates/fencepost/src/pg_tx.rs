@@ -24,10 +24,10 @@
 //! # Two ways to lock
 //! - [`PgTxLock::row`]: the row of that name in the table `fencepost_tx`, as `SELECT … FOR UPDATE` locks it.
 //! - [`PgTxLock::advisory`]: `pg_advisory_xact_lock` with the number that stands for the name, the same that
-//!   [`backend::postgres`](crate::backend::postgres) uses: its locks and this one exclude each other.
+//!   [`stores::postgres`](crate::stores::postgres) uses: its locks and this one exclude each other.
 //!
 //! # The fence
-//! Rises with every lock of a name. It is drawn once the lock is granted, from the sequences that [`backend::postgres`](crate::backend::postgres) draws
+//! Rises with every lock of a name. It is drawn once the lock is granted, from the sequences that [`stores::postgres`](crate::stores::postgres) draws
 //! from, so the fences of both can be compared; its first draw in a session of the server lifts it to the server's time. A sequence does not roll back:
 //! a transaction that does leaves a fence that nobody gets again. The row of the name in `fencepost_tx` is set to the fence.
 //!
@@ -42,7 +42,7 @@
 //! Under `READ COMMITTED`, Postgres' default, every statement after the lock sees what the last holder has committed. Under `REPEATABLE READ` and
 //! `SERIALIZABLE` a transaction goes on to see the world as it was at its first statement, and would work on what is long past. As every holder writes its row,
 //! the server notices when another transaction has held it since, and the lock is refused: run the transaction again. A *session* that has held an advisory lock
-//! ([`backend::postgres`](crate::backend::postgres), `pg_advisory_lock`) has not counted: where both are used, stay with `READ COMMITTED`.
+//! ([`stores::postgres`](crate::stores::postgres), `pg_advisory_lock`) has not counted: where both are used, stay with `READ COMMITTED`.
 //!
 //! # What can go wrong
 //! All of these leave nothing behind. After an error (not after `None`), Postgres takes no further statement in this transaction: roll it back.
@@ -62,8 +62,6 @@ use futures_util::future::join4;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage, Transaction};
 
-use crate::backend::postgres::fence::create_sequences;
-use crate::backend::postgres::key::key_of;
 use crate::claim::{LockName, OwnerId};
 #[cfg(doc)]
 use crate::error::ErrorKind;
@@ -71,6 +69,8 @@ use crate::error::{Error, Operation, Result};
 use crate::fence::Fence;
 use crate::random::SystemRandom;
 use crate::resource::Pass;
+use crate::stores::postgres::fence::create_sequences;
+use crate::stores::postgres::key::key_of;
 
 mod draw;
 mod failure;
@@ -152,7 +152,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     }
 
     /// The lock is an advisory one, with the number that stands for the name in
-    /// [`backend::postgres`](crate::backend::postgres), or with the number itself when the name is `#NUMBER`. The row of the name in the table
+    /// [`stores::postgres`](crate::stores::postgres), or with the number itself when the name is `#NUMBER`. The row of the name in the table
     /// `fencepost_tx` is locked as well, so this one and [`row`](Self::row) of the same name exclude each other, too.
     ///
     /// # Errors

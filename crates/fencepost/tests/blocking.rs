@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fencepost::backend::memory::Memory;
-use fencepost::backend::sqlite::Sqlite;
 use fencepost::blocking::Locker;
+use fencepost::stores::memory::Memory;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, ErrorKind, LostReason, ReleaseOutcome};
 
 fn locker(store: Arc<dyn Backend>, ttl: Duration) -> Locker {

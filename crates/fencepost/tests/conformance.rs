@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
-use fencepost::backend::memory::Memory;
-use fencepost::backend::redis::Redis;
-#[cfg(feature = "redlock")]
-use fencepost::backend::redlock::Redlock;
-use fencepost::backend::sqlite::Sqlite;
-#[cfg(feature = "zookeeper")]
-use fencepost::backend::zookeeper::Zookeeper;
 use fencepost::conformance::{Subject, trials};
+use fencepost::stores::memory::Memory;
+use fencepost::stores::redis::Redis;
+#[cfg(feature = "redlock")]
+use fencepost::stores::redlock::Redlock;
+use fencepost::stores::sqlite::Sqlite;
+#[cfg(feature = "zookeeper")]
+use fencepost::stores::zookeeper::Zookeeper;
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
@@ -34,8 +34,8 @@ fn main() {
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
     #[cfg(feature = "postgres")]
     {
-        use fencepost::backend::postgres::Postgres;
-        use fencepost::backend::postgres_table::PostgresTable;
+        use fencepost::stores::postgres::Postgres;
+        use fencepost::stores::postgres_table::PostgresTable;
         tests.extend(tests_of(
             "postgres",
             Postgres::CAPABILITIES,
@@ -79,7 +79,7 @@ async fn redis() -> Stage {
 /// Advisory locks of a database through the connections of two clients.
 #[cfg(feature = "postgres")]
 async fn postgres_advisory() -> Stage {
-    use fencepost::backend::postgres::Postgres;
+    use fencepost::stores::postgres::Postgres;
     let database = postgres::Database::make().await;
     let connect = async || {
         // Trials that count tasks wait until connections that are not needed any more are gone.
@@ -98,7 +98,7 @@ async fn postgres_advisory() -> Stage {
 /// A table of its own through two connections.
 #[cfg(feature = "postgres")]
 async fn postgres_table() -> Stage {
-    use fencepost::backend::postgres_table::PostgresTable;
+    use fencepost::stores::postgres_table::PostgresTable;
     let database = postgres::Database::make().await;
     let connect = async || {
         // Connecting is not what is tried: on a busy machine it may take its time.
@@ -147,7 +147,7 @@ fn of_living_clients() -> Capabilities {
 #[cfg(feature = "etcd")]
 mod etcd {
     use super::*;
-    use fencepost::backend::etcd::Etcd;
+    use fencepost::stores::etcd::Etcd;
 
     pub(super) const CAPABILITIES: Capabilities = Etcd::CAPABILITIES;
 

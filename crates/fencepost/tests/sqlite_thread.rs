@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::sqlite::Sqlite;
 use fencepost::random::SystemRandom;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Claim, LockName, OwnerId, Wait};
 
 fn threads() -> usize {

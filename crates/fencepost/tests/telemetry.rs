@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 use fencepost::testing::{Fault, FlakyStore};
 use fencepost::{LostReason, Operation};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshot};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fencepost::Backend;
-use fencepost::backend::redis::Redis;
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::redis::Redis;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::storage::Storage;
 use fencepost_checkout::storage::postgres::PostgresStorage;
 use fencepost_checkout::storage::sqlite::SqliteStorage;

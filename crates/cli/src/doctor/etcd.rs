@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::etcd::client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
-use fencepost::backend::etcd::client::{Error as Cause, StatusResponse};
-use fencepost::backend::etcd::{Etcd, Visit};
+use fencepost::stores::etcd::client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
+use fencepost::stores::etcd::client::{Error as Cause, StatusResponse};
+use fencepost::stores::etcd::{Etcd, Visit};
 use fencepost::{DEFAULT_TTL, Error};
 
 use super::finding::{Finding, Harm};

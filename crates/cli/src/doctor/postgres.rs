@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::postgres::{Connection, Postgres};
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres::{Connection, Postgres};
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Error, ErrorKind};
 
 use super::finding::{Finding, Harm};

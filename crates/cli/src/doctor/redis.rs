@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use ::redis::ProtocolVersion;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost_trial::report::numbers::count;
 
 use super::finding::{Finding, Harm};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fencepost::DEFAULT_TTL;
-use fencepost::backend::redlock::Redlock;
+use fencepost::stores::redlock::Redlock;
 use fencepost_trial::report::numbers::{decimal, plural};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use fencepost::backend::sqlite::network_file_system;
+use fencepost::stores::sqlite::network_file_system;
 use fencepost_trial::report::numbers::decimal;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::zookeeper::Zookeeper;
-use fencepost::backend::zookeeper::client::{Client, Error as Cause};
+use fencepost::stores::zookeeper::Zookeeper;
+use fencepost::stores::zookeeper::client::{Client, Error as Cause};
 use fencepost::{DEFAULT_TTL, Error};
 use fencepost_trial::report::numbers::{count, decimal};
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use fencepost::backend::memory::Memory;
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::memory::Memory;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Guard, LockName, Locker};
 use tokio::sync::{Mutex, MutexGuard};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 
 use crate::measure::Spread;
 use crate::peers::Peer;

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use tokio::runtime::{Builder, Runtime};
 
 use measure::{Contender, Effort};

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{LockName, Locker};
 use tokio::runtime::{Builder, Runtime};
 

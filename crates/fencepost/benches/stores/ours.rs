@@ -24,7 +24,7 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) async fn open(address: &str) -> Self {
-        let store = fencepost::backend::open(address).await.expect("a store");
+        let store = fencepost::stores::open(address).await.expect("a store");
         let name = |number| LockName::new(&format!("bench-{number}")).expect("a good name");
         Self {
             locker: Locker::new(store),

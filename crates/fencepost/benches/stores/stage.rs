@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost_rig::{Etcd, Postgres, Redis, Zookeeper, folder};
 
 use crate::Bench;

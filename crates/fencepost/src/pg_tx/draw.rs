@@ -1,4 +1,4 @@
-//! The fence of a lock in the user's transaction: drawn from the sequences that [`backend::postgres`](crate::backend::postgres) draws from.
+//! The fence of a lock in the user's transaction: drawn from the sequences that [`stores::postgres`](crate::stores::postgres) draws from.
 //!
 //! Sequences do not roll back, so no fence is drawn twice, whatever becomes of the transaction. The row of the lock follows: it is set
 //! to the fence that was drawn, which lets the server refuse transactions that see an older world. Should the row be ahead (it was
@@ -8,9 +8,9 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, SimpleQueryMessage, Transaction};
 
 use super::{PgTxLock, STORE, ask, batch, failure};
-use crate::backend::postgres::fence::{self, DRAW, LIFT_END, LIFT_IN_TURN, NOTE_LIFTED};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
+use crate::stores::postgres::fence::{self, DRAW, LIFT_END, LIFT_IN_TURN, NOTE_LIFTED};
 
 /// A lift that others undo again and again is no lift.
 const LIFTS: usize = 3;

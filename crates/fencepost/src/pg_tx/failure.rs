@@ -5,9 +5,9 @@
 use tokio_postgres::error::SqlState;
 
 use super::{PgTxLock, STORE};
-use crate::backend::postgres::failure as common;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 use crate::fence::Fence;
+use crate::stores::postgres::failure as common;
 
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
     let said = cause.as_db_error().map(|said| said.message().to_owned());

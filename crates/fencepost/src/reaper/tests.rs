@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::memory::Memory;
 use crate::error::{Effect, Operation};
 use crate::lease::lock;
 use crate::locker::Locker;
+use crate::stores::memory::Memory;
 use crate::testing::{FakeClock, Fault, FlakyStore};
 
 const TTL: Duration = Duration::from_secs(10);

@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use redis::Value;
 
 use super::{FencedError, Pass, Refused};
-use crate::backend::redis::Redis;
-use crate::backend::redis::hub::Hub;
-use crate::backend::redis::script::{Answer, Script};
-use crate::backend::redis::{failure, keys};
 use crate::error::{Error, Operation};
+use crate::stores::redis::Redis;
+use crate::stores::redis::hub::Hub;
+use crate::stores::redis::script::{Answer, Script};
+use crate::stores::redis::{failure, keys};
 
 /// A function for scripts of yours: `admit(gate, epoch, seq, owner)`, in Lua.
 ///

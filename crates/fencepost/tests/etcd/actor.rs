@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::etcd::Etcd;
-use fencepost::backend::etcd::client::TxnOp;
+use fencepost::stores::etcd::Etcd;
+use fencepost::stores::etcd::client::TxnOp;
 use fencepost_rig::{Child, Ears, Feed, Said};
 use serde::{Deserialize, Serialize};
 

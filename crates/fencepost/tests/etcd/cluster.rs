@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::etcd::client::TxnOp;
+use fencepost::stores::etcd::client::TxnOp;
 use fencepost::{ErrorKind, LostReason};
 use fencepost_rig::{EtcdCluster, Signal};
 
@@ -145,7 +145,7 @@ pub(crate) fn majority_lost() {
         let lost = soon("the loss", guard.lost()).await;
         assert_eq!(lost.reason(), LostReason::Expired);
         let alone = format!("etcd://{}", cluster.members()[survivor].address());
-        let alone = soon("an error", fencepost::backend::etcd::Etcd::open(&alone)).await;
+        let alone = soon("an error", fencepost::stores::etcd::Etcd::open(&alone)).await;
         assert_eq!(alone.unwrap_err().kind(), ErrorKind::Unavailable);
         for member in dead {
             cluster.member(member).respawn().unwrap();

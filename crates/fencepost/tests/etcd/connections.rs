@@ -110,7 +110,7 @@ trait Line {
     async fn inspect_line(&self) -> usize;
 }
 
-impl Line for std::sync::Arc<fencepost::backend::etcd::Etcd> {
+impl Line for std::sync::Arc<fencepost::stores::etcd::Etcd> {
     async fn inspect_line(&self) -> usize {
         use fencepost::Backend;
         let record = self.inspect(&NAME.try_into().unwrap()).await.unwrap();

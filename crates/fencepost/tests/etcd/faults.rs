@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::etcd::Etcd;
 use fencepost::backend::{Release, Wait};
+use fencepost::stores::etcd::Etcd;
 use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason};
 use fencepost_rig::Signal;
 
@@ -270,7 +270,7 @@ fn waiter_key(claim: &fencepost::Claim) -> String {
 impl Plain {
     /// The leases of those in line, in order.
     async fn leases_of_line(&mut self) -> Vec<i64> {
-        let options = fencepost::backend::etcd::client::GetOptions::new().with_prefix();
+        let options = fencepost::stores::etcd::client::GetOptions::new().with_prefix();
         let found = self.0.get(format!("{NAME}/"), Some(options)).await.unwrap();
         let mut found: Vec<_> = found.kvs().iter().collect();
         found.sort_by_key(|kv| kv.create_revision());

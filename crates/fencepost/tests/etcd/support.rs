@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::etcd::Etcd;
-use fencepost::backend::etcd::client::{Client, GetOptions};
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::etcd::Etcd;
+use fencepost::stores::etcd::client::{Client, GetOptions};
 use fencepost::{Backend, Claim, Guard, Locker, Moment, OwnerId};
 
 /// Whatever does not happen within this time never will.

@@ -1,7 +1,7 @@
 //! TLS, with an authority made for the test.
 
 use fencepost::ErrorKind;
-use fencepost::backend::etcd::{Etcd, EtcdBuilder};
+use fencepost::stores::etcd::{Etcd, EtcdBuilder};
 use fencepost_rig::{Authority, Signed, TempDir, folder};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::etcd::client::TxnOp;
+use fencepost::stores::etcd::client::TxnOp;
 use fencepost::{Backend, ErrorKind};
 
 use crate::faults::with_users;
@@ -46,7 +46,7 @@ pub(crate) fn prefix() {
             .await
             .unwrap();
         assert!(seen.is_none(), "the same key by another road");
-        let names = async |store: &fencepost::backend::etcd::Etcd| -> Vec<String> {
+        let names = async |store: &fencepost::stores::etcd::Etcd| -> Vec<String> {
             let listed = store.list(None).await.unwrap();
             listed.into_iter().map(|lock| lock.name).collect()
         };
@@ -102,7 +102,7 @@ pub(crate) fn writes_while_held() {
         assert_eq!(plain.get("data").await.as_deref(), Some("one"));
         // Also under a longer lease, and in the caller's own client.
         first.extend(LONG).await.unwrap();
-        let transaction = fencepost::backend::etcd::client::Txn::new()
+        let transaction = fencepost::stores::etcd::client::Txn::new()
             .when([store.while_held(&first)])
             .and_then(put("two"));
         assert!(plain.0.txn(transaction.clone()).await.unwrap().succeeded());
@@ -157,7 +157,7 @@ pub(crate) fn short_ttl() {
 #[cfg(feature = "blocking")]
 pub(crate) fn no_runtime() {
     let server = fencepost_rig::Etcd::start().unwrap();
-    let store = fencepost::backend::etcd::Etcd::open_blocking(&server.url()).unwrap();
+    let store = fencepost::stores::etcd::Etcd::open_blocking(&server.url()).unwrap();
     let locker =
         fencepost::blocking::Locker::new(fencepost::Locker::builder(std::sync::Arc::new(store)))
             .unwrap();

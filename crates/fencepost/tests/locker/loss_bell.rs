@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
     Backend, BoxFuture, Capabilities, Claim, Grant, Listed, LockName, Locker, LossBell, LostReason,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{
     Backend, Effect, ErrorKind, Fence, Guard, HandOver, LockName, Locker, LostReason, MAX_TTL,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
     Backend, BoxFuture, Capabilities, Claim, Grant, Listed, LockName, Record, Release, Renewal,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use fencepost::backend::memory::Memory;
+use fencepost::stores::memory::Memory;
 use fencepost::testing::FakeClock;
 use fencepost::{
     Backend, BoxFuture, Capabilities, Claim, Clock, Grant, Guard, Listed, LockName, Locker,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fencepost::Locker;
-use fencepost::backend::postgres::Postgres;
 use fencepost::pg_tx::PgTxLock;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Error, ErrorKind};
 
 use crate::stage::{LONG, Stage, both, soon};

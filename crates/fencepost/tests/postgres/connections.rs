@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Locker, Release, Renewal};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, locker, run, soon};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind, Guard, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::Signal;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Release, Renewal};
 use fencepost_rig::{Direction, Proxy};
 

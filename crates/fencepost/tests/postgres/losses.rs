@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Guard, LostReason};
 use fencepost_rig::Proxy;
 

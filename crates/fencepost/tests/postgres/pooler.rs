@@ -1,6 +1,6 @@
 //! PgBouncer in front of the server.
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::{Pooler, ServerError};
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::Duration;
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::folder;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fencepost::backend::postgres::Postgres;
 use fencepost::pg_tx::PgTxLock;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 use tokio_postgres::NoTls;
 

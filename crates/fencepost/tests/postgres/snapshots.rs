@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 
 use crate::support::{LONG, NAME, Server, eventually, is_soak, locker, now, run, soon};
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::postgres::Postgres;
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Backend, Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 
-use fencepost::backend::postgres::Postgres;
+use fencepost::stores::postgres::Postgres;
 use fencepost::{Effect, ErrorKind};
 use fencepost_rig::{Authority, folder};
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
 use crate::support::{LONG, NAME, Server, claim, eventually, grace, is, locker, now, run, soon};

@@ -46,7 +46,7 @@ pub(crate) fn the_tables_were_lost() {
         let error = store.try_acquire(&claim(LONG)).await.unwrap_err();
         is(&error, ErrorKind::Unusable, Effect::None, "no such table");
         let url = server.0.url();
-        let builder = fencepost::backend::postgres_table::PostgresTable::builder(&url);
+        let builder = fencepost::stores::postgres_table::PostgresTable::builder(&url);
         let again = builder.create_table(true).open().await.unwrap();
         let third = epoch(&again).await;
         assert!(third > second, "{third} after {second}");

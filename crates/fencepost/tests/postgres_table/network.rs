@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost_rig::{Amount, Direction, Signal};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;

@@ -1,6 +1,6 @@
 //! Users who may not do everything.
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::support::{LONG, NAME, Server, claim, is, locker, run, soon};

@@ -1,6 +1,6 @@
 //! Tables that are missing, made, or made by somebody else.
 
-use fencepost::backend::postgres_table::PostgresTable;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::support::{LONG, NAME, Plain, Server, claim, is, run, soon};
@@ -57,8 +57,8 @@ pub(crate) fn made_by_the_address() {
         let made = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'locks%'";
         assert_eq!(plain.number(made).await, 0);
         for store in [
-            fencepost::backend::open(&yes).await.unwrap(),
-            fencepost::backend::open(&no).await.unwrap(),
+            fencepost::stores::open(&yes).await.unwrap(),
+            fencepost::stores::open(&no).await.unwrap(),
         ] {
             let claim = claim(LONG);
             assert!(store.try_acquire(&claim).await.unwrap().is_some());

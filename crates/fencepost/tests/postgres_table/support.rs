@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::postgres_table::{PostgresTable, PostgresTableBuilder};
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::postgres_table::{PostgresTable, PostgresTableBuilder};
 use fencepost::{Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
 use fencepost_rig::Proxy;
 use tokio_postgres::{Client, NoTls};

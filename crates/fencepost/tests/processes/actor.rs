@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::sqlite::Sqlite;
 use fencepost::resource::{FencedError, FencedResource, SqliteRegister};
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Guard, Locker};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Record};
 use fencepost_rig::{Child, Feed, Said, Signal, Silence, TempDir, feed, folder};
 use tokio::runtime::Runtime;

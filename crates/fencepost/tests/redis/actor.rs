@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
 use fencepost::resource::{FencedError, RedisRegister};
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Child, Ears, Feed, Said, Signal};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

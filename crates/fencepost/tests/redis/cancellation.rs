@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Direction, Fate};
 
 use crate::support::{LONG, NAME, Server, grants, locker, open, run, soon};

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Effect, Error, ErrorKind, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::resp::Value;
 

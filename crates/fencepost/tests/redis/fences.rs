@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost::{ErrorKind, Fence, Locker};
 use fencepost_rig::resp::Value;
 use fencepost_rig::{Direction, Proxy};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Child, feed};
 
 use crate::support::{LONG, NAME, Plain, Server, eventually_within, is_soak, run_within};

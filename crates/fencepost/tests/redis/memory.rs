@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Effect, ErrorKind};
 
 use crate::faults::{impatient, is};

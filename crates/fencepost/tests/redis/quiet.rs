@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencepost::backend::Release;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Effect, ErrorKind, Fence, Locker};
 use fencepost_rig::{Amount, Direction, Proxy};
 

@@ -17,8 +17,8 @@ fn user(server: &Server, rights: &[&str], proxy: Option<&Proxy>) -> String {
     format!("redis://app:secret@{address}")
 }
 
-async fn open(url: &str) -> std::sync::Arc<fencepost::backend::redis::Redis> {
-    std::sync::Arc::new(fencepost::backend::redis::Redis::open(url).await.unwrap())
+async fn open(url: &str) -> std::sync::Arc<fencepost::stores::redis::Redis> {
+    std::sync::Arc::new(fencepost::stores::redis::Redis::open(url).await.unwrap())
 }
 
 /// Hands the lock back and forth. Nobody waits for as long as a lease.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fencepost::Locker;
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Direction, Proxy};
 use tokio::runtime::Runtime;
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::redis::Redis;
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::redis::Redis;
 use fencepost::{Backend, Claim, Grant, Locker, Moment, OwnerId};
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Fate, Proxy};

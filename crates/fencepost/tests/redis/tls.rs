@@ -1,7 +1,7 @@
 //! TLS, with an authority made for the test.
 
 use fencepost::ErrorKind;
-use fencepost::backend::redis::{Redis, RedisBuilder};
+use fencepost::stores::redis::{Redis, RedisBuilder};
 use fencepost_rig::{Authority, Signed, TempDir, folder};
 
 use crate::support::{Server, run, soon};

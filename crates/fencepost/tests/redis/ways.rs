@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 
 use crate::support::{NAME, Server, eventually, locker, run, soon};
 

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
 use fencepost::resource::{FencedError, RedisRegister};
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Child, Ears, Feed, Said};
 use serde::{Deserialize, Serialize};
 

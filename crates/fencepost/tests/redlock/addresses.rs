@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::ErrorKind;
-use fencepost::backend::redlock::Redlock;
+use fencepost::stores::redlock::Redlock;
 use fencepost_rig::Redis;
 
 use crate::support::{LONG, NAME, Servers, eventually, is, locker, run, soon};

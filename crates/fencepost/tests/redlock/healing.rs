@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::redlock::Redlock;
+use fencepost::stores::redlock::Redlock;
 use fencepost::{Backend, Claim, ErrorKind, Release, Renewal};
 use fencepost_rig::{Direction, Proxy};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fencepost::backend::redis::Redis;
 use fencepost::resource::RedisRegister;
+use fencepost::stores::redis::Redis;
 use fencepost_rig::{Child, Feed, Signal, feed};
 
 use crate::actor::{Part, Report, hear};

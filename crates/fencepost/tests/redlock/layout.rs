@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use fencepost::backend::redlock::Redlock;
+use fencepost::stores::redlock::Redlock;
 use fencepost::{Backend, ErrorKind, Release};
 
 use crate::support::{COUNTER, LONG, NAME, Servers, claim, is, run};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use fencepost::backend::redlock::Redlock;
 use fencepost::resource::{FencedCell, FencedError, FencedResource};
+use fencepost::stores::redlock::Redlock;
 use fencepost::{Backend, DEFAULT_STORE_TIMEOUT, ErrorKind, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::Signal;
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::redlock::Redlock;
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::redlock::Redlock;
 use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, Moment, OwnerId, Renewal};
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Proxy, Redis};

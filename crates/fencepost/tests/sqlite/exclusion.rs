@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Effect, ErrorKind, Fence, Release, Renewal};
 
 use crate::support::{LONG, Place, claim, renew, take, until, wait_for};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Effect, Error, ErrorKind, Release, Renewal};
 
 use crate::stage::stage;

@@ -1,4 +1,4 @@
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Release, Renewal};
 
 use crate::support::{LONG, Place, claim, renew, stand_and_freeze, take};

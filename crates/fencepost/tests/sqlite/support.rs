@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fencepost::backend::sqlite::Sqlite;
 use fencepost::random::SystemRandom;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Renewal, Result, Wait};
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fencepost::backend::zookeeper::Zookeeper;
+use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Guard, Locker, LostReason, Moment};
 use fencepost_rig::{Direction, Proxy, Signal, ZookeeperEnsemble, feed};
 

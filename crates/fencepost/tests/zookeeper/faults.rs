@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use fencepost::backend::zookeeper::Zookeeper;
+use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Backend, Effect, Error, ErrorKind, LostReason, Operation};
 use zookeeper_client::{Acl, Acls, CreateMode, Permission};
 

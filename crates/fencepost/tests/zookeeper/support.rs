@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::backend::zookeeper::Zookeeper;
 use fencepost::clock::{BootClock, Clock};
+use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Claim, Guard, Locker, Moment, OwnerId};
 use fencepost_rig::Proxy;
 use zookeeper_client::{Acls, Client, CreateMode, Error};

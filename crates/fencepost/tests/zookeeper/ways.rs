@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencepost::backend::zookeeper::Zookeeper;
+use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Backend, Claim, DEFAULT_TTL};
 use fencepost_rig::Proxy;
 use zookeeper_client::CreateMode;

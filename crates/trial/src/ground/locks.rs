@@ -211,7 +211,7 @@ pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
 fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Backend>>> {
     #[cfg(feature = "zookeeper")]
     if Kind::of(url) == Some(Kind::Zookeeper) {
-        use fencepost::backend::zookeeper::Zookeeper;
+        use fencepost::stores::zookeeper::Zookeeper;
         return Box::pin(async move {
             // What a killed process costs, and the longest TTL there can be.
             let session = Zookeeper::builder(url).session_timeout(ttl);
@@ -220,7 +220,7 @@ fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Bac
         });
     }
     let _ = ttl;
-    Box::pin(backend::open(url))
+    Box::pin(stores::open(url))
 }
 
 /// Carries it out on this thread; `None` when it takes longer.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::postgres_table::PostgresTable;
 use fencepost::resource::CREATE_GATE;
+use fencepost::stores::postgres_table::PostgresTable;
 
 use crate::latch::Latches;
 use crate::latch::postgres::PostgresLatches;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Script};
 
 use crate::strategy::Failure;

@@ -168,7 +168,7 @@ mod tests {
     use std::sync::Arc;
 
     use fencepost::Locker;
-    use fencepost::backend::sqlite::Sqlite;
+    use fencepost::stores::sqlite::Sqlite;
 
     #[test]
     fn they_are_latches() {

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use fencepost::backend::redis::Redis;
 use fencepost::resource::{FencedError, Pass, RedisRegister, Refused};
+use fencepost::stores::redis::Redis;
 use fencepost::{Effect, Error};
 
 use super::perishable::PerishableStock;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::Backend;
 #[cfg(feature = "postgres")]
-use fencepost::backend::postgres_table::PostgresTable;
-use fencepost::backend::redis::Redis;
-use fencepost::backend::sqlite::Sqlite;
+use fencepost::stores::postgres_table::PostgresTable;
+use fencepost::stores::redis::Redis;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use fencepost::backend::postgres::Connection;
-use fencepost::backend::postgres::client::SimpleQueryMessage;
+use fencepost::stores::postgres::Connection;
+use fencepost::stores::postgres::client::SimpleQueryMessage;
 use fencepost::{Error, ErrorKind, Operation};
 
 /// The first whose sessions have what the locks need.

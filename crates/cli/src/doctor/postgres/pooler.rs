@@ -1,7 +1,7 @@
 //! Whether a connection keeps its session.
 
 use fencepost::Error;
-use fencepost::backend::postgres::Connection;
+use fencepost::stores::postgres::Connection;
 
 use super::super::finding::{Finding, Harm};
 use super::facts::ask;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost::backend::redis::Redis;
+use fencepost::stores::redis::Redis;
 use redis::{Connection, FromRedisValue, ProtocolVersion, RedisError, RedisResult};
 
 use super::PATIENCE;

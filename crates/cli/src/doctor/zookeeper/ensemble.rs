@@ -1,6 +1,6 @@
 //! How many servers there are, and how many may fail.
 
-use fencepost::backend::zookeeper::client::Client;
+use fencepost::stores::zookeeper::client::Client;
 use fencepost_trial::report::numbers::plural;
 
 use super::super::finding::{Finding, Harm};

@@ -1,6 +1,6 @@
 //! Whether the nodes of locks may be made, seen and removed.
 
-use fencepost::backend::zookeeper::client::{Acls, Client, CreateMode, Error as Cause};
+use fencepost::stores::zookeeper::client::{Acls, Client, CreateMode, Error as Cause};
 
 use super::super::finding::{Finding, Harm};
 use super::{said, within};

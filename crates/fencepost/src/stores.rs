@@ -1,0 +1,25 @@
+//! The stores that locks are kept in. Each module is one store, and opens with how it works: what it writes, where its fences come
+//! from, and what happens when it fails.
+//!
+//! Every store is a [`Backend`](crate::Backend), and each has its own feature.
+
+#[cfg(feature = "etcd")]
+pub mod etcd;
+mod kit;
+#[cfg(feature = "memory")]
+pub mod memory;
+mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "postgres")]
+pub mod postgres_table;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "redlock")]
+pub mod redlock;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
+
+pub use open::open;

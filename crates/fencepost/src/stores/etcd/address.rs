@@ -1,0 +1,142 @@
+//! Where the servers are, who asks, and below which key the locks are.
+
+use crate::stores::kit::certificates::{Files, OURS};
+use crate::stores::kit::percent::decode;
+
+/// `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or `etcds://…[?ca=FILE][&cert=FILE&key=FILE]` for TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) is_tls: bool,
+    pub(super) user: Option<(String, String)>,
+    /// `HOST:PORT`, at least one.
+    pub(super) hosts: Vec<String>,
+    /// Without a slash at its end; empty when the locks are at the root.
+    pub(super) prefix: String,
+    /// Of certificates.
+    pub(super) files: Files,
+}
+
+const PORT: u16 = 2379;
+
+impl Address {
+    /// `None`: it is none.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let is_tls = match scheme {
+            "etcd" => false,
+            "etcds" => true,
+            _ => return None,
+        };
+        let (rest, files) = match rest.rsplit_once('?') {
+            None => (rest, Files::new(OURS)),
+            Some((rest, parameters)) => (rest, files(parameters)?),
+        };
+        let (servers, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, hosts) = match servers.rsplit_once('@') {
+            None => (None, servers),
+            Some((user, hosts)) => {
+                let (name, password) = user.split_once(':')?;
+                (Some((decode(name)?, decode(password)?)), hosts)
+            }
+        };
+        let hosts: Option<Vec<String>> = hosts.split(',').map(with_port).collect();
+        Some(Self {
+            is_tls,
+            user,
+            hosts: hosts?,
+            prefix: decode(prefix.trim_end_matches('/'))?,
+            files,
+        })
+    }
+
+    /// For people: without user and password.
+    pub(super) fn shown(&self) -> String {
+        let scheme = if self.is_tls { "etcds" } else { "etcd" };
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        format!("{scheme}://{}{slash}{}", self.hosts.join(","), self.prefix)
+    }
+
+    /// As the client wants them.
+    pub(super) fn endpoints(&self) -> Vec<String> {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let endpoint = |host: &String| format!("{scheme}://{host}");
+        self.hosts.iter().map(endpoint).collect()
+    }
+}
+
+/// An IPv6 address has colons of its own, and stands in brackets.
+fn with_port(host: &str) -> Option<String> {
+    let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    match after_brackets.rsplit_once(':') {
+        Some((_, port)) => {
+            let _number: u16 = port.parse().ok()?;
+            (!host.starts_with(':')).then(|| host.to_owned())
+        }
+        None => (!host.is_empty()).then(|| format!("{host}:{PORT}")),
+    }
+}
+
+/// `None`: other things are among the parameters.
+fn files(parameters: &str) -> Option<Files> {
+    let mut files = Files::new(OURS);
+    for pair in parameters.split('&') {
+        let (name, path) = pair.split_once('=')?;
+        if !files.knows(name) {
+            return None;
+        }
+        files.note(name, decode(path)?);
+    }
+    Some(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_servers_and_may_have_a_user_and_a_prefix() {
+        let full = Address::parse("etcds://ci:p%40ss@a,b:1,[::1]:2/locks/ci/").unwrap();
+        assert!(full.is_tls);
+        assert_eq!(full.user, Some(("ci".into(), "p@ss".into())));
+        assert_eq!(full.hosts, ["a:2379", "b:1", "[::1]:2"]);
+        assert_eq!(full.prefix, "locks/ci");
+        assert_eq!(full.shown(), "etcds://a:2379,b:1,[::1]:2/locks/ci");
+        assert_eq!(full.endpoints()[0], "https://a:2379");
+        let plain = Address::parse("etcd://a").unwrap();
+        assert_eq!(plain.shown(), "etcd://a:2379");
+        assert_eq!((plain.user, plain.prefix.as_str()), (None, ""));
+        assert!(plain.files.are_none());
+    }
+
+    #[test]
+    fn certificates_come_last() {
+        let address = "etcds://a/locks?ca=/etc/our%20ca.pem&key=k%3F";
+        let address = Address::parse(address).unwrap();
+        let mut files = Files::new(OURS);
+        files.note("ca", "/etc/our ca.pem".to_owned());
+        files.note("key", "k?".to_owned());
+        assert_eq!(address.files, files);
+        assert_eq!(address.shown(), "etcds://a:2379/locks");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "a:2379",
+            "redis://a",
+            "etcd://",
+            "etcd://a,,b",
+            "etcd://a:port",
+            "etcd://:2379",
+            "etcd://user@a",
+            "etcd://a:b%zz@a",
+            "etcds://a?",
+            "etcds://a?ca",
+            "etcds://a?frobnicate=x",
+            "etcds://a?ca=%zz",
+        ] {
+            assert!(Address::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Leases at the store: granted, kept alive, revoked.
+
+use std::time::Duration;
+
+use etcd_client::{Client, Error as Cause, LeaseGrantOptions};
+
+use super::failure;
+use super::hub::{Failed, Hub, SILENCE};
+use super::sessions::Loans;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Operation, Result};
+use crate::random::{Random, SystemRandom};
+
+/// A lease that the store has just granted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Granted {
+    pub(super) lease: i64,
+    pub(super) ttl: Duration,
+    /// Before it was asked for.
+    pub(super) asked_at: Moment,
+}
+
+/// Asks for a lease of at least `ttl`, which becomes whole seconds, and at least as many as the server wants.
+///
+/// It gets the number `wanted`, unless there is one of that number, or may be: then another.
+pub(super) async fn grant(
+    hub: &Hub,
+    loans: &mut Loans,
+    wanted: i64,
+    ttl: Duration,
+) -> Result<Granted> {
+    let seconds = whole_seconds(ttl);
+    // One that an earlier attempt was granted runs since then: "it is there already" would not tell how much of it is left.
+    let may_be_there = loans.leases().contains(&wanted);
+    let mut lease = match loans.are_haunted() || may_be_there {
+        true => another(),
+        false => wanted,
+    };
+    loop {
+        let asked_at = BootClock.now();
+        loans.note(
+            lease,
+            asked_at + Duration::from_secs(seconds.cast_unsigned()),
+        );
+        let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
+            let options = LeaseGrantOptions::new().with_id(lease);
+            client.lease_grant(seconds, Some(options)).await
+        });
+        let ttl = match asked.await {
+            Ok(granted) => granted.ttl(),
+            Err(Failed::Refused {
+                cause,
+                repeated: true,
+            }) if failure::is_known_lease(&cause) => seconds,
+            // Of an earlier attempt. How much of it is left, nobody knows.
+            Err(Failed::Refused { cause, .. }) if failure::is_known_lease(&cause) => {
+                lease = another();
+                continue;
+            }
+            Err(failed) => {
+                let error = failed.into_error(Operation::Acquire);
+                if error.effect() == Effect::None {
+                    loans.settle(lease);
+                }
+                return Err(error);
+            }
+        };
+        let ttl = Duration::from_secs(u64::try_from(ttl).unwrap_or(0));
+        loans.note(lease, asked_at + ttl);
+        return Ok(Granted {
+            lease,
+            ttl,
+            asked_at,
+        });
+    }
+}
+
+/// A number that no lease has.
+pub(super) fn another() -> i64 {
+    (SystemRandom.next_u64() >> 1).cast_signed().max(1)
+}
+
+fn whole_seconds(ttl: Duration) -> i64 {
+    let up = u64::from(ttl.subsec_nanos() > 0);
+    i64::try_from(ttl.as_secs() + up).unwrap_or(i64::MAX).max(1)
+}
+
+/// What a lease that was kept alive has before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) ttl: Duration,
+    /// Which leader's word that is. It counts only if that one still leads afterwards: an old leader does not know that
+    /// it is one, and keeps leases alive that only it believes in.
+    pub(super) term: u64,
+}
+
+/// Lets a lease begin anew. `None`: there is no such lease.
+pub(super) async fn keep_alive(
+    hub: &Hub,
+    operation: Operation,
+    lease: i64,
+    silence: Duration,
+) -> Result<Option<Kept>> {
+    let asked = hub.ask(operation, silence, |client| keep_alive_over(client, lease));
+    match asked.await {
+        Ok(kept) => Ok(kept),
+        Err(Failed::Refused { cause, .. }) if failure::is_unknown_lease(&cause) => Ok(None),
+        Err(failed) => Err(failed.into_error(operation)),
+    }
+}
+
+async fn keep_alive_over(
+    mut client: Client,
+    lease: i64,
+) -> std::result::Result<Option<Kept>, Cause> {
+    // The first answer is eaten by the client.
+    let (mut keeper, mut answers) = client.lease_keep_alive(lease).await?;
+    keeper.keep_alive().await?;
+    let Some(answer) = answers.message().await? else {
+        let said = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        return Err(Cause::IoError(said));
+    };
+    let ttl = u64::try_from(answer.ttl()).unwrap_or(0);
+    let term = answer.header().map_or(0, |header| header.raft_term());
+    Ok((ttl > 0).then_some(Kept {
+        ttl: Duration::from_secs(ttl),
+        term,
+    }))
+}
+
+/// Ends a lease, and with it the keys that are attached to it. Whether there was one.
+pub(super) async fn revoke(
+    hub: &Hub,
+    operation: Operation,
+    loans: &mut Loans,
+    lease: i64,
+) -> Result<bool> {
+    let asked = hub.ask(operation, SILENCE, |mut client| async move {
+        client.lease_revoke(lease).await
+    });
+    let was_there = match asked.await {
+        Ok(_) => true,
+        Err(Failed::Refused { cause, repeated }) if failure::is_unknown_lease(&cause) => {
+            if repeated {
+                loans.haunt(BootClock.now());
+            }
+            repeated
+        }
+        Err(failed) => {
+            loans.haunt(BootClock.now());
+            return Err(failed.into_error(operation));
+        }
+    };
+    loans.settle(lease);
+    Ok(was_there)
+}
+
+/// Ends all leases that an owner may have.
+pub(super) async fn revoke_all(hub: &Hub, operation: Operation, loans: &mut Loans) -> Result<()> {
+    for lease in loans.leases() {
+        revoke(hub, operation, loans, lease).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use fencepost_rig::{Direction, Etcd as Server, Proxy};
+
+    use super::*;
+    use crate::stores::etcd::Etcd;
+
+    /// A lease is granted, and what it was for does not come about. The next request is for the same one; its first attempt is lost, and the
+    /// second is told that there is such a lease: it was not granted by that request, and does not run from then on.
+    #[tokio::test]
+    async fn a_lease_is_not_booked_from_a_later_request() {
+        let server = Server::start().expect("a private etcd");
+        let road = Proxy::start(server.address()).expect("a proxy");
+        let address = format!("etcd://{},{}", road.address(), server.address());
+        let store = Etcd::open(&address).await.expect("a connection");
+        let (hub, mut loans) = (&store.hub, Loans::default());
+        let ttl = Duration::from_secs(60);
+        let first = grant(hub, &mut loans, 77, ttl).await.expect("a lease");
+        assert_eq!(first.lease, 77);
+        BootClock
+            .sleep_until(first.asked_at + Duration::from_secs(4))
+            .await;
+        road.swallow(Direction::ToServer);
+        let second = grant(hub, &mut loans, 77, ttl).await.expect("a lease");
+        road.heal();
+        let link = hub.link(Operation::Open).await.expect("a connection");
+        let mut client = link.client.clone();
+        let at_store = client.lease_time_to_live(second.lease, None).await;
+        let left = at_store.expect("an answer").ttl();
+        let over_at =
+            BootClock.now() + Duration::from_secs(u64::try_from(left + 1).expect("a lease"));
+        let believed = second.asked_at + second.ttl;
+        assert!(believed <= over_at, "{believed:?} but {over_at:?}");
+    }
+
+    #[test]
+    fn a_ttl_is_rounded_up_to_whole_seconds() {
+        for (ttl, seconds) in [(1, 1), (1000, 1), (1001, 2), (60_000, 60)] {
+            assert_eq!(whole_seconds(Duration::from_millis(ttl)), seconds);
+        }
+    }
+}

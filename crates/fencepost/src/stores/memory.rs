@@ -1,0 +1,440 @@
+//! Locks inside one process: the reference for how every store behaves, and a lock for programs that are alone.
+//!
+//! **Algorithm.** One mutex around a table of names. A name has at most one lease, with its end on the clock, and a line of
+//! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter whose
+//! future was dropped and that does not come back within the [claim window](CLAIM_WINDOW) is passed over, so it delays the line for a moment
+//! and not for ever; if it comes back later it has its old place. A future that is kept but not polled may cost the rest of a TTL.
+//!
+//! **Fence source.** One counter for the whole store; it ends with the process, as everything here.
+//!
+//! **Failure modes.** None of a network. A clock handed in by a test may jump ahead; leases then end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::backend::{self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait};
+use crate::claim::{Claim, Grant, LockName, OwnerId};
+use crate::clock::{BootClock, BoxFuture, Clock, Moment};
+use crate::error::Result;
+use crate::lease::lock;
+use crate::stores::kit::glob;
+
+/// How long the first in line has to claim a free lock before the second may.
+pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);
+
+/// Locks in memory.
+#[derive(Debug)]
+pub struct Memory {
+    clock: Arc<dyn Clock>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    names: HashMap<LockName, Entry>,
+    epochs: u64,
+    tickets: u64,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    lease: Option<Lease>,
+    /// When the lock last became free by a release.
+    freed_at: Option<Moment>,
+    line: BTreeMap<u64, Waiter>,
+    places: HashMap<OwnerId, u64>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    owner: OwnerId,
+    label: Arc<str>,
+    epoch: u64,
+    since: Moment,
+    ends: Moment,
+    /// What was asked for when it was granted or last extended.
+    ttl: Duration,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    label: Arc<str>,
+    owner: OwnerId,
+    bell: Arc<Notify>,
+    /// When it joined the line.
+    since: Moment,
+    /// Somebody polls it. False after its future was dropped: it may come back, or release.
+    attended: bool,
+}
+
+/// What a waiter learns when it looks.
+enum Look {
+    Granted(Grant),
+    /// Look again at the bell, or at this moment.
+    Later(Moment),
+}
+
+impl Memory {
+    /// An empty store on the real clock.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(BootClock))
+    }
+
+    /// An empty store on this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            table: Mutex::default(),
+        }
+    }
+
+    fn look(&self, claim: &Claim, ticket: &mut Option<(u64, Moment)>, bell: &Arc<Notify>) -> Look {
+        let now = self.clock.now();
+        let mut table = lock(&self.table);
+        if let Some(grant) = table.claim(claim, now) {
+            return Look::Granted(grant);
+        }
+        let (place, since) = table.enqueue(claim, *ticket, bell, now);
+        *ticket = Some((place, since));
+        let entry = table.entry(&claim.name);
+        Look::Later(entry.turn_of(entry.rank_of(place)))
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend for Memory {
+    fn store(&self) -> &'static str {
+        "memory"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            fifo: true,
+            across_processes: false,
+            leases: true,
+        }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            Ok(lock(&self.table).claim(claim, now))
+        })
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(async move {
+            let bell = Arc::new(Notify::new());
+            let mut ticket = None;
+            let _attendance = Attendance {
+                store: self,
+                claim,
+                bell: &bell,
+            };
+            loop {
+                let next = match self.look(claim, &mut ticket, &bell) {
+                    Look::Granted(grant) => return Ok(grant),
+                    Look::Later(next) => next,
+                };
+                wait.heard();
+                tokio::select! {
+                    () = bell.notified() => {}
+                    () = self.clock.sleep_until(next) => {}
+                }
+            }
+        })
+    }
+
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let mut table = lock(&self.table);
+            claims
+                .iter()
+                .map(|claim| Ok(table.renew(claim, now)))
+                .collect()
+        })
+    }
+
+    /// One pass under the mutex.
+    fn renewed_at_once(&self) -> usize {
+        1024
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            Ok(lock(&self.table).release(claim, now))
+        })
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let table = lock(&self.table);
+            Ok(table.names.get(name).and_then(|entry| entry.record(now)))
+        })
+    }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let table = lock(&self.table);
+            let wanted = table.names.iter().filter(|(name, _)| {
+                pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()))
+            });
+            let listed = wanted.filter_map(|(name, entry)| {
+                Some(Listed {
+                    name: name.to_string(),
+                    record: entry.record(now)?,
+                })
+            });
+            Ok(listed.collect())
+        })
+    }
+}
+
+/// Notes when a waiting future is dropped.
+struct Attendance<'a> {
+    store: &'a Memory,
+    claim: &'a Claim,
+    bell: &'a Arc<Notify>,
+}
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        let mut table = lock(&self.store.table);
+        let Some(entry) = table.names.get_mut(&self.claim.name) else {
+            return;
+        };
+        let place = entry.places.get(&self.claim.owner);
+        let waiter = place.and_then(|place| entry.line.get_mut(place));
+        // Not if a new future of the same owner has taken over meanwhile.
+        if let Some(waiter) = waiter
+            && Arc::ptr_eq(&waiter.bell, self.bell)
+        {
+            waiter.attended = false;
+            // It may have been rung for all of them.
+            entry.ring_first();
+        }
+    }
+}
+
+impl Table {
+    fn entry(&mut self, name: &LockName) -> &mut Entry {
+        if !self.names.contains_key(name) {
+            self.names.insert(name.clone(), Entry::default());
+        }
+        match self.names.get_mut(name) {
+            Some(entry) => entry,
+            None => unreachable!("inserted above"),
+        }
+    }
+
+    /// Grants the lock if it is free and this owner's turn, or already this owner's.
+    fn claim(&mut self, claim: &Claim, now: Moment) -> Option<Grant> {
+        let next_epoch = self.epochs + 1;
+        let entry = self.entry(&claim.name);
+        let grant = entry.claim(claim, now, next_epoch);
+        if grant.is_some_and(|grant| grant.epoch == next_epoch) {
+            self.epochs = next_epoch;
+        }
+        grant
+    }
+
+    fn enqueue(
+        &mut self,
+        claim: &Claim,
+        ticket: Option<(u64, Moment)>,
+        bell: &Arc<Notify>,
+        now: Moment,
+    ) -> (u64, Moment) {
+        self.tickets += 1;
+        let newest = self.tickets;
+        let entry = self.entry(&claim.name);
+        // The place this owner has; else the one it had before it was passed over; else the last.
+        let place = entry.places.get(&claim.owner).copied();
+        let place = place.and_then(|place| Some((place, entry.line.get(&place)?.since)));
+        let (place, since) = place.or(ticket).unwrap_or((newest, now));
+        entry.places.insert(claim.owner, place);
+        let waiter = Waiter {
+            label: claim.label.clone(),
+            owner: claim.owner,
+            bell: bell.clone(),
+            since,
+            attended: true,
+        };
+        entry.line.insert(place, waiter);
+        (place, since)
+    }
+
+    fn renew(&mut self, claim: &Claim, now: Moment) -> Renewal {
+        let lease = self
+            .names
+            .get_mut(&claim.name)
+            .and_then(|entry| entry.lease.as_mut());
+        match lease {
+            Some(lease) if lease.owner == claim.owner && lease.ends > now => {
+                lease.extend(now, claim.ttl);
+                Renewal::Extended
+            }
+            _ => Renewal::Lost,
+        }
+    }
+
+    fn release(&mut self, claim: &Claim, now: Moment) -> Release {
+        let Some(entry) = self.names.get_mut(&claim.name) else {
+            return Release::NotHeld;
+        };
+        let answer = entry.release(claim.owner, now);
+        if entry.lease.is_none() && entry.line.is_empty() {
+            self.names.remove(&claim.name);
+        }
+        answer
+    }
+}
+
+impl Lease {
+    fn extend(&mut self, now: Moment, ttl: Duration) {
+        if now + ttl > self.ends {
+            (self.ends, self.ttl) = (now + ttl, ttl);
+        }
+    }
+}
+
+impl Entry {
+    fn claim(&mut self, claim: &Claim, now: Moment, next_epoch: u64) -> Option<Grant> {
+        if let Some(lease) = &mut self.lease
+            && lease.ends > now
+        {
+            if lease.owner != claim.owner {
+                return None;
+            }
+            // The answer to an earlier attempt of this owner did not arrive.
+            lease.extend(now, claim.ttl);
+            return Some(Grant {
+                epoch: lease.epoch,
+                asked_at: now,
+                lease: claim.ttl,
+            });
+        }
+        let place = self.places.get(&claim.owner).copied();
+        let rank = place.map_or(self.line.len(), |place| self.rank_of(place));
+        if now < self.turn_of(rank) {
+            return None;
+        }
+        self.pass_over(place);
+        self.lease = Some(Lease {
+            owner: claim.owner,
+            label: claim.label.clone(),
+            epoch: next_epoch,
+            since: now,
+            ends: now + claim.ttl,
+            ttl: claim.ttl,
+        });
+        Some(Grant {
+            epoch: next_epoch,
+            asked_at: now,
+            lease: claim.ttl,
+        })
+    }
+
+    /// When the lock is, or will be, free.
+    fn free_at(&self) -> Moment {
+        match &self.lease {
+            Some(lease) => lease.ends,
+            None => self.freed_at.unwrap_or(Moment::ZERO),
+        }
+    }
+
+    /// When the waiter with so many before it may claim.
+    fn turn_of(&self, rank: usize) -> Moment {
+        match u32::try_from(rank) {
+            Ok(0) => self.free_at(),
+            Ok(rank) => self.free_at() + CLAIM_WINDOW + CLAIM_WINDOW / 8 * (rank - 1),
+            Err(_) => Moment::FAR,
+        }
+    }
+
+    fn rank_of(&self, place: u64) -> usize {
+        self.line.range(..place).count()
+    }
+
+    /// Takes the new holder out of the line, and those before it, who did not claim in time.
+    fn pass_over(&mut self, place: Option<u64>) {
+        let kept = match place {
+            Some(place) => self.line.split_off(&(place + 1)),
+            None => BTreeMap::new(),
+        };
+        for waiter in std::mem::replace(&mut self.line, kept).into_values() {
+            self.places.remove(&waiter.owner);
+            waiter.bell.notify_one();
+        }
+    }
+
+    fn release(&mut self, owner: OwnerId, now: Moment) -> Release {
+        if let Some(place) = self.places.remove(&owner) {
+            self.line.remove(&place);
+            // Everybody behind has moved up.
+            self.ring_first();
+        }
+        match &self.lease {
+            Some(lease) if lease.owner == owner => {
+                let held = lease.ends > now;
+                self.freed_at = Some(lease.ends.min(now));
+                self.lease = None;
+                self.ring_first();
+                if held {
+                    Release::Freed
+                } else {
+                    Release::NotHeld
+                }
+            }
+            _ => Release::NotHeld,
+        }
+    }
+
+    /// Wakes the first who listens. If dropped ones stand before it, it sees that and waits for the window to pass.
+    fn ring_first(&self) {
+        if let Some(waiter) = self.line.values().find(|waiter| waiter.attended) {
+            waiter.bell.notify_one();
+        }
+    }
+
+    fn record(&self, now: Moment) -> Option<Record> {
+        let lease = self.lease.as_ref().filter(|lease| lease.ends > now);
+        if lease.is_none() && self.line.is_empty() {
+            return None;
+        }
+        Some(Record {
+            holder: lease.map(|lease| Holder {
+                owner: Some(lease.owner),
+                label: lease.label.clone(),
+                epoch: Some(lease.epoch),
+                since: Some(lease.since),
+                ttl_left: Some(lease.ends.since(now)),
+                ttl: Some(lease.ttl),
+            }),
+            waiting: self
+                .line
+                .values()
+                .map(|waiter| backend::Waiter {
+                    label: waiter.label.clone(),
+                    waited: now.since(waiter.since),
+                })
+                .collect(),
+        })
+    }
+}

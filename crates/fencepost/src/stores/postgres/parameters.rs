@@ -1,0 +1,79 @@
+//! What an address says about advisory locks, beside where the server is.
+
+use std::time::Duration;
+
+use super::STORE;
+use super::connect::Parameters;
+use super::fence::Source;
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// The parameters of an address that are about these locks.
+pub(super) const NAMES: &[&str] = &["requeue_after", "fence"];
+
+/// `requeue_after=10s`, `requeue_after=500ms` or `requeue_after=never`.
+pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>> {
+    let Some(value) = value(parameters, "requeue_after") else {
+        return Ok(None);
+    };
+    let number = |text: &str| text.parse().ok();
+    let duration = match (value.strip_suffix("ms"), value.strip_suffix('s')) {
+        _ if value == "never" => Some(Duration::MAX),
+        (Some(millis), _) => number(millis).map(Duration::from_millis),
+        (None, Some(seconds)) => number(seconds).map(Duration::from_secs),
+        (None, None) => None,
+    };
+    let message = "requeue_after in the address is a time such as 10s or 500ms, or never";
+    duration.map(Some).ok_or_else(|| wrong(message))
+}
+
+/// `fence=sequence` or `fence=transaction-id`.
+pub(super) fn source(parameters: &Parameters, create: bool) -> Result<Source> {
+    match value(parameters, "fence") {
+        None | Some("sequence") => Ok(Source::Sequences { create }),
+        Some("transaction-id") => Ok(Source::TransactionIds),
+        Some(_) => Err(wrong(
+            "fence in the address is sequence (the default) or transaction-id",
+        )),
+    }
+}
+
+/// The last one counts.
+fn value<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
+    let mut named = parameters.iter().rev().filter(|(own, _)| own == name);
+    named.next().map(|(_, value)| value.as_str())
+}
+
+fn wrong(message: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::postgres::{Postgres, PostgresBuilder};
+
+    fn requeues_after(builder: PostgresBuilder) -> Result<Duration> {
+        builder.hub().map(|hub| hub.settings.requeue_after)
+    }
+
+    #[test]
+    fn the_bound_of_a_wait_is_in_the_address_or_set() {
+        let of = |query: &str| Postgres::builder(&format!("postgres://u@h/d{query}"));
+        let seconds = |seconds| Duration::from_secs(seconds);
+        assert_eq!(requeues_after(of("")).unwrap(), seconds(10));
+        for (query, expected) in [
+            ("?requeue_after=3s", seconds(3)),
+            ("?requeue_after=500ms", Duration::from_millis(500)),
+            ("?requeue_after=never&connect_timeout=3", Duration::MAX),
+            ("?requeue_after=3s&fence=sequence", seconds(3)),
+        ] {
+            assert_eq!(requeues_after(of(query)).unwrap(), expected, "{query}");
+        }
+        let set = of("?requeue_after=3s").requeue_after(seconds(7));
+        assert_eq!(requeues_after(set).unwrap(), seconds(7));
+        for wrong in ["", "10", "s", "-1s", "0s", "soon"] {
+            let error = requeues_after(of(&format!("?requeue_after={wrong}"))).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong}");
+        }
+    }
+}

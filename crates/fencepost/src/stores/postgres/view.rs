@@ -1,0 +1,170 @@
+//! Looking at locks without touching them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::SimpleQueryRow;
+
+use super::hub::Hub;
+use super::key::{key_of, name_of};
+use super::published::{self, Said};
+use super::session::{number, text};
+use super::statement::{self, ShownIn};
+use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::claim::{LockName, OwnerId};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Operation, Result};
+use crate::stores::kit::glob;
+
+/// One session that holds a lock or waits for it.
+pub(super) struct Sight {
+    pub(super) pid: i32,
+    pub(super) is_granted: bool,
+    key: i64,
+    waited: Duration,
+    application: String,
+    said: Option<Said>,
+    /// How long nothing has been asked of it; `None` while something is.
+    idle: Option<Duration>,
+    server_now_ms: u64,
+    seen_at: Moment,
+}
+
+impl Sight {
+    pub(super) fn read(row: &SimpleQueryRow, seen_at: Moment) -> Option<Self> {
+        let key = number(row, 3)?;
+        let said = published::read(text(row, 6));
+        Some(Self {
+            pid: number(row, 1)?,
+            is_granted: text(row, 2) == "t",
+            key,
+            waited: Duration::from_millis(number(row, 4).unwrap_or(0)),
+            application: text(row, 5).to_owned(),
+            said: said.into_iter().find(|said| is_number_of(&said.name, key)),
+            idle: number(row, 7).map(Duration::from_millis),
+            server_now_ms: number(row, 8)?,
+            seen_at,
+        })
+    }
+
+    /// Who that is, if it is one of this library.
+    pub(super) fn owner(&self) -> Option<OwnerId> {
+        match &self.said {
+            Some(said) => Some(said.owner),
+            None => self.newest().map(|(_, owner)| owner),
+        }
+    }
+
+    /// Where [`owner`](Self::owner) was found.
+    pub(super) fn shown_in(&self) -> ShownIn {
+        match self.said {
+            Some(_) => ShownIn::Comment,
+            None => ShownIn::ApplicationName,
+        }
+    }
+
+    /// What `application_name` says; it may be about another lock of the same session.
+    fn newest(&self) -> Option<(u64, OwnerId)> {
+        published::newest(&self.application).filter(|_| self.is_granted)
+    }
+
+    fn label(&self) -> Arc<str> {
+        match &self.said {
+            Some(said) => said.label.clone(),
+            None if self.application.is_empty() => format!("process {}", self.pid).into(),
+            None => format!("{}, process {}", self.application, self.pid).into(),
+        }
+    }
+
+    fn holder(&self) -> Holder {
+        let Some(said) = &self.said else {
+            return Holder {
+                owner: self.owner(),
+                label: self.label(),
+                epoch: self.newest().map(|(epoch, _)| epoch),
+                since: None,
+                ttl_left: None,
+                ttl: None,
+            };
+        };
+        let idle = self.idle.unwrap_or_default();
+        let held = match said.since {
+            Some(since) => Duration::from_millis(self.server_now_ms.saturating_sub(since.at_ms)),
+            // The statement shown is the one that was granted it.
+            None => idle,
+        };
+        let newest = self.newest().filter(|(_, owner)| *owner == said.owner);
+        let epoch = said.since.map(|since| since.epoch);
+        Holder {
+            owner: Some(said.owner),
+            label: said.label.clone(),
+            epoch: epoch.or(newest.map(|(epoch, _)| epoch)),
+            since: Some(self.seen_at.back(held)),
+            ttl_left: Some(said.ttl.saturating_sub(idle)),
+            ttl: Some(said.ttl),
+        }
+    }
+
+    fn waiter(&self) -> Waiter {
+        Waiter {
+            label: self.label(),
+            waited: self.waited,
+        }
+    }
+}
+
+fn is_number_of(name: &str, key: i64) -> bool {
+    let name = LockName::new(name);
+    name.and_then(|name| key_of(&name))
+        .is_ok_and(|found| found == key)
+}
+
+async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<Sight>> {
+    let statement = statement::look(key);
+    let rows = hub.ask_aside(Operation::Inspect, &statement).await?;
+    let now = BootClock.now();
+    Ok(rows
+        .iter()
+        .filter_map(|row| Sight::read(row, now))
+        .collect())
+}
+
+/// Out of the sights of one lock, holders first.
+fn record(sights: &[Sight]) -> Option<Record> {
+    if sights.is_empty() {
+        return None;
+    }
+    let holder = sights.iter().find(|sight| sight.is_granted);
+    let waiting = sights.iter().filter(|sight| !sight.is_granted);
+    Some(Record {
+        holder: holder.map(Sight::holder),
+        waiting: waiting.map(Sight::waiter).collect(),
+    })
+}
+
+pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
+    let sights = look(hub, Some(key_of(name)?)).await?;
+    Ok(record(&sights))
+}
+
+pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>> {
+    let mut by_key: BTreeMap<i64, Vec<Sight>> = BTreeMap::new();
+    for sight in look(hub, None).await? {
+        by_key.entry(sight.key).or_default().push(sight);
+    }
+    let mut listed = Vec::new();
+    for (key, sights) in by_key {
+        let is_ours = sights.iter().any(|sight| sight.owner().is_some());
+        let said = sights.iter().find_map(|sight| sight.said.as_ref());
+        let name = said.map_or_else(|| name_of(key), |said| said.name.clone());
+        let is_wanted = match pattern {
+            Some(pattern) => glob::matches(pattern, &name),
+            None => is_ours,
+        };
+        if is_wanted && let Some(record) = record(&sights) {
+            listed.push(Listed { name, record });
+        }
+    }
+    Ok(listed)
+}

@@ -1,0 +1,102 @@
+//! What is wrong with the tables, and how to mend it; the rest is told as for all stores in Postgres.
+
+use tokio_postgres::error::SqlState;
+
+use super::STORE;
+use crate::error::{Effect, Error, ErrorKind, Operation};
+use crate::fence::Fence;
+use crate::stores::postgres::failure as common;
+
+pub(super) use common::is_passing;
+
+/// A statement that was sent, or may have been.
+pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
+    if cause.code() == Some(&SqlState::CHECK_VIOLATION) {
+        let message = format!(
+            "the epoch in the fence table has reached {}: no further lock can be fenced; put its row right, and reset the fences that the \
+             protected resources have seen",
+            Fence::EPOCH_END
+        );
+        return Error::new(ErrorKind::FenceExhausted, STORE, operation, message).with_source(cause);
+    }
+    common::of_statement(STORE, operation, cause)
+}
+
+/// Whether somebody keeps a row locked in a transaction that does not end.
+pub(super) fn is_row_locked(error: &Error) -> bool {
+    common::is_lock_timeout(error)
+}
+
+/// Nobody answered.
+pub(super) fn unreachable(operation: Operation) -> Error {
+    common::unreachable(STORE, operation)
+}
+
+/// A statement was not answered in time; its connection is given up.
+pub(super) fn silent(operation: Operation) -> Error {
+    common::silent(STORE, operation)
+}
+
+/// An answer that none of our statements gives.
+pub(super) fn unexpected(operation: Operation, what: &str) -> Error {
+    common::unexpected(STORE, operation, what)
+}
+
+pub(super) fn no_name_of_a_table(text: &str, longest: usize) -> Error {
+    let message = format!(
+        "{text:?} names no table; expected TABLE or SCHEMA.TABLE of at most {longest} bytes each"
+    );
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+/// The value is not quoted: what stands in an address may be secret.
+pub(super) fn neither_yes_nor_no() -> Error {
+    let message = "create in the address is true or false";
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+/// Tables that are missing, with the statements that make them.
+pub(super) fn missing(tables: &[String], statements: &str) -> Error {
+    unusable(format!(
+        "there is no table {}; say create=true in the address (in a program: create_table(true)), or let somebody with the right to do so run: {statements}",
+        tables.join(", ")
+    ))
+}
+
+/// Tables that could not be made.
+pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Error {
+    let why = common::of_statement(STORE, Operation::Open, cause);
+    let message = format!(
+        "the tables could not be made: {}; let somebody with the right to do so run: {statements}",
+        why.message()
+    );
+    Error::new(why.kind(), STORE, Operation::Open, message)
+        .with_effect(Effect::None)
+        .with_source(why)
+}
+
+/// The server only follows another.
+pub(super) fn standby() -> Error {
+    common::standby(STORE, Operation::Open, "which can only be read")
+}
+
+/// The server, the rights or the tables are not fit for locks; `what` says why and what to do.
+pub(super) fn unusable(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unusable, STORE, Operation::Open, what.into())
+}
+
+/// A statement found its connection closed; `said` is what the server said before it closed it.
+pub(super) fn cut_off(operation: Operation, said: &tokio_postgres::Error) -> Error {
+    let message = match said.as_db_error() {
+        Some(said) => format!("the server ended the connection ({})", said.message()),
+        None => "the server ended the connection".to_owned(),
+    };
+    Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
+}
+
+/// The connection is of no use any more: it broke, or it leads to a server that became a standby.
+pub(super) fn ends_connection(error: &Error) -> bool {
+    let code = common::code(error);
+    code.is_some_and(|code| code.code().starts_with("57P"))
+        || code == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+}

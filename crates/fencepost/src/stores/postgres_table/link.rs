@@ -1,0 +1,219 @@
+//! One connection: it carries all statements, in the order in which they were sent, and what the server tells unasked.
+//!
+//! A statement that was sent is carried out, also when its future is dropped: a release takes effect after the acquisition it
+//! follows. Across connections that holds because the new one first makes the server end the old one, which might still have
+//! statements of ours to read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+
+use super::failure;
+use super::schema;
+use super::statements::{Statements, forget};
+use super::tables::Tables;
+use super::{STORE, Settings};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Error, Operation, Result};
+use crate::stores::postgres::connect::{Address, Connection, listen};
+
+/// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups,
+/// shorter than the patience of most callers.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
+/// How often a server is asked whether it has ended a connection yet.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// No statement waits for long for somebody's open transaction, as others wait behind it. Whatever the server's defaults are: a grant
+/// must survive a crash of the server, and a statement must see what was committed before it.
+const SESSION: &str = "
+SET lock_timeout = '500ms';
+SET default_transaction_isolation = 'read committed';
+SET default_transaction_deferrable = off;
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+const WHO_AM_I: &str = "
+SELECT pg_backend_pid(), (SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid())";
+
+const IS_THERE: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+
+const END: &str = "
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+
+/// How a server tells one of its sessions from the others. A number alone may be somebody else's by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pid: i32,
+    started: String,
+}
+
+/// The values that go with a statement.
+pub(super) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
+
+pub(super) struct Link {
+    connection: Connection,
+    pub(super) statements: Statements,
+    pub(super) identity: Option<Identity>,
+    down: AtomicBool,
+    /// When the oldest statement was sent that nobody waits for any more and that was not answered; 0: none.
+    unanswered_since: AtomicU64,
+    sent: Arc<AtomicU64>,
+}
+
+/// What is known before a connection is made.
+pub(super) struct Wanted<'a> {
+    pub(super) address: &'a Address,
+    pub(super) settings: &'a Settings,
+    /// Where the tables are, once they have been found and checked.
+    pub(super) found: Option<Tables>,
+    /// Sessions that must not outlive the new one.
+    pub(super) replaced: &'a [Identity],
+    pub(super) sent: Arc<AtomicU64>,
+}
+
+/// Connects, makes the server end the sessions it replaces, checks the tables the first time, and listens.
+pub(super) async fn connect(
+    operation: Operation,
+    wanted: Wanted<'_>,
+    hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<(Link, Tables)> {
+    let Settings {
+        connect_timeout,
+        tables,
+        create,
+        ..
+    } = wanted.settings;
+    let connection = listen(
+        STORE,
+        operation,
+        wanted.address,
+        "fencepost",
+        *connect_timeout,
+        hear,
+    )
+    .await?;
+    let client = &connection.client;
+    let failed = |cause| failure::of_statement(operation, cause);
+    let (set, row) = join(
+        client.batch_execute(SESSION),
+        client.query_typed_one(WHO_AM_I, &[]),
+    )
+    .await;
+    let row = set.and(row).map_err(failed)?;
+    let started: Option<String> = row.get(1);
+    let identity = started.map(|started| Identity {
+        pid: row.get(0),
+        started,
+    });
+    for old in wanted.replaced {
+        end(client, old, operation).await?;
+    }
+    let tables = match wanted.found {
+        Some(tables) => tables,
+        None => schema::ready(client, tables, *create).await?,
+    };
+    let listening = format!("LISTEN {}; {}", tables.channel(), forget(&tables));
+    let (listening, statements) = join(
+        client.batch_execute(&listening),
+        Statements::prepare(client, &tables),
+    )
+    .await;
+    let statements = listening.and(statements).map_err(failed)?;
+    let link = Link {
+        connection,
+        statements,
+        identity,
+        down: AtomicBool::new(false),
+        unanswered_since: AtomicU64::new(0),
+        sent: wanted.sent,
+    };
+    Ok((link, tables))
+}
+
+/// Ends a session and returns when it is gone, and with it whatever it had not finished.
+async fn end(client: &Client, old: &Identity, operation: Operation) -> Result<()> {
+    let failed = |cause| failure::of_statement(operation, cause);
+    let Identity { pid, started } = old;
+    client.query(END, &[pid, started]).await.map_err(failed)?;
+    let until = BootClock.now() + SILENCE;
+    while BootClock.now() < until {
+        let row = client.query_one(IS_THERE, &[pid, started]).await;
+        if row.map_err(failed)?.get::<_, i64>(0) == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Err(failure::unreachable(operation))
+}
+
+impl Link {
+    pub(super) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Acquire) || self.connection.is_closed()
+    }
+
+    pub(super) fn give_up(&self) {
+        self.down.store(true, Ordering::Release);
+    }
+
+    /// Sends one statement and waits for its answer, however long that takes. It is sent when this is polled for the first time.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        statement: &Statement,
+        parameters: &Parameters<'_>,
+    ) -> Result<Vec<Row>> {
+        let mut asked = Asked {
+            link: self,
+            at: BootClock.now(),
+            answered: false,
+        };
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        let answer = self.connection.client.query(statement, parameters).await;
+        asked.answered = true;
+        match answer {
+            Ok(rows) => {
+                self.unanswered_since.store(0, Ordering::Relaxed);
+                Ok(rows)
+            }
+            Err(cause) => Err(self.failed(operation, cause)),
+        }
+    }
+
+    fn failed(&self, operation: Operation, cause: tokio_postgres::Error) -> Error {
+        let error = match (cause.is_closed(), self.connection.last_words()) {
+            // The server has said why before it closed.
+            (true, Some(said)) if said.as_db_error().is_some() => failure::cut_off(operation, said),
+            _ => failure::of_statement(operation, cause),
+        };
+        if self.connection.is_closed() || failure::ends_connection(&error) {
+            self.give_up();
+        }
+        error
+    }
+}
+
+/// A statement under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
+struct Asked<'a> {
+    link: &'a Link,
+    at: Moment,
+    answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let silent = &self.link.unanswered_since;
+        let first =
+            silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
+        let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
+        if BootClock.now().since(since) >= SILENCE {
+            self.link.give_up();
+        }
+    }
+}

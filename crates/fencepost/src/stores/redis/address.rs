@@ -1,0 +1,134 @@
+//! What an address says: most of it to the client library, the files of certificates and the life of fences to us.
+
+use std::time::Duration;
+
+use redis::{ConnectionInfo, IntoConnectionInfo};
+
+use crate::stores::kit::certificates::{Files, OURS};
+use crate::stores::kit::percent;
+
+const FORM: &str = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], \
+     rediss://…[?ca=FILE][&cert=FILE&key=FILE] or unix:/PATH; [?keep_fences=24h] may follow the first two";
+
+/// What an address says to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ours {
+    pub(super) files: Files,
+    /// How long fences are kept.
+    pub(super) keep_fences: Option<Duration>,
+}
+
+/// Reads an address. The error never quotes it: it may carry a password.
+pub(super) fn read(address: &str) -> Result<(ConnectionInfo, Ours), String> {
+    let (plain, ours) = without_ours(address).ok_or(FORM)?;
+    if !ours.files.are_none() && !address.starts_with("rediss:") {
+        return Err("ca, cert and key are about TLS, which is rediss://".to_owned());
+    }
+    // What the parser says may quote the address: it is not passed on.
+    let info = plain.as_str().into_connection_info().map_err(|_| FORM)?;
+    Ok((info, ours))
+}
+
+/// The client library ignores parameters that it does not know.
+fn without_ours(address: &str) -> Option<(String, Ours)> {
+    let mut ours = Ours {
+        files: Files::new(OURS),
+        keep_fences: None,
+    };
+    let (base, rest) = match address.split_once('?') {
+        Some(split) if !address.starts_with("unix:") => split,
+        _ => return Some((address.to_owned(), ours)),
+    };
+    let (query, fragment) = match rest.split_once('#') {
+        Some((query, fragment)) => (query, format!("#{fragment}")),
+        None => (rest, String::new()),
+    };
+    let mut others = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("keep_fences", time)) => ours.keep_fences = Some(time_of(time)?),
+            Some((name, path)) if ours.files.knows(name) => {
+                ours.files.note(name, percent::decode(path)?);
+            }
+            _ => others.push(pair),
+        }
+    }
+    let mark = if others.is_empty() { "" } else { "?" };
+    let plain = format!("{base}{mark}{}{fragment}", others.join("&"));
+    Some((plain, ours))
+}
+
+/// A number of days, hours, minutes or seconds: `7d`, `24h`, `90m`, `7200s`.
+fn time_of(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "d" => 86_400,
+        "h" => 3600,
+        "m" => 60,
+        "s" => 1,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok()?;
+    Some(Duration::from_secs(number.checked_mul(seconds)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_taken_out_and_the_rest_is_left() {
+        let mut named = Files::new(OURS);
+        named.note("ca", "/etc/our ca.pem".to_owned());
+        for (address, plain) in [
+            ("rediss://h:1/2?ca=/etc/our%20ca.pem", "rediss://h:1/2"),
+            (
+                "rediss://h?protocol=resp3&ca=%2Fetc/our%20ca.pem#insecure",
+                "rediss://h?protocol=resp3#insecure",
+            ),
+        ] {
+            let (read, ours) = without_ours(address).unwrap();
+            assert_eq!((read.as_str(), &ours.files), (plain, &named), "{address}");
+        }
+        let socket = "unix:/run/redis?ca=x";
+        let (read, ours) = without_ours(socket).unwrap();
+        assert!(read == socket && ours.files.are_none());
+    }
+
+    #[test]
+    fn the_life_of_fences_is_a_time_with_a_unit() {
+        for (text, hours) in [("24h", 24), ("7d", 168), ("120m", 2), ("7200s", 2)] {
+            let (plain, ours) = without_ours(&format!("redis://h?keep_fences={text}")).unwrap();
+            assert_eq!(plain, "redis://h");
+            let kept = Duration::from_secs(hours * 3600);
+            assert_eq!(ours.keep_fences, Some(kept), "{text}");
+        }
+        for text in [
+            "",
+            "h",
+            "24",
+            "-1h",
+            "1w",
+            "99999999999999999999d",
+            "24 h",
+            "é",
+        ] {
+            assert!(
+                read(&format!("redis://h?keep_fences={text}")).is_err(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_without_being_quoted() {
+        for (address, words) in [
+            ("redis://u:secret@h?ca=/etc/ca.pem", "which is rediss://"),
+            ("rediss://u:secret@h?ca=%zz", "expected redis://"),
+            ("rediss://u:secret@h:port", "expected redis://"),
+        ] {
+            let said = read(address).expect_err(address);
+            assert!(said.contains(words) && !said.contains("secret"), "{said}");
+        }
+    }
+}

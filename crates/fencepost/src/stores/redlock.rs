@@ -1,0 +1,408 @@
+//! Locks on several independent Redis servers, of which a majority decides: Redlock, with a fence.
+//!
+//! # How it works
+//! A lock is the key of its name on every server, what `SET name token NX PX ttl` makes there, so that node's `redlock` and others like it
+//! keep us out and are kept out. Whoever gets it on a majority (⌊N/2⌋+1) holds the lock; the others are asked, too, and may be dead, slow or silent.
+//! The servers know nothing of each other: no replication, no common clock, no common counter.
+//!
+//! **Validity** is counted from before the first request, less a hundredth of the TTL and 2 ms, and looked at once more when all is done. A
+//! server has 0.5 s to answer (or half the TTL, if that is less); who was silent before is not waited for. So a dead server does not eat the validity.
+//!
+//! **The fence.** Each server has a counter per name. Who gets the key there draws a count; the largest of its counts is the epoch it proposes, and every
+//! server is asked to accept it. A server accepts only while the asker's key is there, and only an epoch larger than its counter, or the count that this asker drew.
+//! So each server gives an epoch to one asker, and what a majority accepts is nobody else's, and larger than all before. Where a majority drew the
+//! same count, as it does when nothing was amiss, that is the epoch at once, and taking a lock costs one round trip. The rules are model-checked
+//! (`docs/decisions/0007-the-quorum-fence.md`).
+//!
+//! **Extending** needs a majority as well: of servers that have had the key all the time. A lease that a minority does not extend is kept; one that a majority
+//! knows no more is [`Renewal::Lost`], and keys that were taken for it in vain are given back; in between it runs on, and is tried again.
+//!
+//! **A lock that not all servers have** spreads: an extension takes the key on servers that lack it because they were away, too late to be
+//! waited for, or flushed. Such a key votes from the next extension on, once an extension has succeeded without it. It is taken only if the server's counter is not larger than the
+//! epoch (else somebody else may have held the lock) and the server is as old as [`restart_delay`](RedlockBuilder::restart_delay) demands. It carries a stamp from before every
+//! later release, so no release leaves it behind.
+//!
+//! **A loss that this process hears of** is told at once, and not at the next renewal: when a connection breaks or a server is flushed, the leases are renewed
+//! immediately ([`Backend::loss_bell`]).
+//!
+//! **Giving back** goes to every server, also to those that never answered: over one connection per server, so that a late request cannot take
+//! effect after it. A server that does not confirm hears it again until the TTL has ended the key.
+//!
+//! **Waiting.** Servers that know nothing of each other have no common line, so there is no order among those who wait
+//! ([`fifo`](Capabilities::fifo) is false). Who waits is told by a server when the key goes (`CLIENT TRACKING`), or knows from the lease when it ends, and
+//! asks again after a random pause: first the first server alone, so that of all who wait one wins, instead of each getting a part.
+//! All processes should name the servers in the same order.
+//!
+//! # Keys, on each server
+//! | key | holds | until |
+//! |---|---|---|
+//! | `NAME` | `owner count ttl since label`; with the epoch as the count once it is accepted | the lease ends |
+//! | `fp:{TAG}:quorum:NAME` | a hash: `layout` 2, and `count`, the counter | 24 h after its last use: [`keep_fences`](RedlockBuilder::keep_fences) |
+//!
+//! In layout 1 the counter was a string. Programs of that version are refused (`WRONGTYPE`) for names that this version has used and whose counters are still
+//! kept; locks that they hold are respected, and their counters are taken over. A later layout is refused by this version.
+//!
+//! # What can go wrong
+//! - *A minority of the servers is lost, slow or cut off.* Nothing.
+//! - *A majority is.* [`ErrorKind::Unavailable`], with what each server said; who waits sits out [`outage`](RedlockBuilder::outage). Holders are
+//!   told when their validity ends.
+//! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can take
+//!   it, and **two hold it**. The first is told at once if its connection broke or the server was flushed, else at its next renewal. What protects the data is the fence: counters that are gone start at the
+//!   server's time (in units of 7.8125 µs since 2024, 128,000 a second) or past the last epoch that the asking process was granted, if that is larger. So the second has
+//!   the larger fence, unless it is another process and the clocks of the servers differ by more than the restart took, or the name changed hands more than
+//!   128,000 times a second. Time lifts counters up to 2^46, which it reaches in 2041. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
+//!   [`restart_delay`](RedlockBuilder::restart_delay).
+//! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority.
+//! - *The holder dies.* The lock is free when its lease ends.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::BoxFuture;
+use crate::error::{ErrorKind, Operation, Result};
+use crate::stores::redis::hub::Hub;
+use crate::stores::redis::{Redis, RedisBuilder};
+
+mod acquire;
+mod address;
+mod asking;
+mod debts;
+mod failure;
+mod granted;
+mod leases;
+mod node;
+mod quorum;
+mod seen;
+mod view;
+mod votes;
+mod waiting;
+
+use acquire::{Manner, Outcome};
+use address::Address;
+use node::Node;
+use quorum::{Quorum, Settings};
+
+/// How this store calls itself in errors, spans and metrics.
+const STORE: &str = "redlock";
+/// How long counters are kept where nobody says otherwise.
+const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
+/// An hour for a clock that was wrong and was set right, and an hour for counters that are ahead of the time because a name changed hands
+/// more than 128,000 times a second.
+const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
+
+/// How a [`Redlock`] is opened; made by [`Redlock::builder`] or [`Redlock::builder_of`].
+#[derive(Clone)]
+pub struct RedlockBuilder {
+    /// `None`: what was given is no address.
+    servers: Option<Vec<String>>,
+    connect_timeout: Duration,
+    settings: Settings,
+}
+
+impl RedlockBuilder {
+    /// How long connecting may take. Default: 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question.
+    /// Default: 0.5 s.
+    #[must_use]
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.node_timeout = timeout;
+        self
+    }
+
+    /// How long those who wait put up with a majority that cannot be reached, before they get an error. Default: 30 s.
+    #[must_use]
+    pub fn outage(mut self, longest: Duration) -> Self {
+        self.settings.outage = longest;
+        self
+    }
+
+    /// Does not count on a server that was started less than this ago: it may have come back without locks that are still believed in.
+    /// Off by default.
+    ///
+    /// Where servers lose their data in a restart, give at least the longest TTL that anybody uses. Then no lock is held twice after
+    /// a restart; and after a start of *all* servers there are no locks for that long, and up to 2 s more, as servers count their age in
+    /// whole seconds. They count it by the time of day: one whose clock is set forward after its start is believed to be older than it is.
+    /// Other programs' clients do not know of it.
+    /// The user needs the right to call `INFO`.
+    #[must_use]
+    pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
+        self.settings.restart_delay = longest_ttl;
+        self
+    }
+
+    /// How long a server keeps the counter of a name after its last use: it costs memory for every name that was used in this time.
+    /// Default: 24 hours. At least 2 hours.
+    ///
+    /// A counter that is gone starts at the server's time, which is later than all epochs from before, unless the clock was set back by
+    /// more than this since the name was last used.
+    #[must_use]
+    pub fn keep_fences(mut self, time: Duration) -> Self {
+        self.settings.keep_fences = time;
+        self
+    }
+
+    /// Connects. A minority of the servers may be away.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, or when fences are to be kept for
+    /// less than 2 hours, [`ErrorKind::Unavailable`] when
+    /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
+    /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections.
+    pub async fn open(self) -> Result<Redlock> {
+        let nodes = self.prepare()?;
+        let quorum = Quorum::new(nodes, self.settings);
+        check(&quorum).await?;
+        Ok(Redlock {
+            quorum: Arc::new(quorum),
+        })
+    }
+
+    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
+    /// connects anew in its own runtime.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(self) -> Result<Redlock> {
+        let wrong = |message| {
+            crate::error::Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message)
+        };
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(wrong(
+                "a blocking call inside an async runtime would stall it; use open there",
+            ));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
+        runtime.block_on(self.open())
+    }
+
+    /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the address is none.
+    pub fn servers(&self) -> Result<&[String]> {
+        let not_one =
+            || failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED));
+        self.servers.as_deref().ok_or_else(not_one)
+    }
+
+    /// How long a server that was restarted does not vote.
+    pub fn chosen_restart_delay(&self) -> Duration {
+        self.settings.restart_delay
+    }
+
+    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
+        let servers = self.servers()?;
+        if servers.len() < address::FEWEST {
+            let count = servers.len();
+            let message = format!(
+                "{count} servers are too few: a majority of them does not outlive the loss of one; {}",
+                address::EXPECTED
+            );
+            return Err(failure::invalid(message));
+        }
+        if self.settings.keep_fences < LEAST_KEPT {
+            let message =
+                "keep_fences must be at least 2h: a clock that is set back would let fences fall";
+            return Err(failure::invalid(message));
+        }
+        let prepare = |server: &String| -> Result<(String, Arc<Hub>)> {
+            let builder: RedisBuilder = Redis::builder(server);
+            let prepared = builder.connect_timeout(self.connect_timeout).prepare();
+            prepared.map_err(|error| failure::ours(&error))
+        };
+        let prepared = servers.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
+            return Err(failure::invalid(format!("{twice} would vote twice")));
+        }
+        let node = |(shown, hub): (String, Arc<Hub>)| {
+            Arc::new(Node::new(shown, hub, self.settings.clone()))
+        };
+        Ok(prepared.into_iter().map(node).collect())
+    }
+}
+
+/// Connects to all; a majority must be there, and everyone who is must be fit and somebody else.
+async fn check(quorum: &Quorum) -> Result<()> {
+    let mut failures = quorum.failures(Operation::Open);
+    let mut here = 0;
+    let mut identities: Vec<(String, &str)> = Vec::new();
+    let links = join_all(quorum.nodes.iter().map(|node| node.identity())).await;
+    for (node, identity) in quorum.nodes.iter().zip(links) {
+        match identity {
+            Ok(identity) => {
+                here += 1;
+                let Some(identity) = identity else { continue };
+                let same = identities.iter().find(|(known, _)| *known == identity);
+                if let Some((_, other)) = same {
+                    return Err(failure::twice(&node.address, other));
+                }
+                identities.push((identity, &node.address));
+            }
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                failures.add(&node.address, error);
+            }
+            Err(error) => return Err(failure::at(&node.address, &error)),
+        }
+    }
+    match here >= quorum.majority() {
+        true => Ok(()),
+        false => Err(failures.into_error()),
+    }
+}
+
+impl fmt::Debug for RedlockBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The addresses may carry passwords.
+        f.debug_struct("RedlockBuilder")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Locks on several independent Redis servers. See the [module](self).
+///
+/// One connection to each serves everything; it is made anew when it breaks. Dropping this closes them.
+pub struct Redlock {
+    quorum: Arc<Quorum>,
+}
+
+impl Redlock {
+    /// What this store promises.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        fifo: false,
+        across_processes: true,
+        leases: true,
+    };
+
+    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The
+    /// options are [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
+    ///
+    /// # Errors
+    /// As [`RedlockBuilder::open`].
+    ///
+    /// # Cancel safety
+    /// As [`RedlockBuilder::open`].
+    pub async fn open(address: &str) -> Result<Self> {
+        Self::builder(address).open().await
+    }
+
+    /// [`open`](Self::open), blocking the calling thread.
+    ///
+    /// # Errors
+    /// As [`RedlockBuilder::open_blocking`].
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(address: &str) -> Result<Self> {
+        Self::builder(address).open_blocking()
+    }
+
+    /// The settings for connecting to `address`.
+    pub fn builder(address: &str) -> RedlockBuilder {
+        let address = Address::read(address);
+        let options = address.as_ref().map(|address| address.options);
+        let options = options.unwrap_or_default();
+        RedlockBuilder {
+            servers: address.map(|address| address.servers),
+            connect_timeout: Duration::from_secs(3),
+            settings: Settings {
+                node_timeout: Duration::from_millis(500),
+                outage: Duration::from_secs(30),
+                restart_delay: options.restart_delay.unwrap_or_default(),
+                keep_fences: options.keep_fences.unwrap_or(KEEP_FENCES),
+            },
+        }
+    }
+
+    /// The settings for connecting to servers with an address each, as [`Redis::open`] takes them: for TLS (`rediss://`), Unix sockets,
+    /// or databases of different numbers.
+    pub fn builder_of<'a>(servers: impl IntoIterator<Item = &'a str>) -> RedlockBuilder {
+        let servers = servers.into_iter().map(str::to_owned).collect();
+        RedlockBuilder {
+            servers: Some(servers),
+            ..Self::builder("")
+        }
+    }
+
+    /// Where the servers are, without users and passwords.
+    pub fn address(&self) -> String {
+        let short = |node: &Arc<Node>| {
+            let address = node.address.strip_prefix("redis://");
+            address.unwrap_or(&node.address).to_owned()
+        };
+        let all: Vec<String> = self.quorum.nodes.iter().map(short).collect();
+        format!("redlock://{}", all.join(","))
+    }
+}
+
+impl fmt::Debug for Redlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redlock")
+            .field("address", &self.address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Backend for Redlock {
+    fn store(&self) -> &'static str {
+        STORE
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn loss_bell(&self) -> Option<&LossBell> {
+        Some(&self.quorum.losses)
+    }
+
+    fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
+        Box::pin(async {
+            match self.quorum.attempt(claim, Manner::AllAtOnce).await? {
+                Outcome::Granted(grant) => Ok(Some(grant)),
+                Outcome::Busy(_) => Ok(None),
+            }
+        })
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
+        Box::pin(self.quorum.acquire(claim, wait))
+    }
+
+    fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
+        Box::pin(self.quorum.renew(claims))
+    }
+
+    /// One command for each server.
+    fn renewed_at_once(&self) -> usize {
+        crate::stores::redis::requests::RENEWED_AT_ONCE
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release>> {
+        Box::pin(self.quorum.release(claim))
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Record>>> {
+        Box::pin(self.quorum.inspect(name))
+    }
+
+    fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(self.quorum.list(pattern))
+    }
+}

@@ -1,0 +1,298 @@
+//! One attempt to take a lock: the keys of a majority, an epoch that a majority accepts, and a last look at the time.
+
+use std::time::Duration;
+
+use super::asking::Asking;
+use super::failure::{self, Failures};
+use super::granted::Lease;
+use super::node::{Attempt, Verdict, Vote};
+use super::quorum::Quorum;
+use super::votes::{Stand, proposal, stand};
+use crate::claim::{Claim, Grant};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Error, Operation, Result};
+use crate::lease::margin;
+use crate::stores::redis::failure as redis_failure;
+use crate::stores::redis::keys::is_reserved;
+
+/// In which order the servers are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// All at once: the quickest way to a lock that is free.
+    AllAtOnce,
+    /// The first one alone, and the others if it says yes: among those who wait, one wins, and no two block each other.
+    FirstFirst,
+}
+
+pub(super) enum Outcome {
+    Granted(Grant),
+    Busy(Busy),
+}
+
+/// Somebody else has the lock, or is about to get it.
+#[derive(Debug)]
+pub(super) struct Busy {
+    /// When enough of them may be free without anybody being told; `None`: that is not known.
+    pub(super) free_at: Option<Moment>,
+    /// Nobody has a majority: those who ask at the same time block each other.
+    pub(super) is_split: bool,
+}
+
+/// What the servers said so far.
+struct Ballot {
+    votes: Vec<Option<Vote>>,
+    failures: Failures,
+    /// Whether a key may be there although the server did not say so.
+    in_doubt: Vec<bool>,
+    /// Asked alone, it said no; the others were not asked.
+    is_first_refused: bool,
+}
+
+impl Quorum {
+    /// Asks for the lock once. What is not granted is given back.
+    pub(super) async fn attempt(&self, claim: &Claim, manner: Manner) -> Result<Outcome> {
+        if is_reserved(claim.name.as_str()) {
+            return Err(failure::ours(&redis_failure::reserved()));
+        }
+        let asked_at = BootClock.now();
+        let until = asked_at + self.patience(claim.ttl);
+        let attempt = Attempt {
+            claim: claim.clone(),
+            stamp: self.next_stamp(),
+            seen: self.seen.of(&claim.name),
+        };
+        let mut ballot = Ballot {
+            votes: vec![None; self.nodes.len()],
+            failures: self.failures(Operation::Acquire),
+            in_doubt: vec![false; self.nodes.len()],
+            is_first_refused: false,
+        };
+        let before = self.granted.take(claim.owner);
+        let mut asking = self.lock(&attempt, manner, &mut ballot, until).await;
+        if let Some(epoch) = before {
+            self.hear_who_knows(epoch, &mut asking, &mut ballot, until)
+                .await;
+        }
+        let stand = stand(ballot.ours(), asking.open(), self.nodes.len());
+        let epoch = match (stand, before) {
+            // A majority has had its keys all the time: nobody else can have got the lock meanwhile.
+            (Stand::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
+            (Stand::Won, _) => self.settle(claim, &mut ballot, until).await,
+            (Stand::Lost | Stand::Open, _) => None,
+        };
+        let open: Vec<usize> = asking.silent().collect();
+        asking.leave();
+        for at in open {
+            ballot.in_doubt[at] = true;
+            // Where it was decided without them they were not waited for.
+            if stand == Stand::Open {
+                let silent = failure::silent(Operation::Acquire);
+                ballot.failures.add(&self.nodes[at].address, silent);
+            }
+        }
+        let valid_until = asked_at + claim.ttl.saturating_sub(margin(claim.ttl));
+        match epoch {
+            Some(epoch) if BootClock.now() < valid_until => {
+                let confirmed = attempt.stamp;
+                self.granted.note(claim, Lease { epoch, confirmed });
+                self.seen.note(&claim.name, epoch);
+                Ok(Outcome::Granted(Grant {
+                    epoch,
+                    asked_at,
+                    lease: claim.ttl,
+                }))
+            }
+            epoch => self.without(claim, ballot, epoch.is_some()).await,
+        }
+    }
+
+    /// Asks for the keys until it is decided whether a majority has them.
+    async fn lock(
+        &self,
+        attempt: &Attempt,
+        manner: Manner,
+        ballot: &mut Ballot,
+        until: Moment,
+    ) -> Asking<Vote> {
+        let mut asking = Asking::new();
+        let ask = |asking: &mut Asking<Vote>, at: usize| {
+            let node = &self.nodes[at];
+            asking.ask(at, node, |node, listening| {
+                node.lock(attempt.clone(), listening)
+            });
+        };
+        let first = match manner {
+            Manner::AllAtOnce => None,
+            Manner::FirstFirst => self.nodes.iter().position(|node| !node.is_slow()),
+        };
+        if let Some(first) = first {
+            ask(&mut asking, first);
+            if let Some((at, answer)) = asking.next(until, false).await {
+                ballot.note(at, &self.nodes[at].address, answer);
+            }
+            if matches!(ballot.votes[first], Some(Vote::Taken(_))) {
+                ballot.is_first_refused = true;
+                return asking;
+            }
+        }
+        for at in (0..self.nodes.len()).filter(|at| Some(*at) != first) {
+            ask(&mut asking, at);
+        }
+        while !self.is_decided(ballot, asking.open()) {
+            let is_enough = ballot.heard() >= self.majority();
+            match asking.next(until, is_enough).await {
+                Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
+                None => break,
+            }
+        }
+        asking
+    }
+
+    /// Listens until a majority is known to have had this owner's lease before, or nobody is left who could.
+    async fn hear_who_knows(
+        &self,
+        epoch: u64,
+        asking: &mut Asking<Vote>,
+        ballot: &mut Ballot,
+        until: Moment,
+    ) {
+        while ballot.known(epoch) < self.majority() {
+            match asking.next(until, ballot.heard() >= self.majority()).await {
+                Some((at, answer)) => ballot.note(at, &self.nodes[at].address, answer),
+                None => break,
+            }
+        }
+    }
+
+    /// Whether it makes a difference what the others say: if a majority has the keys, and else whether it is somebody else's lock or a majority
+    /// that cannot be asked.
+    fn is_decided(&self, ballot: &Ballot, open: usize) -> bool {
+        let (heard, needed) = (ballot.heard(), self.majority());
+        match stand(ballot.ours(), open, self.nodes.len()) {
+            Stand::Won => true,
+            Stand::Open => false,
+            Stand::Lost => heard >= needed || heard + open < needed,
+        }
+    }
+
+    /// Finds an epoch that a majority has accepted. `None`: the keys did not last so long.
+    async fn settle(&self, claim: &Claim, ballot: &mut Ballot, until: Moment) -> Option<u64> {
+        let (mut epoch, is_agreed) = proposal(&ballot.counts(), self.nodes.len())?;
+        if is_agreed {
+            return Some(epoch);
+        }
+        while BootClock.now() < until {
+            let mut asking = Asking::new();
+            let refused = |at: &usize| matches!(ballot.votes[*at], Some(Vote::Taken(_)));
+            for at in (0..self.nodes.len()).filter(|at| !refused(at)) {
+                asking.ask(at, &self.nodes[at], |node, listening| {
+                    node.accept(claim.clone(), epoch, listening)
+                });
+            }
+            let (mut accepted, mut highest) = (0, 0);
+            while stand(accepted, asking.open(), self.nodes.len()) == Stand::Open {
+                match asking.next(until, false).await {
+                    Some((_, Ok(Verdict::Accepted))) => accepted += 1,
+                    Some((_, Ok(Verdict::Behind(count)))) => highest = highest.max(count),
+                    Some((_, Ok(Verdict::Gone) | Err(_))) => {}
+                    None => break,
+                }
+            }
+            asking.leave();
+            if accepted >= self.majority() {
+                return Some(epoch);
+            }
+            if highest < epoch {
+                return None;
+            }
+            epoch = highest + 1;
+        }
+        None
+    }
+
+    /// Gives back what there is, and says why it was not enough.
+    async fn without(&self, claim: &Claim, ballot: Ballot, was_agreed: bool) -> Result<Outcome> {
+        let left = (0..self.nodes.len()).filter(|at| ballot.may_be_left(*at));
+        let left: Vec<usize> = left.collect();
+        let released = match left.is_empty() {
+            true => None,
+            false => Some(self.give_back(claim, left.iter().copied()).await),
+        };
+        let is_clean = released.is_none_or(|released| released.answered == left.len());
+        let has_failed = ballot.heard() < self.majority() && !ballot.is_first_refused;
+        if !has_failed && !was_agreed {
+            return Ok(Outcome::Busy(ballot.busy(self.majority())));
+        }
+        let error: Error = match was_agreed {
+            true => failure::too_slow(),
+            false => ballot.failures.into_error(),
+        };
+        Err(error.with_effect(match is_clean {
+            true => Effect::None,
+            false => Effect::Maybe,
+        }))
+    }
+}
+
+impl Ballot {
+    fn note(&mut self, at: usize, address: &str, answer: Result<Vote>) {
+        match answer {
+            Ok(vote) => self.votes[at] = Some(vote),
+            Err(error) => {
+                self.in_doubt[at] = error.effect() == Effect::Maybe;
+                self.failures.add(address, error);
+            }
+        }
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        let count = |vote: &Option<Vote>| match vote {
+            Some(Vote::Ours { count, .. }) => Some(*count),
+            _ => None,
+        };
+        self.votes.iter().filter_map(count).collect()
+    }
+
+    /// How many had the lease of this epoch before they were asked. A key with another count may have come by a late request, after
+    /// somebody else had held the lock.
+    fn known(&self, epoch: u64) -> usize {
+        let lease = Vote::Ours {
+            count: epoch,
+            is_known: true,
+        };
+        let is_known = |vote: &&Vote| **vote == lease;
+        self.votes.iter().flatten().filter(is_known).count()
+    }
+
+    fn ours(&self) -> usize {
+        self.counts().len()
+    }
+
+    /// How many have answered.
+    fn heard(&self) -> usize {
+        self.votes.iter().flatten().count()
+    }
+
+    fn may_be_left(&self, at: usize) -> bool {
+        matches!(self.votes[at], Some(Vote::Ours { .. })) || self.in_doubt[at]
+    }
+
+    fn busy(&self, needed: usize) -> Busy {
+        let now = BootClock.now();
+        let is_taken = |vote: &&Option<Vote>| matches!(vote, Some(Vote::Taken(_)));
+        let taken = self.votes.iter().filter(is_taken).count();
+        let free_after = |vote: &Option<Vote>| match vote {
+            Some(Vote::Ours { .. }) => Some(Duration::ZERO),
+            Some(Vote::Taken(left)) => *left,
+            None => None,
+        };
+        let mut ends: Vec<Duration> = self.votes.iter().filter_map(free_after).collect();
+        ends.sort_unstable();
+        // Who was refused by the first alone looks when that one is free.
+        let decisive = if self.is_first_refused { 1 } else { needed };
+        Busy {
+            is_split: !self.is_first_refused && taken < needed,
+            free_at: ends.get(decisive - 1).map(|left| now + *left),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Asking several servers at once, and hearing them as they answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::node::Node;
+use crate::clock::{BootClock, Clock, Moment};
+use crate::engine::within;
+use crate::error::Result;
+use crate::stores::redis::link::SILENCE;
+
+/// How much longer than the others a server may take that was silent before.
+const GRACE: Duration = Duration::from_millis(5);
+
+/// Whether anybody still listens to those who are asked. What was not sent by then must not be sent any more: it could take effect
+/// after what came later.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listening {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Listening {
+    pub(super) fn goes_on(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// Questions under way. Each was sent when it was first polled; whoever drops this, or [leaves](Self::leave), does not take one back.
+pub(super) struct Asking<T> {
+    under_way: FuturesUnordered<BoxFuture<'static, (usize, Result<T>)>>,
+    /// The servers that have not answered yet, by their place.
+    open: Vec<(usize, Arc<Node>)>,
+    listening: Listening,
+    /// When the last question was put or the last answer came.
+    news_at: Moment,
+}
+
+impl<T: Send + 'static> Asking<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            under_way: FuturesUnordered::new(),
+            open: Vec::new(),
+            listening: Listening::default(),
+            news_at: BootClock.now(),
+        }
+    }
+
+    pub(super) fn ask<F>(
+        &mut self,
+        at: usize,
+        node: &Arc<Node>,
+        question: impl FnOnce(Arc<Node>, Listening) -> F,
+    ) where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let question = question(node.clone(), self.listening.clone());
+        self.open.push((at, node.clone()));
+        self.news_at = BootClock.now();
+        self.under_way
+            .push(Box::pin(async move { (at, question.await) }));
+    }
+
+    /// How many have not answered yet.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The next answer, and whose it is. `None`: nobody else answers by `until`; where enough have answered, who was silent before is not
+    /// waited for that long.
+    pub(super) async fn next(
+        &mut self,
+        until: Moment,
+        is_enough: bool,
+    ) -> Option<(usize, Result<T>)> {
+        if self.open.is_empty() {
+            return None;
+        }
+        let all_slow = self.open.iter().all(|(_, node)| node.is_slow());
+        let until = match is_enough && all_slow {
+            true => until.min(self.news_at + GRACE),
+            false => until,
+        };
+        match within(&BootClock, until, self.under_way.next()).await {
+            Some(Some((at, answer))) => {
+                self.news_at = BootClock.now();
+                self.open.retain(|(place, node)| {
+                    if *place == at {
+                        node.answered();
+                    }
+                    *place != at
+                });
+                Some((at, answer))
+            }
+            _ => {
+                self.open.iter().for_each(|(_, node)| node.was_silent());
+                None
+            }
+        }
+    }
+
+    /// Those who have not answered, by their place.
+    pub(super) fn silent(&self) -> impl Iterator<Item = usize> + '_ {
+        self.open.iter().map(|(at, _)| *at)
+    }
+
+    /// Decided without those who have not answered. Their answers are still heard, or a connection that has none would be
+    /// taken for a dead one; nobody acts on them.
+    pub(super) fn leave(mut self) {
+        self.listening.is_over.store(true, Ordering::Relaxed);
+        if self.open.is_empty() {
+            return;
+        }
+        tokio::spawn(async move {
+            let until = BootClock.now() + SILENCE;
+            let rest = async {
+                while let Some((at, _)) = self.under_way.next().await {
+                    let answered = self.open.iter().find(|(place, _)| *place == at);
+                    if let Some((_, node)) = answered {
+                        node.answered();
+                    }
+                }
+            };
+            within(&BootClock, until, rest).await;
+        });
+    }
+}

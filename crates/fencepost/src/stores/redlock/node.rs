@@ -1,0 +1,408 @@
+//! One of the servers: its connection, and what is asked of it.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, RedisError, Value};
+
+use super::asking::Listening;
+use super::debts::{self, Debts};
+use super::failure;
+use super::granted::{Granted, Lease};
+use super::quorum::Settings;
+use crate::claim::{Claim, OwnerId};
+use crate::clock::{BootClock, Clock};
+use crate::error::{Error, Operation, Result};
+use crate::stores::redis::failure as redis_failure;
+use crate::stores::redis::hub::Hub;
+use crate::stores::redis::keys::quorum_of;
+use crate::stores::redis::link::Link;
+use crate::stores::redis::requests::RENEWED_AT_ONCE;
+use crate::stores::redis::script::{Answer, Script, millis};
+
+macro_rules! script {
+    ($name:ident: $($file:literal),+) => {
+        static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$(include_str!($file)),+]));
+    };
+}
+
+script!(LOCK: "scripts/counter.lua", "scripts/lock.lua");
+script!(ACCEPT: "scripts/counter.lua", "scripts/accept.lua");
+script!(RENEW: "scripts/counter.lua", "scripts/renew.lua");
+script!(RELEASE: "scripts/release.lua");
+
+/// There is no such key: a server that watches it tells nothing but that all keys are gone.
+const NOBODYS_KEY: &str = "fp:{}:flushed";
+
+pub(super) struct Node {
+    pub(super) hub: Arc<Hub>,
+    /// Without user and password.
+    pub(super) address: String,
+    pub(super) debts: Debts,
+    settings: Settings,
+    /// Has left something unanswered for as long as it had, and answered nothing since.
+    is_slow: AtomicBool,
+    /// Over which connection the server tells when it is flushed.
+    tells_over: AtomicU64,
+    /// Over which connection each script was last called with success: it need not be sent as text.
+    known: [AtomicU64; 4],
+}
+
+/// The scripts, as places in `Node::known`.
+#[derive(Clone, Copy)]
+enum Known {
+    Lock,
+    Accept,
+    Release,
+    Renew,
+}
+
+impl Known {
+    fn script(self) -> &'static Script {
+        match self {
+            Self::Lock => &LOCK,
+            Self::Accept => &ACCEPT,
+            Self::Release => &RELEASE,
+            Self::Renew => &RENEW,
+        }
+    }
+}
+
+/// One attempt to take a lock, as every server is told of it.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    pub(super) claim: Claim,
+    /// Milliseconds of the wall clock, later than those of every attempt before it.
+    pub(super) stamp: u64,
+    /// The last epoch of this name that the asker has seen; 0: none.
+    pub(super) seen: u64,
+}
+
+/// One extension of several leases, as every server is told of it.
+#[derive(Clone)]
+pub(super) struct Extension {
+    pub(super) claims: Arc<[Claim]>,
+    /// Milliseconds of the wall clock, later than those of every attempt and extension before it.
+    pub(super) stamp: u64,
+    /// The leases that are held: for those a missing key is taken.
+    pub(super) granted: Arc<Granted>,
+}
+
+/// What a server says to an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extended {
+    /// It had the key.
+    Yes,
+    /// It has the key now, but has not had it all the time: it counts from the next extension on, if this one succeeds.
+    Late,
+    /// It has no key of this owner.
+    No,
+}
+
+/// What a server says to one who wants the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vote {
+    /// It has it, with this count, and had it before it asked if that `is_known`.
+    Ours { count: u64, is_known: bool },
+    /// Somebody else has it, for so long; `None`: for ever.
+    Taken(Option<Duration>),
+}
+
+/// What a server says to an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accepted,
+    /// The key is not the asker's any more.
+    Gone,
+    /// As large a count, or a larger one, is somebody else's.
+    Behind(u64),
+}
+
+impl Node {
+    pub(super) fn new(address: String, hub: Arc<Hub>, settings: Settings) -> Self {
+        Self {
+            hub,
+            address,
+            settings,
+            debts: Debts::default(),
+            is_slow: AtomicBool::new(false),
+            tells_over: AtomicU64::new(0),
+            known: Default::default(),
+        }
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn answered(&self) {
+        self.is_slow.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_silent(&self) {
+        self.is_slow.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
+        self.hub.link(operation).await
+    }
+
+    /// Makes the server tell over this connection when it is flushed, if it does not yet: whoever watches any key is told. Nobody waits for it.
+    fn hear_of_flushes(&self, link: &Arc<Link>) {
+        let before = self
+            .tells_over
+            .fetch_max(link.generation, Ordering::Relaxed);
+        if before < link.generation {
+            let link = link.clone();
+            tokio::spawn(async move { link.watch(NOBODYS_KEY).await });
+        }
+    }
+
+    /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
+    pub(super) async fn identity(&self) -> Result<Option<String>> {
+        let link = self.link(Operation::Open).await?;
+        if told(&link, "replication", "role:").await.as_deref() == Some("slave") {
+            return Err(failure::replica());
+        }
+        Ok(told(&link, "server", "run_id:").await)
+    }
+
+    /// Asks for the key.
+    pub(super) async fn lock(
+        self: Arc<Self>,
+        attempt: Attempt,
+        listening: Listening,
+    ) -> Result<Vote> {
+        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let Attempt { claim, stamp, seen } = &attempt;
+        let now = BootClock.now();
+        let lift = self.hub.names.ask(claim, &link, now).lift;
+        let ttl = millis(claim.ttl);
+        let name = claim.name.as_str();
+        let mut call = LOCK.call(2);
+        call.arg(name).arg(quorum_of(name));
+        call.arg(claim.owner.to_string()).arg(ttl);
+        call.arg(format!("{ttl} {stamp} {}", claim.label));
+        call.arg(u8::from(lift));
+        match self.debts.owed_by(claim.owner) {
+            Some(released) => call.arg(released),
+            None => call.arg(""),
+        };
+        call.arg(self.least_age_seconds());
+        call.arg(millis(self.settings.keep_fences)).arg(seen);
+        let answer = self.call(&link, Known::Lock, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Acquire))?;
+        if lift && matches!(answer, Value::Int(drawn) if drawn > 0) {
+            self.hub.names.lifted(&claim.name, &link, now);
+        }
+        vote(&answer)
+    }
+
+    /// Asks for an epoch to be accepted.
+    pub(super) async fn accept(
+        self: Arc<Self>,
+        claim: Claim,
+        epoch: u64,
+        listening: Listening,
+    ) -> Result<Verdict> {
+        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let name = claim.name.as_str();
+        let mut call = ACCEPT.call(2);
+        call.arg(name).arg(quorum_of(name));
+        call.arg(claim.owner.to_string()).arg(epoch);
+        call.arg(millis(self.settings.keep_fences));
+        let answer = self.call(&link, Known::Accept, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Acquire))?;
+        match answer.integer() {
+            Some(0) => Ok(Verdict::Gone),
+            Some(count) if count < 0 => Ok(Verdict::Behind(count.unsigned_abs())),
+            Some(_) => Ok(Verdict::Accepted),
+            None => Err(unexpected(Operation::Acquire, &answer)),
+        }
+    }
+
+    /// Gives a key back, if this owner has it: whenever it was taken as long as somebody listens, since then only one that was
+    /// taken by `stamp`. Whether it had it.
+    pub(super) async fn release(
+        self: Arc<Self>,
+        name: Arc<str>,
+        owner: OwnerId,
+        stamp: u64,
+        listening: Option<Listening>,
+    ) -> Result<bool> {
+        let link = self.link(Operation::Release).await?;
+        let is_in_turn = listening.as_ref().is_some_and(Listening::goes_on);
+        let up_to = (!is_in_turn).then_some(stamp);
+        let mut call = RELEASE.call(1);
+        call.arg(&*name).arg(owner.to_string());
+        match up_to {
+            Some(stamp) => call.arg(stamp),
+            None => call.arg(""),
+        };
+        call.arg("");
+        let listening = listening.unwrap_or_default();
+        let answer = self.call(&link, Known::Release, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Release))?;
+        match answer.integer() {
+            Some(freed) => Ok(freed == 1),
+            None => Err(unexpected(Operation::Release, &answer)),
+        }
+    }
+
+    /// Gives a key of this lease back that an extension took, if none has succeeded since.
+    pub(super) async fn release_taken(
+        self: Arc<Self>,
+        claim: Claim,
+        lease: Lease,
+        listening: Listening,
+    ) -> Result<()> {
+        let link = self.link_in_time(Operation::Renew, &listening).await?;
+        let mut call = RELEASE.call(1);
+        call.arg(claim.name.as_str()).arg(claim.owner.to_string());
+        call.arg("").arg(lease.confirmed);
+        let answer = self.call(&link, Known::Release, &call, &listening);
+        let answer = answer.await.map_err(of_command(Operation::Renew));
+        answer.map(|_| ())
+    }
+
+    /// Extends what is still held here, and takes the keys that are missing. The answers are in the order of the claims.
+    pub(super) async fn renew(
+        self: Arc<Self>,
+        extension: Extension,
+        listening: Listening,
+    ) -> Result<Vec<Extended>> {
+        let link = self.link_in_time(Operation::Renew, &listening).await?;
+        let mut answers = Vec::with_capacity(extension.claims.len());
+        for batch in extension.claims.chunks(RENEWED_AT_ONCE) {
+            let call = self.renewal_of(batch, &extension);
+            let answer = self.call(&link, Known::Renew, &call, &listening);
+            let answer = answer.await.map_err(of_command(Operation::Renew))?;
+            for at in 0..batch.len() {
+                let one = answer.item(at).and_then(|one| one.integer());
+                answers.push(match one {
+                    Some(0) => Extended::No,
+                    Some(1) => Extended::Yes,
+                    Some(2) => Extended::Late,
+                    _ => return Err(unexpected(Operation::Renew, &answer)),
+                });
+            }
+        }
+        self.give_back_what_came_late(&extension, &answers);
+        Ok(answers)
+    }
+
+    /// A release on another thread may have overtaken the extension just before it was sent.
+    fn give_back_what_came_late(self: &Arc<Self>, extension: &Extension, answers: &[Extended]) {
+        for (claim, answer) in extension.claims.iter().zip(answers) {
+            let is_held = || extension.granted.lease(claim.owner).is_some();
+            if *answer == Extended::Late && !is_held() {
+                self.debts.owe(claim, extension.stamp);
+                debts::collect(self);
+            }
+        }
+    }
+
+    /// Made just before it is sent: a lease that was given back meanwhile is not known any more, so no key is taken for it after its
+    /// release, which goes over the same connection.
+    fn renewal_of(&self, claims: &[Claim], extension: &Extension) -> Cmd {
+        let mut call = RENEW.call(claims.len() * 2);
+        for claim in claims {
+            let name = claim.name.as_str();
+            call.arg(name).arg(quorum_of(name));
+        }
+        call.arg(self.least_age_seconds());
+        call.arg(millis(self.settings.keep_fences));
+        for claim in claims {
+            let (ttl, stamp) = (millis(claim.ttl), extension.stamp);
+            call.arg(claim.owner.to_string()).arg(ttl);
+            match extension.granted.lease(claim.owner) {
+                Some(lease) => call.arg(lease.epoch).arg(lease.confirmed),
+                None => call.arg(0).arg(""),
+            };
+            call.arg(format!("{ttl} {stamp} {}", claim.label));
+        }
+        call
+    }
+
+    /// How long a server must have been up to give keys.
+    fn least_age_seconds(&self) -> u64 {
+        let whole_seconds = self.settings.restart_delay.as_millis().div_ceil(1000);
+        u64::try_from(whole_seconds).unwrap_or(u64::MAX)
+    }
+
+    /// Calls a script: by its text the first time over a connection, so that it takes one command also where nobody waits for the
+    /// answer; where the server has forgotten it, once more, if somebody still does.
+    async fn call(
+        &self,
+        link: &Arc<Link>,
+        which: Known,
+        call: &Cmd,
+        listening: &Listening,
+    ) -> std::result::Result<Value, RedisError> {
+        let known = &self.known[which as usize];
+        let mut answer = match known.load(Ordering::Relaxed) == link.generation {
+            true => link.send(call).await,
+            false => link.send(&which.script().by_text(call)).await,
+        };
+        let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
+        if is_unknown && listening.goes_on() {
+            answer = link.send(&which.script().by_text(call)).await;
+        }
+        if answer.is_ok() {
+            known.store(link.generation, Ordering::Relaxed);
+            self.hear_of_flushes(link);
+        }
+        answer
+    }
+
+    /// The connection, if it is there while somebody listens.
+    async fn link_in_time(&self, operation: Operation, listening: &Listening) -> Result<Arc<Link>> {
+        let link = self.link(operation).await?;
+        match listening.goes_on() {
+            true => Ok(link),
+            false => Err(redis_failure::unreachable(operation)),
+        }
+    }
+}
+
+/// What `INFO` has behind this in a section, if the user may ask.
+async fn told(link: &Link, section: &str, name: &str) -> Option<String> {
+    let answer = link.send(redis::cmd("INFO").arg(section)).await.ok()?;
+    let text = answer_text(&answer)?;
+    let mut lines = text.lines();
+    lines.find_map(|line| Some(line.strip_prefix(name)?.trim_end().to_owned()))
+}
+
+fn of_command(operation: Operation) -> impl FnOnce(RedisError) -> Error {
+    move |cause| redis_failure::of_command(operation, cause)
+}
+
+fn answer_text(answer: &Value) -> Option<String> {
+    match answer {
+        Value::VerbatimString { text, .. } => Some(text.clone()),
+        other => other.text().map(str::to_owned),
+    }
+}
+
+fn vote(answer: &Value) -> Result<Vote> {
+    if let Value::Int(count) = answer {
+        return Ok(Vote::Ours {
+            count: count.unsigned_abs(),
+            is_known: *count < 0,
+        });
+    }
+    let number = |at: usize| answer.item(at).and_then(|item| item.integer());
+    match number(0) {
+        Some(-3) => Err(failure::young(number(1).unwrap_or(0))),
+        Some(left) => Ok(Vote::Taken(
+            u64::try_from(left).ok().map(Duration::from_millis),
+        )),
+        None => Err(unexpected(Operation::Acquire, answer)),
+    }
+}
+
+fn unexpected(operation: Operation, answer: &Value) -> Error {
+    redis_failure::unexpected(operation, &format!("{answer:?}"))
+}

@@ -1,0 +1,155 @@
+//! The servers together, and what all requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::asking::Asking;
+use super::debts;
+use super::failure::{self, Failures};
+use super::granted::Granted;
+use super::node::Node;
+use super::seen::Seen;
+use super::votes::majority;
+use super::waiting::Bells;
+use crate::backend::LossBell;
+use crate::claim::Claim;
+use crate::clock::{BootClock, Clock};
+use crate::error::{Effect, Operation};
+use crate::stores::redis::requests::wall_clock_millis;
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// How long one server may take to answer, if the TTL is not short.
+    pub(super) node_timeout: Duration,
+    pub(super) outage: Duration,
+    pub(super) restart_delay: Duration,
+    /// How long a counter is kept after its last use.
+    pub(super) keep_fences: Duration,
+}
+
+pub(super) struct Quorum {
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) settings: Settings,
+    pub(super) bells: Arc<Bells>,
+    /// Rung when servers may have lost keys that are held.
+    pub(super) losses: Arc<LossBell>,
+    pub(super) granted: Arc<Granted>,
+    pub(super) seen: Seen,
+    /// The last stamp that was given out.
+    stamp: AtomicU64,
+}
+
+/// What became of a release.
+pub(super) struct Released {
+    /// Servers on which the key was this owner's.
+    pub(super) freed: usize,
+    /// Servers that have answered.
+    pub(super) answered: usize,
+    /// The others.
+    pub(super) failures: Failures,
+}
+
+impl Quorum {
+    pub(super) fn new(nodes: Vec<Arc<Node>>, settings: Settings) -> Self {
+        let bells = Arc::new(Bells::default());
+        let losses = Arc::new(LossBell::new());
+        for node in &nodes {
+            let (bells, losses) = (bells.clone(), losses.clone());
+            node.hub.listen(Box::new(move |changed| {
+                bells.ring(changed);
+                // The connection broke, or the server was flushed.
+                if changed.is_none() {
+                    losses.ring_all();
+                }
+            }));
+        }
+        Self {
+            nodes,
+            settings,
+            bells,
+            losses,
+            granted: Arc::default(),
+            seen: Seen::default(),
+            stamp: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn majority(&self) -> usize {
+        majority(self.nodes.len())
+    }
+
+    /// How long a server may take to answer a question about a lease of this length: a silent one must not use up
+    /// its validity.
+    pub(super) fn patience(&self, ttl: Duration) -> Duration {
+        self.settings.node_timeout.min(ttl / 2)
+    }
+
+    pub(super) fn failures(&self, operation: Operation) -> Failures {
+        Failures::new(operation, self.nodes.len(), self.majority())
+    }
+
+    /// Milliseconds of the wall clock, later than all before.
+    pub(super) fn next_stamp(&self) -> u64 {
+        let now = wall_clock_millis();
+        let next = |last: u64| Some(now.max(last + 1));
+        let order = Ordering::Relaxed;
+        match self.stamp.fetch_update(order, order, next) {
+            Ok(last) | Err(last) => now.max(last + 1),
+        }
+    }
+
+    /// Gives the keys of `claim` back on these servers. What is not answered in time is sent again later.
+    pub(super) async fn give_back(
+        &self,
+        claim: &Claim,
+        at: impl Iterator<Item = usize>,
+    ) -> Released {
+        let mut released = Released {
+            freed: 0,
+            answered: 0,
+            failures: self.failures(Operation::Release),
+        };
+        let stamp = self.next_stamp();
+        let name: Arc<str> = claim.name.as_str().into();
+        let mut asking = Asking::new();
+        for at in at {
+            let node = &self.nodes[at];
+            node.debts.owe(claim, stamp);
+            let (name, owner) = (name.clone(), claim.owner);
+            asking.ask(at, node, |node, listening| async move {
+                let release = node.clone().release(name, owner, stamp, Some(listening));
+                let freed = release.await?;
+                node.debts.paid(owner, stamp);
+                Ok(freed)
+            });
+        }
+        let until = BootClock.now() + self.patience(claim.ttl);
+        loop {
+            let is_enough = released.answered >= self.majority();
+            let Some((at, answer)) = asking.next(until, is_enough).await else {
+                break;
+            };
+            match answer {
+                Ok(freed) => {
+                    released.freed += usize::from(freed);
+                    released.answered += 1;
+                }
+                // Whatever became of the request, the key may be there.
+                Err(error) => {
+                    let error = error.with_effect(Effect::Maybe);
+                    released.failures.add(&self.nodes[at].address, error);
+                    debts::collect(&self.nodes[at]);
+                }
+            }
+        }
+        for at in asking.silent() {
+            let silent = failure::silent(Operation::Release);
+            released.failures.add(&self.nodes[at].address, silent);
+            debts::collect(&self.nodes[at]);
+        }
+        asking.leave();
+        released
+    }
+}

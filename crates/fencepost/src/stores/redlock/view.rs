@@ -1,0 +1,276 @@
+//! Looking at locks: what a majority of the servers says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::asking::Asking;
+use super::failure;
+use super::node::Node;
+use super::quorum::Quorum;
+use crate::backend::{Holder, Listed, Record};
+use crate::claim::LockName;
+use crate::clock::{BootClock, Clock};
+use crate::error::{Operation, Result};
+use crate::stores::redis::failure as redis_failure;
+use crate::stores::redis::keys::name_of_quorum;
+use crate::stores::redis::link::Link;
+use crate::stores::redis::script::Answer;
+use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
+
+/// A list takes a step for every thousand keys.
+const LONGEST_LIST: Duration = Duration::from_secs(30);
+
+impl Quorum {
+    pub(super) async fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
+        let name: Arc<str> = name.as_str().into();
+        let seen = self
+            .ask_each(self.settings.node_timeout, move |node| {
+                look_at(node, name.clone())
+            })
+            .await?;
+        let holder = held_by_a_majority(seen.answers.into_iter().flatten().collect(), seen.needed);
+        Ok(holder.map(record))
+    }
+
+    pub(super) async fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
+        let pattern: Option<Arc<str>> = pattern.map(Into::into);
+        let seen = self
+            .ask_each(LONGEST_LIST, move |node| list_at(node, pattern.clone()))
+            .await?;
+        let mut names = BTreeSet::new();
+        for some in &seen.answers {
+            names.extend(some.iter().map(|(name, _)| name.clone()));
+        }
+        let held = names.into_iter().filter_map(|name| {
+            let of_name = seen.answers.iter().flatten().filter(|(of, _)| *of == name);
+            let keys = of_name.map(|(_, key)| key.clone());
+            let holder = held_by_a_majority(keys.collect(), seen.needed)?;
+            lock_of(&name, record(holder))
+        });
+        Ok(held.collect())
+    }
+
+    /// Asks every server; a majority must answer, within the longest time. The others have a moment more.
+    async fn ask_each<T, F>(
+        &self,
+        longest: Duration,
+        ask: impl Fn(Arc<Node>) -> F,
+    ) -> Result<Seen<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let mut failures = self.failures(Operation::Inspect);
+        let mut asking = Asking::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            asking.ask(at, node, |node, _| ask(node));
+        }
+        let mut answers = Vec::new();
+        let mut until = BootClock.now() + longest;
+        loop {
+            let is_enough = answers.len() >= self.majority();
+            let Some((at, answer)) = asking.next(until, is_enough).await else {
+                break;
+            };
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failures.add(&self.nodes[at].address, error),
+            }
+            if answers.len() >= self.majority() {
+                until = until.min(BootClock.now() + self.settings.node_timeout);
+            }
+        }
+        let silent: Vec<usize> = asking.silent().collect();
+        for at in silent {
+            failures.add(&self.nodes[at].address, failure::silent(Operation::Inspect));
+        }
+        asking.leave();
+        match answers.len() >= self.majority() {
+            true => Ok(Seen {
+                // Who is not heard may agree.
+                needed: self.majority() + answers.len() - self.nodes.len(),
+                answers,
+            }),
+            false => Err(failures.into_error()),
+        }
+    }
+}
+
+/// What the servers said, and how many of those have to agree.
+struct Seen<T> {
+    answers: Vec<T>,
+    needed: usize,
+}
+
+/// The lock's key on one server.
+#[derive(Debug, Clone)]
+struct Key {
+    holder: Holder,
+    /// What it holds, if it is not ours: clients of other programs have nothing else to be told apart by.
+    token: Option<String>,
+}
+
+async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Key>> {
+    let link = node.link(Operation::Inspect).await?;
+    key_at(&link, &name).await
+}
+
+async fn key_at(link: &Arc<Link>, name: &str) -> Result<Option<Key>> {
+    let seen = look_closely(link, name).await?;
+    Ok(seen.and_then(|(record, value)| {
+        let holder = record.holder?;
+        let token = value.filter(|_| holder.owner.is_none());
+        Some(Key { holder, token })
+    }))
+}
+
+async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
+    let link = node.link(Operation::Inspect).await?;
+    let pattern = pattern.as_deref();
+    let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for key in scan_counters(&link, &counters).await? {
+        names.extend(name_of_quorum(&key).map(str::to_owned));
+    }
+    if let Some(pattern) = pattern {
+        let strings = scan(&link, pattern).await?.into_iter();
+        names.extend(strings.filter(|key| !key.starts_with("fp:{")));
+    }
+    keys(&link, names.into_iter().collect()).await
+}
+
+/// All counters that match, of this layout and of the one before.
+async fn scan_counters(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(&cursor).arg("MATCH").arg(pattern);
+        command.arg("COUNT").arg(STEP);
+        let answer = link.send(&command).await;
+        let answer =
+            answer.map_err(|cause| redis_failure::of_command(Operation::Inspect, cause))?;
+        let next = answer.item(0).and_then(|next| next.text());
+        let found = answer.item(1).and_then(|found| found.items());
+        let (Some(next), Some(found)) = (next, found) else {
+            let message = "not the answer to SCAN";
+            return Err(redis_failure::unexpected(Operation::Inspect, message));
+        };
+        keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
+        if next == "0" {
+            return Ok(keys);
+        }
+        cursor = next.to_owned();
+    }
+}
+
+async fn keys(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<(String, Key)>> {
+    let mut listed = Vec::new();
+    for some in names.chunks(STEP) {
+        let keys = join_all(some.iter().map(|name| key_at(link, name))).await;
+        for (name, key) in some.iter().zip(keys) {
+            listed.extend(key?.map(|key| (name.clone(), key)));
+        }
+    }
+    Ok(listed)
+}
+
+/// The one whose key is on so many of the servers.
+fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
+    while let Some(first) = keys.first().cloned() {
+        let is_same =
+            |key: &Key| key.holder.owner == first.holder.owner && key.token == first.token;
+        let (same, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_same);
+        if same.len() >= needed {
+            let mut same: Vec<Holder> = same.into_iter().map(|key| key.holder).collect();
+            // A majority lasts as long as its first to end.
+            same.sort_by_key(|holder| {
+                std::cmp::Reverse(holder.ttl_left.map_or(u128::MAX, |left| left.as_millis()))
+            });
+            let epoch = same.iter().map(|holder| holder.epoch).find(|epoch| {
+                same.iter().filter(|holder| holder.epoch == *epoch).count() >= needed
+            });
+            // A key that an extension took is younger than the lease.
+            let since = same.iter().filter_map(|holder| holder.since).min();
+            let last = same.swap_remove(needed - 1);
+            // On its way to an epoch the counts of the servers differ.
+            let epoch = epoch.flatten();
+            return Some(Holder {
+                epoch,
+                since,
+                ..last
+            });
+        }
+        keys = others;
+    }
+    None
+}
+
+fn record(holder: Holder) -> Record {
+    Record {
+        holder: Some(holder),
+        waiting: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::OwnerId;
+    use crate::random::SeededRandom;
+
+    fn key(seed: u64, epoch: u64, left_ms: u64) -> Key {
+        let holder = Holder {
+            owner: Some(OwnerId::random(&SeededRandom::new(seed))),
+            label: "test".into(),
+            epoch: Some(epoch),
+            since: None,
+            ttl_left: Some(Duration::from_millis(left_ms)),
+            ttl: None,
+        };
+        Key {
+            holder,
+            token: None,
+        }
+    }
+
+    #[test]
+    fn strangers_are_told_apart_by_what_they_wrote() {
+        let stranger = |token: &str| Key {
+            holder: Holder {
+                owner: None,
+                epoch: None,
+                ..key(1, 0, 90).holder
+            },
+            token: Some(token.to_owned()),
+        };
+        let two = vec![stranger("one"), stranger("other")];
+        assert_eq!(held_by_a_majority(two, 2), None);
+        let one = vec![stranger("one"), stranger("other"), stranger("one")];
+        assert!(held_by_a_majority(one, 2).is_some());
+    }
+
+    #[test]
+    fn a_majority_holds_and_a_minority_does_not() {
+        let both = held_by_a_majority(vec![key(1, 7, 90), key(2, 9, 50), key(1, 7, 80)], 2);
+        let both = both.unwrap();
+        assert_eq!(both.owner, key(1, 0, 0).holder.owner);
+        assert_eq!(both.epoch, Some(7));
+        assert_eq!(both.ttl_left, Some(Duration::from_millis(80)));
+        assert_eq!(
+            held_by_a_majority(vec![key(1, 7, 90), key(2, 9, 50)], 2),
+            None
+        );
+    }
+
+    #[test]
+    fn the_epoch_is_the_one_that_a_majority_has() {
+        let seen = vec![key(1, 9, 90), key(1, 7, 90), key(1, 7, 80)];
+        assert_eq!(held_by_a_majority(seen, 2).unwrap().epoch, Some(7));
+        let undecided = vec![key(1, 9, 90), key(1, 7, 90)];
+        assert_eq!(held_by_a_majority(undecided, 2).unwrap().epoch, None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Waiting for a lock. There is no line across servers: who waits hears that the key has gone, and asks again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::Value;
+use tokio::sync::Notify;
+
+use super::acquire::{Busy, Manner, Outcome};
+use super::asking::Asking;
+use super::quorum::Quorum;
+use crate::backend::Wait;
+use crate::claim::{Claim, Grant};
+use crate::clock::{BootClock, Clock};
+use crate::engine::within;
+use crate::error::{Effect, ErrorKind, Operation, Result};
+use crate::lease::lock;
+use crate::random::SystemRandom;
+use crate::retry::Schedule;
+use crate::stores::redis::failure as redis_failure;
+use crate::stores::redis::requests::Outage;
+use crate::stores::redis::script::Answer;
+
+/// Before asking again, so that those who heard the same do not all ask at once; longer each time nobody got a majority.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// Where nobody tells when a key goes.
+const POLL: Duration = Duration::from_millis(25);
+/// Messages can be lost.
+const SLOW_POLL: Duration = Duration::from_secs(1);
+/// Servers round to milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+impl Quorum {
+    pub(super) async fn acquire(&self, claim: &Claim, wait: &Wait) -> Result<Grant> {
+        let schedule = Schedule::full_jitter(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut manner = Manner::AllAtOnce;
+        let mut outage = Outage::default();
+        let mut splits = 0;
+        loop {
+            match self.attempt(claim, manner).await {
+                Ok(Outcome::Granted(grant)) => return Ok(grant),
+                Ok(Outcome::Busy(busy)) => {
+                    wait.heard();
+                    outage = Outage::default();
+                    splits = if busy.is_split { splits + 1 } else { 0 };
+                    manner = match busy.is_split {
+                        true => Manner::FirstFirst,
+                        false => self.until_it_may_be_free(claim, &busy).await,
+                    };
+                    let pause = schedule.delay(splits, &SystemRandom);
+                    BootClock.sleep_until(BootClock.now() + pause).await;
+                }
+                Err(error) if wait.was_heard() && may_pass(&error) => {
+                    outage.sit_out(self.settings.outage, error).await?;
+                }
+                Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns when a key has gone, when the lease of its holder is over, or after a while; with the manner in which to ask then.
+    async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> Manner {
+        let bell = self.bells.of(claim.name.as_str());
+        let rung = bell.notify.notified();
+        tokio::pin!(rung);
+        // Before the look, so that a change just after it is not missed.
+        rung.as_mut().enable();
+        let now = BootClock.now();
+        let mut asking = Asking::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let name = claim.name.clone();
+            asking.ask(at, node, |node, _| async move {
+                let link = node.link(Operation::Acquire).await?;
+                Ok(link.watch(name.as_str()).await)
+            });
+        }
+        let (mut free, mut watched) = (0, 0);
+        while let Some((_, answer)) = asking.next(now + self.patience(claim.ttl), true).await {
+            match answer {
+                Ok(Some(true)) => watched += 1,
+                Ok(Some(false)) => free += 1,
+                Ok(None) | Err(_) => {}
+            }
+        }
+        asking.leave();
+        // What is left of somebody on the first server must not keep everybody out who could have the others.
+        if free >= self.majority() {
+            return Manner::AllAtOnce;
+        }
+        let interval = if watched > 0 { SLOW_POLL } else { POLL };
+        let free_at = busy.free_at.map(|at| at + ROUNDING);
+        let until = (now + interval).min(free_at.unwrap_or(now + interval));
+        within(&BootClock, until, rung).await;
+        Manner::FirstFirst
+    }
+}
+
+fn may_pass(error: &crate::error::Error) -> bool {
+    error.kind() == ErrorKind::Timeout || redis_failure::is_passing(error)
+}
+
+/// Who waits for which name in this process.
+#[derive(Default)]
+pub(super) struct Bells(Mutex<HashMap<Box<str>, Arc<Notify>>>);
+
+/// Rings when a watched key of this name changes.
+struct Bell<'a> {
+    bells: &'a Bells,
+    name: &'a str,
+    notify: Arc<Notify>,
+}
+
+impl Bells {
+    fn of<'a>(&'a self, name: &'a str) -> Bell<'a> {
+        let mut bells = lock(&self.0);
+        let notify = bells.entry(name.into()).or_default().clone();
+        Bell {
+            bells: self,
+            name,
+            notify,
+        }
+    }
+
+    /// These keys have changed; `None`: any may have.
+    pub(super) fn ring(&self, changed: Option<&[Value]>) {
+        let bells = lock(&self.0);
+        match changed {
+            None => bells.values().for_each(|bell| bell.notify_waiters()),
+            Some(keys) => keys
+                .iter()
+                .filter_map(|key| bells.get(key.text()?))
+                .for_each(|bell| bell.notify_waiters()),
+        }
+    }
+}
+
+impl Drop for Bell<'_> {
+    fn drop(&mut self) {
+        let mut bells = lock(&self.bells.0);
+        // Ours, and the one in the table.
+        if Arc::strong_count(&self.notify) == 2 {
+            bells.remove(self.name);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What is read from the tables for people: one lock, or all of them, on one unchanging view of the file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusqlite::types::Type;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::database::Database;
+use super::failure::Result;
+use super::lease::{moment, unsigned};
+use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::claim::LockName;
+use crate::clock::Moment;
+use crate::stores::kit::glob;
+
+const HOLDER: &str = "
+SELECT name, owner, label, epoch, acquired_ns, expires_ns, ttl_ns FROM fencepost_lock
+WHERE name = ?1 AND boot = ?2";
+
+const HOLDERS: &str = "
+SELECT name, owner, label, epoch, acquired_ns, expires_ns, ttl_ns FROM fencepost_lock
+WHERE boot = ?1";
+
+const LINE: &str = "
+SELECT name, label, joined_ns FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
+
+const LINES: &str =
+    "SELECT name, label, joined_ns FROM fencepost_line WHERE boot = ?1 ORDER BY ticket";
+
+impl Database {
+    /// Who holds the lock and who waits for it.
+    pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
+        self.read(|connection, now| {
+            let key = params![name.as_str(), self.boot];
+            let holder = connection
+                .prepare_cached(HOLDER)?
+                .query_row(key, |row| holder(row, now))
+                .optional()?
+                .flatten();
+            let waiting: Vec<_> = connection
+                .prepare_cached(LINE)?
+                .query_map(key, |row| waiter(row, now))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
+        })
+    }
+
+    /// The locks that are held or waited for, and match.
+    pub(super) fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
+        let matches =
+            |name: &String| pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()));
+        self.read(|connection, now| {
+            let mut records: BTreeMap<String, Record> = BTreeMap::new();
+            let mut holders = connection.prepare_cached(HOLDERS)?;
+            let mut rows = holders.query([&self.boot])?;
+            while let Some(row) = rows.next()? {
+                if let Some(holder) = holder(row, now)? {
+                    let record = records.entry(row.get(0)?).or_insert_with(nobody);
+                    record.holder = Some(holder);
+                }
+            }
+            let mut lines = connection.prepare_cached(LINES)?;
+            let mut rows = lines.query([&self.boot])?;
+            while let Some(row) = rows.next()? {
+                let record = records.entry(row.get(0)?).or_insert_with(nobody);
+                record.waiting.push(waiter(row, now)?);
+            }
+            records.retain(|name, _| matches(name));
+            let listed = records.into_iter();
+            Ok(listed
+                .map(|(name, record)| Listed { name, record })
+                .collect())
+        })
+    }
+}
+
+fn nobody() -> Record {
+    Record {
+        holder: None,
+        waiting: Vec::new(),
+    }
+}
+
+/// `None`: the row says only since when the lock is free.
+fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
+    let ttl_left = moment(row, 5)?.since(now);
+    if ttl_left == Duration::ZERO {
+        return Ok(None);
+    }
+    let owner: String = row.get(1)?;
+    let owner = owner
+        .parse()
+        .map_err(|_| rusqlite::Error::InvalidColumnType(1, "owner".into(), Type::Text))?;
+    Ok(Some(Holder {
+        owner: Some(owner),
+        label: row.get::<_, String>(2)?.into(),
+        epoch: Some(unsigned(row, 3)?),
+        since: Some(moment(row, 4)?),
+        ttl_left: Some(ttl_left),
+        ttl: Some(Duration::from_nanos(unsigned(row, 6)?)).filter(|ttl| !ttl.is_zero()),
+    }))
+}
+
+fn waiter(row: &Row<'_>, now: Moment) -> rusqlite::Result<Waiter> {
+    let joined = Some(moment(row, 2)?).filter(|joined| *joined != Moment::ZERO);
+    Ok(Waiter {
+        label: row.get::<_, String>(1)?.into(),
+        waited: joined.map_or(Duration::ZERO, |joined| now.since(joined)),
+    })
+}

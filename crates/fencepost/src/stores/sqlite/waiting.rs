@@ -1,0 +1,295 @@
+//! The claims of this process that wait for their locks, and the looks that find out when they may take them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::STORE;
+use super::database::Store;
+use super::lease::{Answer, Line, Otherwise, Ticket};
+use crate::claim::{Claim, Grant, LockName};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::random::{Random, SystemRandom};
+
+/// How long a look waits for other programs: a look that fails is simply repeated.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Why a wait ends without the lock although its future still listens: the caller used one claim twice at once.
+pub(super) const ASKED_AGAIN: &str = "the same claim was asked for again while this one waited";
+pub(super) const RELEASED: &str = "the claim was released while it waited";
+
+/// One claim that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) claim: Claim,
+    pub(super) reply: oneshot::Sender<Result<Grant>>,
+    /// Its ticket, in the file of this generation.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) generation: u64,
+}
+
+/// All claims of this process that wait, and what is known about their locks.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    waiters: Vec<Waiter>,
+    next_look: Moment,
+    /// The earliest moment at which a waiter may take its lock although nobody commits anything.
+    next_due: Moment,
+    /// The `data_version` of the last look and the file it was read in; `None` after a commit of our own.
+    seen: Option<(u64, i64)>,
+    is_troubled: bool,
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self {
+            waiters: Vec::new(),
+            next_look: Moment::ZERO,
+            next_due: Moment::ZERO,
+            seen: None,
+            is_troubled: false,
+        }
+    }
+
+    /// How long there is nothing to look at; `None` when nobody waits.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let pause = || self.next_look.since(BootClock.now());
+        (!self.waiters.is_empty()).then(pause)
+    }
+
+    /// Lets one more wait.
+    pub(super) fn add(&mut self, waiter: Waiter, due: Moment) {
+        self.end(&waiter.claim, ASKED_AGAIN);
+        let look_at = look_after(BootClock.now());
+        // While nobody waits, the time of the next look is not kept up.
+        self.next_look = match self.waiters.is_empty() {
+            true => look_at,
+            false => self.next_look.min(look_at),
+        };
+        self.waiters.push(waiter);
+        self.next_due = self.next_due.min(due);
+    }
+
+    /// Ends the wait of this owner, if it waits. Usually its future was dropped before.
+    pub(super) fn end(&mut self, claim: &Claim, why: &'static str) {
+        let is_it = |waiter: &mut Waiter| {
+            waiter.claim.owner == claim.owner && waiter.claim.name == claim.name
+        };
+        for waiter in self.waiters.extract_if(.., is_it) {
+            let error = Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, why);
+            let _ = waiter.reply.send(Err(error));
+        }
+    }
+
+    /// Says that this process has changed the file, which `data_version` does not show to itself.
+    pub(super) fn changed_here(&mut self) {
+        self.seen = None;
+    }
+
+    /// Looks without further pause: a lock was released here, perhaps to somebody who waits here.
+    pub(super) fn look_soon(&mut self) {
+        self.seen = None;
+        self.next_look = Moment::ZERO;
+    }
+
+    /// Looks whether somebody may take a lock now, if it is time to look.
+    pub(super) fn look_if_due(&mut self, store: &mut Store) {
+        if self.waiters.is_empty() || self.next_look > BootClock.now() {
+            return;
+        }
+        // Whoever dropped its future keeps its place, but nobody here asks on its behalf.
+        self.waiters.retain(|waiter| !waiter.reply.is_closed());
+        if !self.waiters.is_empty() {
+            match self.look(store) {
+                Ok(()) => self.is_troubled = false,
+                Err(error) => self.bear(store, error),
+            }
+        }
+        self.next_look = look_after(BootClock.now());
+    }
+
+    fn look(&mut self, store: &mut Store) -> Result<()> {
+        let version = store.run_within(PATIENCE, Operation::Acquire, |database| {
+            Ok((database.generation, database.data_version()?))
+        })?;
+        if self.seen == Some(version) && BootClock.now() < self.next_due {
+            return Ok(());
+        }
+        // Set before anything is read or written, so that a change in between is seen by the next look.
+        self.seen = Some(version);
+        self.next_due = Moment::FAR;
+        let lines = self.read_lines(store).inspect_err(|_| self.seen = None)?;
+        for waiter in std::mem::take(&mut self.waiters) {
+            let due = match lines.get(&waiter.claim.name) {
+                Some(line) => line.due(&waiter.claim.owner.to_string()),
+                None => Moment::ZERO,
+            };
+            if due <= BootClock.now() {
+                self.ask_again(store, waiter);
+            } else {
+                self.next_due = self.next_due.min(due);
+                self.waiters.push(waiter);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_lines(&self, store: &mut Store) -> Result<BTreeMap<LockName, Line>> {
+        let mut lines = BTreeMap::new();
+        for Waiter { claim, .. } in &self.waiters {
+            if !lines.contains_key(&claim.name) {
+                let line = store.run_within(PATIENCE, Operation::Acquire, |database| {
+                    database.line(&claim.name)
+                })?;
+                lines.insert(claim.name.clone(), line);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn ask_again(&mut self, store: &mut Store, mut waiter: Waiter) {
+        let answer = store.run_within(PATIENCE, Operation::Acquire, |database| {
+            let place = waiter
+                .ticket
+                .filter(|_| waiter.generation == database.generation);
+            let answer = database.ask(&waiter.claim, Otherwise::Wait { place })?;
+            Ok((answer, database.generation))
+        });
+        self.seen = None;
+        match answer {
+            Ok((Answer::Granted(grant), _)) => {
+                // If nobody listens any more, its release is already on the way.
+                let _ = waiter.reply.send(Ok(grant));
+            }
+            Ok((Answer::Refused { place, due }, generation)) => {
+                (waiter.ticket, waiter.generation) = (place, generation);
+                self.next_due = self.next_due.min(due);
+                self.waiters.push(waiter);
+            }
+            Err(error) if passes(&error) => {
+                self.note_trouble(&error);
+                self.waiters.push(waiter);
+            }
+            Err(error) => {
+                let left_behind = leave(store, &waiter.claim).is_err();
+                let _ = waiter
+                    .reply
+                    .send(Err(error.with_effect(effect(left_behind))));
+            }
+        }
+    }
+
+    /// Goes on waiting if the fault may pass, else tells everybody.
+    fn bear(&mut self, store: &mut Store, error: Error) {
+        if passes(&error) {
+            return self.note_trouble(&error);
+        }
+        let mut left_behind = false;
+        for waiter in &self.waiters {
+            left_behind |= leave(store, &waiter.claim).is_err();
+        }
+        let error = error.with_effect(effect(left_behind));
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.reply.send(Err(error.clone()));
+        }
+    }
+
+    fn note_trouble(&mut self, error: &Error) {
+        self.seen = None;
+        if !std::mem::replace(&mut self.is_troubled, true) {
+            tracing::warn!(%error, "cannot look after waiting claims; trying again");
+        }
+    }
+}
+
+fn passes(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+/// An error that ends a wait changes nothing, unless the ticket could not be taken back.
+fn effect(left_behind: bool) -> Effect {
+    match left_behind {
+        true => Effect::Maybe,
+        false => Effect::None,
+    }
+}
+
+fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
+    store
+        .run_within(PATIENCE, Operation::Release, |database| {
+            database.release(claim)
+        })
+        .map(|_| ())
+}
+
+/// 2 to 4 ms, at random, so that processes that wait for one lock do not move in step.
+fn look_after(now: Moment) -> Moment {
+    const LEAST: Duration = Duration::from_millis(2);
+    now + LEAST + SystemRandom.up_to(LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::OwnerId;
+    use crate::stores::sqlite::database::Settings;
+
+    fn claim() -> Claim {
+        Claim {
+            name: LockName::new("one").unwrap(),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: Duration::from_secs(60),
+            label: "test".into(),
+        }
+    }
+
+    #[test]
+    fn a_waiter_whose_turn_has_not_come_does_not_even_try_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locks.db");
+        let mut store = Store::open(Settings {
+            path: path.clone(),
+            busy_timeout: Duration::from_secs(5),
+            first_epoch: None,
+            boot: "test".to_owned(),
+        })
+        .unwrap();
+        let mut ask = |claim: &Claim| {
+            let wait = Otherwise::Wait { place: None };
+            let asked = store.run(Operation::Acquire, |database| {
+                Ok((database.ask(claim, wait)?, database.generation))
+            });
+            asked.unwrap()
+        };
+        assert!(matches!(ask(&claim()).0, Answer::Granted(_)));
+        let mut waiting = Waiting::new();
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            let claim = claim();
+            let (Answer::Refused { place, due }, generation) = ask(&claim) else {
+                panic!("the lock is taken");
+            };
+            let (reply, answer) = oneshot::channel();
+            answers.push(answer);
+            let waiter = Waiter {
+                claim,
+                reply,
+                ticket: place,
+                generation,
+            };
+            waiting.add(waiter, due);
+        }
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        waiting.look_soon();
+        waiting.look_if_due(&mut store);
+        assert!(
+            !waiting.is_troubled,
+            "somebody met the other program's lock"
+        );
+        assert_eq!(waiting.waiters.len(), 3);
+        assert!(waiting.next_due > BootClock.now() && waiting.next_due < Moment::FAR);
+    }
+}

@@ -1,0 +1,191 @@
+//! Looking at locks without touching them.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use zookeeper_client::{Error as Cause, Stat};
+
+use super::hub::Hub;
+use super::link::Link;
+use super::note::{Note, foreign_label, unix_ms};
+use super::paths::{Contender, name_of, owner_of};
+use super::requests::go_on;
+use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::claim::LockName;
+use crate::clock::{BootClock, Clock};
+use crate::error::{Operation, Result};
+use crate::stores::kit::glob;
+
+/// Requests under way at once.
+const AT_ONCE: usize = 128;
+/// How often the line may change while it is looked at.
+const LOOKS_MAX: u32 = 5;
+
+/// A node with its data.
+type Seen = (String, Vec<u8>, Stat);
+
+pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
+    let link = hub.link(Operation::Inspect).await?;
+    let (record, _) = look(&link, &link.folder(name)).await?;
+    Ok(record)
+}
+
+/// Whether this user may look at the locks at all.
+pub(super) async fn probe(hub: &Hub) -> Result<()> {
+    let link = hub.link(Operation::Open).await?;
+    folders(&link, Operation::Open).await.map(|_| ())
+}
+
+pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>> {
+    let link = hub.link(Operation::Inspect).await?;
+    let folders = folders(&link, Operation::Inspect).await?;
+    let at_root = link.base.is_empty();
+    let is_meant = |name: &str| pattern.is_none_or(|pattern| glob::matches(pattern, name));
+    let meant: Vec<(String, String)> = folders
+        .into_iter()
+        .map(|segment| (name_of(&segment, at_root), segment))
+        .filter(|(name, _)| is_meant(name))
+        .collect();
+    let mut listed = Vec::new();
+    for some in meant.chunks(AT_ONCE) {
+        let looks = some.iter().map(|(_, segment)| {
+            let folder = format!("{}/{segment}", link.base);
+            let link = &link;
+            async move { look(link, &folder).await }
+        });
+        for ((name, _), looked) in some.iter().zip(join_all(looks).await) {
+            let (record, has_ours) = looked?;
+            // Without a pattern those of this library are asked for.
+            let Some(record) = record.filter(|_| pattern.is_some() || has_ours) else {
+                continue;
+            };
+            let name = name.clone();
+            listed.push(Listed { name, record });
+        }
+    }
+    Ok(listed)
+}
+
+/// What is below the base: one folder for each lock.
+async fn folders(link: &Link, operation: Operation) -> Result<Vec<String>> {
+    let base = if link.base.is_empty() {
+        "/"
+    } else {
+        &*link.base
+    };
+    loop {
+        match link.client.list_children(base).await {
+            Ok(children) => return Ok(children),
+            Err(Cause::NoNode) => return Ok(Vec::new()),
+            Err(cause) => go_on(link, operation, cause)?,
+        }
+    }
+}
+
+/// Who holds the lock and who waits, and whether anybody of them is ours.
+async fn look(link: &Link, folder: &str) -> Result<(Option<Record>, bool)> {
+    let mut seen = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let is_whole = loop {
+            match look_once(link, folder, &mut seen).await {
+                Ok(is_whole) => break is_whole,
+                Err(cause) => go_on(link, Operation::Inspect, cause)?,
+            }
+        };
+        if is_whole {
+            break;
+        }
+    }
+    let has_ours = seen.iter().any(|one| note_of(one).is_some());
+    let mut seen = seen.into_iter();
+    let Some(first) = seen.next() else {
+        return Ok((None, false));
+    };
+    let record = Record {
+        holder: Some(holder(&first)),
+        waiting: seen.map(|one| waiter(&one)).collect(),
+    };
+    Ok((Some(record), has_ours))
+}
+
+/// One that left while we looked does not matter, except the first: somebody else is then. False: that has happened.
+async fn look_once(
+    link: &Link,
+    folder: &str,
+    seen: &mut Vec<Seen>,
+) -> std::result::Result<bool, Cause> {
+    let line = link.line(folder).await?;
+    *seen = look_at_all(link, folder, &line).await?;
+    Ok(line.first().map(|one| &one.node) == seen.first().map(|one| &one.0))
+}
+
+async fn look_at_all(
+    link: &Link,
+    folder: &str,
+    line: &[Contender],
+) -> std::result::Result<Vec<Seen>, Cause> {
+    let mut all = Vec::with_capacity(line.len());
+    for some in line.chunks(AT_ONCE) {
+        let looks = some.iter().map(|contender| {
+            let data = link
+                .client
+                .get_data(&format!("{folder}/{}", contender.node));
+            async move {
+                match data.await {
+                    Ok((data, stat)) => Ok(Some((contender.node.clone(), data, stat))),
+                    Err(Cause::NoNode) => Ok(None),
+                    Err(cause) => Err(cause),
+                }
+            }
+        });
+        for seen in join_all(looks).await {
+            all.extend(seen?);
+        }
+    }
+    Ok(all)
+}
+
+/// The note of one of our nodes.
+fn note_of((node, data, _): &Seen) -> Option<Note> {
+    Note::read(data).filter(|note| owner_of(node) == Some(note.owner))
+}
+
+fn holder(seen: &Seen) -> Holder {
+    let (_, data, stat) = seen;
+    match note_of(seen) {
+        Some(note) => Holder {
+            owner: Some(note.owner),
+            label: note.label.into(),
+            epoch: u64::try_from(stat.czxid).ok(),
+            since: Some(BootClock.now().back(ago(note.since_ms))),
+            // Nobody but the server knows when it last heard of the holder, and it does not tell.
+            ttl_left: Some(note.ttl),
+            ttl: Some(note.ttl),
+        },
+        None => Holder {
+            owner: None,
+            label: foreign_label(data).into(),
+            epoch: None,
+            since: None,
+            ttl_left: None,
+            ttl: None,
+        },
+    }
+}
+
+fn waiter(seen: &Seen) -> Waiter {
+    let (_, data, stat) = seen;
+    let label = note_of(seen).map(|note| note.label);
+    Waiter {
+        label: label
+            .as_deref()
+            .unwrap_or_else(|| foreign_label(data))
+            .into(),
+        waited: ago(u64::try_from(stat.ctime).unwrap_or(0)),
+    }
+}
+
+/// How long ago that was by this machine's clock; zero if that is behind the clock of the one who wrote it.
+fn ago(unix: u64) -> Duration {
+    Duration::from_millis(unix_ms().saturating_sub(unix))
+}
