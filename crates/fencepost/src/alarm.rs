@@ -11,6 +11,9 @@ use crate::claim::OwnerId;
 use crate::clock::{Clock, Moment};
 use crate::lease::{Lease, lock};
 
+/// With more doubts about single leases than this, all leases are in doubt.
+const MANY: usize = 4096;
+
 /// The alarm of one locker. Its keeper sleeps until the alarm goes off.
 #[derive(Debug)]
 pub(crate) struct Alarm {
@@ -91,7 +94,12 @@ impl Alarm {
         self.doubt(|doubts| {
             doubts
                 .about
-                .extend(owners.iter().map(|owner| (*owner, now)))
+                .extend(owners.iter().map(|owner| (*owner, now)));
+            // A locker that nobody uses has no keeper that would forget them.
+            if doubts.about.len() > MANY {
+                doubts.about.clear();
+                doubts.about_all = Some(now);
+            }
         });
     }
 
@@ -121,5 +129,23 @@ impl Alarm {
             self.has_doubts.store(false, Ordering::SeqCst);
         }
         look(&doubts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::BootClock;
+    use crate::random::SystemRandom;
+
+    #[test]
+    fn doubts_do_not_pile_up_where_no_keeper_forgets_them() {
+        let alarm = Alarm::new(Arc::new(BootClock));
+        for _ in 0..3 * MANY {
+            alarm.doubt_some(&[OwnerId::random(&SystemRandom)]);
+        }
+        let doubts = lock(&alarm.doubts);
+        assert!(doubts.about.len() <= MANY);
+        assert!(doubts.about_all.is_some(), "none of them is forgotten");
     }
 }

@@ -292,8 +292,9 @@ impl Hold {
         self.engine.telemetry.held(now.since(self.since));
         if let Some(lost) = self.lease.lost_at(now) {
             self.engine.lose(&self.lease, lost.reason());
-            if lost.reason() == LostReason::Expired {
-                // The store's lease ends a margin later than ours. Others cannot be hit: the store compares owners.
+            if lost.reason() != LostReason::Shutdown {
+                // The store's lease ends a margin later than ours, and a store of several servers may still have a lease
+                // that is gone from most of them. Others cannot be hit: the store compares owners.
                 self.engine.reaper.give_back(self.lease.claim.clone());
             }
             return Ending::NotHeld;

@@ -37,7 +37,7 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
         if held.is_closed() {
             return;
         }
-        let age = longest_call(&held) * 2;
+        let age = age_of_doubts(&held);
         let look = alarm.with_doubts(age, |doubts| look(&held, doubts, &mut idle_looks));
         for lease in &look.ended {
             held.lose(lease, LostReason::Expired);
@@ -88,7 +88,7 @@ async fn until_next_look(
 
 /// When the first of these leases is to be looked at, once its renewal is over.
 fn next_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
-    let age = longest_call(engine) * 2;
+    let age = age_of_doubts(engine);
     let first = alarm.with_doubts(age, |doubts| {
         let leases = renewed.iter().map(|renewing| &renewing.lease);
         let moments = leases.map(|lease| look_at(engine, lease, renew_at(lease, doubts)));
@@ -134,6 +134,11 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
         }
     }
     look
+}
+
+/// How long a doubt matters: until every lease that it concerns was asked about after it.
+fn age_of_doubts(engine: &Engine) -> Duration {
+    longest_call(engine).max(DOUBT_PAUSE) * 2
 }
 
 /// When a lease is to be renewed. One in doubt is renewed at once, unless the store was asked about it just before; one

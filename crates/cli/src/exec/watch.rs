@@ -181,8 +181,10 @@ impl Watch<'_> {
     async fn begin_ending(&mut self) -> &mut Ending {
         let now = BootClock.now();
         if self.ending.is_none() {
+            // A renewal that is seen only now came too late.
+            let silent = now.since(self.renewed_at);
             self.look().await;
-            let cause = self.cause(now);
+            let cause = self.cause(silent);
             words::say(words::lost(&self.plan.name, SystemTime::now(), &cause));
         }
         let is_told = self.is_told_gone();
@@ -198,21 +200,21 @@ impl Watch<'_> {
         self.taken_away && self.guard.valid_for().is_zero() && self.valid_until > BootClock.now()
     }
 
-    fn cause(&self, now: Moment) -> Cause {
+    fn cause(&self, silent: Duration) -> Cause {
         if self.is_told_gone() {
             return Cause::Told(LostReason::Gone);
         }
         if !self.frozen.is_zero() {
             return Cause::Frozen(self.frozen);
         }
-        let (failed, last) = match self.guard.renewal_trouble() {
-            Some((failed, error)) => (failed, Some((error.kind(), error.message().to_owned()))),
-            None => (0, None),
-        };
-        Cause::Silence {
-            silent: now.since(self.renewed_at),
-            failed,
-            last,
+        match self.guard.renewal_trouble() {
+            Some((failed, error)) => Cause::Silence {
+                silent,
+                failed,
+                kind: error.kind(),
+                last: error.message().to_owned(),
+            },
+            None => Cause::TooLate(silent),
         }
     }
 }

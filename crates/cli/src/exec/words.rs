@@ -101,8 +101,11 @@ pub(super) enum Cause {
     Silence {
         silent: Duration,
         failed: u32,
-        last: Option<(ErrorKind, String)>,
+        kind: ErrorKind,
+        last: String,
     },
+    /// Renewals succeed again, after the command had to be stopped: for so long there was none.
+    TooLate(Duration),
 }
 
 /// `LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed`
@@ -116,22 +119,25 @@ pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
         Cause::Silence {
             silent,
             failed,
+            kind,
             last,
         } => {
             let failed = match failed {
                 1 => "1 renewal failed".to_owned(),
                 many => format!("{many} renewals failed"),
             };
-            match last {
-                Some((kind, words)) if *kind != ErrorKind::Timeout => {
-                    format!("not renewed for {}, {failed}: {words}", seconds(*silent))
-                }
-                _ => format!(
+            match kind {
+                ErrorKind::Timeout => format!(
                     "no answer from the store for {}, {failed}",
                     seconds(*silent)
                 ),
+                _ => format!("not renewed for {}, {failed}: {last}", seconds(*silent)),
             }
         }
+        Cause::TooLate(silent) => format!(
+            "the renewal came too late: there was none for {}, and the command was stopped",
+            seconds(*silent)
+        ),
     };
     format!("LOST {name} at {}: {why}", time_of_day(at))
 }
@@ -254,15 +260,15 @@ mod tests {
         let silence = Cause::Silence {
             silent: Duration::from_millis(7_600),
             failed: 4,
-            last: Some((
-                ErrorKind::Timeout,
-                "the store did not answer in time".into(),
-            )),
+            kind: ErrorKind::Timeout,
+            last: "the store did not answer in time".into(),
         };
         assert_eq!(
             lost(&name, time, &silence),
             "LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed"
         );
+        let late = Cause::TooLate(Duration::from_millis(1_400));
+        assert!(lost(&name, time, &late).ends_with("none for 1.4 s, and the command was stopped"));
         let told = Cause::Told(LostReason::Gone);
         assert!(lost(&name, time, &told).ends_with("released by force, or forgotten"));
     }

@@ -169,8 +169,9 @@ fn goes_on(
         Err(error) => {
             engine.telemetry.renewal_failed();
             tracing::warn!(name = %lease.claim.name, %error, left = ?lease.left(now), "renewal failed");
+            // Counted from the question: one that was not answered has used up the pause, and is put again at once.
             let pause = (lease.claim.ttl / 10).min(Duration::from_secs(1));
-            lease.renewal_failed(error, now + pause);
+            lease.renewal_failed(error, now.max(asked_at + pause));
             true
         }
     }

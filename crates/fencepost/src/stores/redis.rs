@@ -39,6 +39,8 @@
 //! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts it, and programs
 //! of layout 1 are refused from then on: their `INCR` fails with `WRONGTYPE`, without effect. Whatever they hold or have half taken then ends with their
 //! release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). A fence of a later layout is refused with [`ErrorKind::Unusable`].
+//! Once the converted fence is gone (after [`keep_fences`](RedisBuilder::keep_fences), or with the server's data), nothing refuses programs of layout 1, and
+//! their fences are smaller: they must be gone by then.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends, or 0.6 s later at most.

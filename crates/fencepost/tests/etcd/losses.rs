@@ -20,6 +20,75 @@ pub(crate) fn key_deleted() {
     is_told(|key, _| vec!["del".into(), key.into()]);
 }
 
+/// A server that lets a connection have only a few streams: locks that are held do not take them all up, so that renewals get
+/// through. The last one is told of its loss like the first.
+pub(crate) fn more_holds_than_streams() {
+    const STREAMS: &str = "8";
+    run(async {
+        let limited = Etcd::builder().arguments(["--max-concurrent-streams", STREAMS]);
+        let server = limited.start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let ttl = Duration::from_secs(4);
+        let locker = locker(&store, ttl);
+        let mut guards = Vec::new();
+        for number in 0..40 {
+            guards.push(locker.acquire(format!("{NAME}-{number}")).await.unwrap());
+        }
+        let all_are_kept = async {
+            tokio::select! {
+                lost = futures_util::future::select_all(guards.iter().map(|guard| Box::pin(guard.lost()))) => panic!("{:?}", lost.0),
+                () = tokio::time::sleep(ttl * 2) => {}
+            }
+        };
+        all_are_kept.await;
+        for guard in [guards.remove(39), guards.remove(0)] {
+            let own = format!("{}/", guard.name());
+            let keys = plain.keys("").await;
+            let key = keys.iter().find(|key| key.contains(&own)).unwrap();
+            let mut delete = server.etcdctl();
+            assert!(delete.args(["del", key]).output().unwrap().status.success());
+            let lost = tokio::time::timeout(ttl * 10, guard.lost()).await.unwrap();
+            assert_eq!(lost.reason(), LostReason::Gone);
+        }
+        drop(guards);
+        locker.shutdown().await;
+        plain.is_clean().await;
+    });
+}
+
+/// The server has forgotten what happened when the lock was granted, so it refuses to watch from then on.
+pub(crate) fn deleted_after_a_compaction() {
+    run(async {
+        let server = Etcd::start().unwrap();
+        let mut plain = Plain::open(server.address()).await;
+        let store = open(&server.url()).await;
+        let locker = locker(&store, LONG);
+        let guard = locker.acquire(NAME).await.unwrap();
+        let key = plain.keys("").await.remove(0);
+        let ctl = |words: &[&str]| {
+            let done = server.etcdctl().args(words).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            String::from_utf8(done.stdout).unwrap()
+        };
+        for _ in 0..3 {
+            ctl(&["put", "elsewhere", "written"]);
+        }
+        let status = ctl(&["endpoint", "status", "--write-out=json"]);
+        let revision = status.split("\"revision\":").nth(1).unwrap();
+        let revision: String = revision.chars().take_while(char::is_ascii_digit).collect();
+        ctl(&["compact", &revision]);
+        ctl(&["del", &key]);
+        ctl(&["del", "elsewhere"]);
+        let lost = tokio::time::timeout(BEFORE_THE_RENEWAL, guard.lost()).await;
+        let lost = lost.expect("told before the next renewal");
+        assert_eq!(lost.reason(), LostReason::Gone);
+        drop(guard);
+        locker.shutdown().await;
+        plain.is_clean().await;
+    });
+}
+
 fn is_told(command: fn(&str, i64) -> Vec<String>) {
     run(async {
         let server = Etcd::start().unwrap();

@@ -66,6 +66,11 @@ const KILLS: &[(&str, fn())] = &[
 const LOSSES: &[(&str, fn())] = &[
     ("lease_revoked", losses::lease_revoked),
     ("key_deleted", losses::key_deleted),
+    ("more_holds_than_streams", losses::more_holds_than_streams),
+    (
+        "deleted_after_a_compaction",
+        losses::deleted_after_a_compaction,
+    ),
 ];
 
 const WAYS: &[(&str, fn())] = &[

@@ -199,6 +199,37 @@ async fn a_ring_during_a_renewal_asks_once_more() {
 }
 
 #[tokio::test]
+async fn a_ring_just_after_an_answer_is_not_forgotten_where_calls_are_short() {
+    let stage = Stage::new();
+    let locker = Locker::builder(stage.store.clone()).ttl(TTL);
+    let locker = locker.store_timeout(Duration::from_millis(20));
+    let locker = locker.build().expect("valid");
+    let guard = locker.acquire("a").await.expect("free");
+    while stage.renewals() == 0 {
+        stage.pass(Duration::from_millis(10)).await;
+    }
+    stage.take_away("a").await;
+    stage.ringing.bell.ring_all();
+    stage.pass(Duration::from_millis(200)).await;
+    assert!(guard.is_lost());
+}
+
+#[tokio::test]
+async fn a_lease_that_is_gone_is_still_given_back() {
+    let stage = Stage::new();
+    let locker = stage.locker();
+    let guard = locker.acquire("a").await.expect("free");
+    stage.take_away("a").await;
+    stage.ringing.bell.ring_all();
+    stage.pass(Duration::from_millis(200)).await;
+    assert!(guard.is_lost());
+    // A store of several servers may still have the lease on some of them.
+    drop(guard);
+    settle().await;
+    assert_eq!(stage.store.requests(Operation::Release), 1);
+}
+
+#[tokio::test]
 async fn a_locker_without_keep_alive_is_not_extended_by_the_bell() {
     let stage = Stage::new();
     let locker = Locker::builder(stage.store.clone()).ttl(TTL);

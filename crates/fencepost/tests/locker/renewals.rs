@@ -201,3 +201,14 @@ async fn a_lock_that_is_taken_while_calls_are_stuck_is_kept_and_lost_ones_are_to
     assert!(told.is_finished());
     assert!(!newcomer.is_lost());
 }
+
+#[tokio::test]
+async fn an_unanswered_renewal_is_repeated_as_soon_as_it_is_given_up() {
+    let ttl = Duration::from_secs(4);
+    let stage = Stage::new(ttl, 1);
+    let _stuck = stage.take("stuck").await;
+    stage.until_renewing().await;
+    // A call is given up after a quarter of the TTL. A holder that needs time to stop cannot spare more.
+    stage.pass(ttl / 4 + Duration::from_millis(20)).await;
+    assert_eq!(stage.store.calls.load(Ordering::Relaxed), 2);
+}

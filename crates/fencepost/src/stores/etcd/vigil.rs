@@ -3,51 +3,90 @@
 //! A lease that was revoked, or a key that somebody deleted, is told by the store to whoever watches the key. The [`LossBell`] is rung then, and
 //! when the connection breaks; what has really become of the lock is found out by the renewal that follows.
 //!
+//! All keys are watched over one stream. A stream for each would take the place of other requests where a server or a proxy limits
+//! the streams of a connection, and renewals are among them.
+//!
 //! [`LossBell`]: crate::backend::LossBell
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse, WatchStream};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::hub::Hub;
+use super::hub::{Hub, Link, SILENCE};
 use super::keys::Keys;
-use super::line::Other;
-use super::watch::{is_there, until_deleted, watch};
 use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, Clock};
-use crate::error::{Operation, Result};
+use crate::clock::{BootClock, Clock, Moment};
+use crate::engine::within;
+use crate::error::Operation;
 use crate::lease::lock;
 
 /// A lock that is held for less is not watched: it would cost more than it is worth.
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// After a failure to watch.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Requests to watch whose answers are awaited at once: as many as surely fit into the buffers on the way.
+const ASKED_AT_ONCE: usize = 64;
 
-/// The tasks that watch, by whose lock.
+/// The locks that are watched over, and the task that does.
 #[derive(Default)]
-pub(super) struct Vigils(Mutex<HashMap<OwnerId, Vigil>>);
+pub(super) struct Vigils {
+    book: Arc<Book>,
+    task: Mutex<Option<AbortHandle>>,
+}
 
-struct Vigil {
+#[derive(Default)]
+struct Book {
+    pages: Mutex<Pages>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Pages {
+    held: HashMap<OwnerId, Held>,
+    /// Watches of locks that were given back.
+    to_cancel: Vec<i64>,
+}
+
+/// A lock that is held.
+struct Held {
+    key: Vec<u8>,
     /// The revision that created the key.
     since: i64,
-    task: AbortHandle,
+    /// When it is to be watched, if it is not yet.
+    due: Moment,
+    watch: Watch,
+    /// What has happened since the key was created is not known to the server any more.
+    is_compacted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    None,
+    AskedFor,
+    Begun(i64),
 }
 
 impl Vigils {
     /// The lock is given back, or lost.
     pub(super) fn end(&self, owner: OwnerId) {
-        if let Some(vigil) = lock(&self.0).remove(&owner) {
-            vigil.task.abort();
+        let mut pages = lock(&self.book.pages);
+        if let Some(held) = pages.held.remove(&owner)
+            && let Watch::Begun(id) = held.watch
+        {
+            pages.to_cancel.push(id);
+            self.book.news.notify_one();
         }
     }
 }
 
 impl Drop for Vigils {
     fn drop(&mut self) {
-        for vigil in lock(&self.0).values() {
-            vigil.task.abort();
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
         }
     }
 }
@@ -56,65 +95,251 @@ impl Hub {
     /// Watches over a lock that was just granted, if it was.
     pub(super) fn watch_over(self: &Arc<Self>, claim: &Claim, grant: Option<&Grant>) {
         let Some(grant) = grant else { return };
-        let held = Other {
-            // Epochs are below 2^47.
-            since: grant.epoch.cast_signed(),
-            key: Keys::of(&self.prefix, claim).own,
-        };
-        let mut vigils = lock(&self.vigils.0);
-        let known = vigils.get(&claim.owner);
-        // A task ends when the key has gone, or with the runtime it was started in.
-        if known.is_some_and(|vigil| vigil.since == held.since && !vigil.task.is_finished()) {
-            return;
+        // Epochs are below 2^47.
+        let since = grant.epoch.cast_signed();
+        let book = &self.vigils.book;
+        {
+            let mut pages = lock(&book.pages);
+            let known = pages.held.get(&claim.owner);
+            if known.is_none_or(|held| held.since != since) {
+                if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
+                    pages.to_cancel.push(id);
+                }
+                let held = Held {
+                    key: Keys::of(&self.prefix, claim).own,
+                    since,
+                    due: BootClock.now() + AT_LEAST,
+                    watch: Watch::None,
+                    is_compacted: false,
+                };
+                pages.held.insert(claim.owner, held);
+                book.news.notify_one();
+            }
         }
-        let since = held.since;
-        let task = tokio::spawn(keep(Arc::downgrade(self), claim.owner, held)).abort_handle();
-        if let Some(old) = vigils.insert(claim.owner, Vigil { since, task }) {
-            old.task.abort();
+        let mut task = lock(&self.vigils.task);
+        // It ends with the runtime that it was started in.
+        if task.as_ref().is_none_or(AbortHandle::is_finished) {
+            let keeping = keep(Arc::downgrade(self), book.clone());
+            *task = Some(tokio::spawn(keeping).abort_handle());
         }
     }
 }
 
-/// Runs until the key has gone.
-async fn keep(hub: Weak<Hub>, owner: OwnerId, held: Other) {
-    let mut pause = AT_LEAST;
+/// Runs until the hub is gone.
+async fn keep(hub: Weak<Hub>, book: Arc<Book>) {
     loop {
-        BootClock.sleep_until(BootClock.now() + pause).await;
-        let is_gone = until_gone(&hub, &held).await;
+        book.until_due().await;
+        let Some(held) = hub.upgrade() else { return };
+        let link = held.link(Operation::Renew).await;
+        drop(held);
+        let is_broken = match link {
+            Ok(link) => Stream::run(&hub, &book, &link).await,
+            Err(_) => true,
+        };
         let Some(hub) = hub.upgrade() else { return };
-        match is_gone {
-            Ok(true) => return hub.bell.ring(&[owner]),
-            // The connection broke: what became of the lock meanwhile is not known.
-            Ok(false) => {
-                hub.bell.ring(&[owner]);
-                pause = Duration::ZERO;
-            }
-            Err(_) => pause = PAUSE,
+        // What became of the locks while nobody watched is not known.
+        let watched = book.start_anew();
+        if !watched.is_empty() {
+            hub.bell.ring(&watched);
+        }
+        drop(hub);
+        if is_broken {
+            BootClock.sleep_until(BootClock.now() + PAUSE).await;
         }
     }
 }
 
-/// Completes with true when the key has gone, with false when the connection broke.
-async fn until_gone(hub: &Weak<Hub>, held: &Other) -> Result<bool> {
-    let (link, mut events) = {
-        let Some(hub) = hub.upgrade() else {
-            return Ok(true);
-        };
-        let link = hub.link(Operation::Renew).await?;
-        let events = watch(&hub, &link, &held.key).await?;
-        if !is_there(&hub, held).await? {
-            return Ok(true);
-        }
-        (link, events)
-    };
-    tokio::select! {
-        biased;
-        is_gone = until_deleted(&mut events) => {
-            if !is_gone && let Some(hub) = hub.upgrade() {
-                hub.give_up(&link);
+impl Book {
+    /// Completes when there is a lock to be watched.
+    async fn until_due(&self) {
+        loop {
+            let next = self.next_due();
+            if next <= BootClock.now() {
+                return;
             }
-            Ok(is_gone)
+            tokio::select! {
+                () = BootClock.sleep_until(next) => {}
+                () = self.news.notified() => {}
+            }
         }
-        () = link.until_given_up() => Ok(false),
+    }
+
+    /// When the next lock is to be watched.
+    fn next_due(&self) -> Moment {
+        let pages = lock(&self.pages);
+        let waiting = pages.held.values().filter(|held| held.watch == Watch::None);
+        waiting.map(|held| held.due).min().unwrap_or(Moment::FAR)
+    }
+
+    /// The locks that are to be watched now, at most so many, with what to ask for.
+    fn take_due(&self, most: usize) -> Vec<(OwnerId, Vec<u8>, WatchOptions)> {
+        let now = BootClock.now();
+        let mut pages = lock(&self.pages);
+        let waiting = pages.held.iter_mut();
+        let due = waiting.filter(|(_, held)| held.watch == Watch::None && held.due <= now);
+        let taken = due.take(most).map(|(owner, held)| {
+            held.watch = Watch::AskedFor;
+            let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
+            let options = match held.is_compacted {
+                true => options,
+                // What happened before the watch began is told, too.
+                false => options.with_start_revision(held.since + 1),
+            };
+            (*owner, held.key.clone(), options)
+        });
+        taken.collect()
+    }
+
+    /// The stream is gone, and all watches with it. Returns whose locks it watched.
+    fn start_anew(&self) -> Vec<OwnerId> {
+        let mut pages = lock(&self.pages);
+        pages.to_cancel.clear();
+        let mut watched = Vec::new();
+        for (owner, held) in &mut pages.held {
+            if let Watch::Begun(_) = held.watch {
+                watched.push(*owner);
+            }
+            held.watch = Watch::None;
+        }
+        watched
+    }
+}
+
+/// The stream of events over one connection.
+struct Stream<'a> {
+    hub: &'a Weak<Hub>,
+    book: &'a Book,
+    events: WatchStream,
+    /// Whose watches were asked for, in the order in which the server answers.
+    asked: VecDeque<OwnerId>,
+    watched: HashMap<i64, OwnerId>,
+}
+
+impl<'a> Stream<'a> {
+    /// Watches until the stream ends. Whether that came from the stream, and not from a connection that was given up.
+    async fn run(hub: &'a Weak<Hub>, book: &'a Book, link: &Arc<Link>) -> bool {
+        let Some((owner, key, options)) = book.take_due(1).pop() else {
+            return false;
+        };
+        let mut client = link.client.clone();
+        let begun = client.watch(key, Some(options));
+        // Whoever renews finds out whether the connection is of use. One that cannot be watched over may be.
+        let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
+        let Some(Ok(events)) = begun else {
+            return true;
+        };
+        let mut stream = Self {
+            hub,
+            book,
+            events,
+            asked: VecDeque::from([owner]),
+            watched: HashMap::new(),
+        };
+        tokio::select! {
+            () = stream.until_over() => true,
+            () = link.until_given_up() => false,
+        }
+    }
+
+    async fn until_over(&mut self) {
+        while self.send().await.is_ok() {
+            let next = self.next_due();
+            tokio::select! {
+                message = self.events.message() => match message {
+                    Ok(Some(news)) => self.hear(&news),
+                    Ok(None) | Err(_) => return,
+                },
+                () = self.book.news.notified() => {}
+                () = BootClock.sleep_until(next) => {}
+            }
+        }
+    }
+
+    fn next_due(&self) -> Moment {
+        match self.asked.len() < ASKED_AT_ONCE {
+            true => self.book.next_due(),
+            // The next answer makes room.
+            false => Moment::FAR,
+        }
+    }
+
+    /// Asks for what is to be watched, and for the end of what is not any more.
+    async fn send(&mut self) -> Result<(), etcd_client::Error> {
+        let room = ASKED_AT_ONCE.saturating_sub(self.asked.len());
+        for (owner, key, options) in self.book.take_due(room) {
+            self.asked.push_back(owner);
+            self.events.watch(key, Some(options)).await?;
+        }
+        let to_cancel = std::mem::take(&mut lock(&self.book.pages).to_cancel);
+        for id in to_cancel {
+            if self.watched.remove(&id).is_some() {
+                self.events.cancel(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, news: &WatchResponse) {
+        let id = news.watch_id();
+        if news.created()
+            && let Some(owner) = self.asked.pop_front()
+        {
+            self.begin(id, owner);
+        }
+        let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
+        if kinds.any(|kind| kind == EventType::Delete) {
+            self.deleted(id);
+        }
+        if news.canceled() {
+            self.cancelled(id);
+        }
+    }
+
+    fn begin(&mut self, id: i64, owner: OwnerId) {
+        let mut pages = lock(&self.book.pages);
+        self.watched.insert(id, owner);
+        match pages.held.get_mut(&owner) {
+            Some(held) if held.watch == Watch::AskedFor => {
+                held.watch = Watch::Begun(id);
+                let is_compacted = held.is_compacted;
+                drop(pages);
+                if is_compacted {
+                    self.ring(owner);
+                }
+            }
+            // It was given back meanwhile.
+            _ => pages.to_cancel.push(id),
+        }
+    }
+
+    fn deleted(&mut self, id: i64) {
+        if let Some(owner) = self.forget(id) {
+            lock(&self.book.pages).held.remove(&owner);
+            self.ring(owner);
+        }
+    }
+
+    /// The server has ended the watch: mostly because it began in a past that was compacted away.
+    fn cancelled(&mut self, id: i64) {
+        let Some(owner) = self.forget(id) else { return };
+        if let Some(held) = lock(&self.book.pages).held.get_mut(&owner) {
+            held.is_compacted = true;
+            held.watch = Watch::None;
+            held.due = BootClock.now() + PAUSE;
+        }
+    }
+
+    /// Whose lock was watched, if it is still the one that is held.
+    fn forget(&mut self, id: i64) -> Option<OwnerId> {
+        let owner = self.watched.remove(&id)?;
+        let pages = lock(&self.book.pages);
+        let held = pages.held.get(&owner)?;
+        (held.watch == Watch::Begun(id)).then_some(owner)
+    }
+
+    fn ring(&self, owner: OwnerId) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.bell.ring(&[owner]);
+        }
     }
 }

@@ -57,7 +57,7 @@ pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -
 }
 
 /// Returns when the watch for the end of this key has begun.
-pub(super) async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<WatchStream> {
+async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<WatchStream> {
     let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
     let mut client = link.client.clone();
     let begun = async {
@@ -83,7 +83,7 @@ pub(super) async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<Wat
 }
 
 /// Whether it still stands where it stood, as the majority knows it. A key of the same name that was made since stands behind us.
-pub(super) async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
+async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
     let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
         let options = GetOptions::new().with_keys_only();
         client.get(&*other.key, Some(options)).await
@@ -99,7 +99,7 @@ pub(super) async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
 }
 
 /// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
-pub(super) async fn until_deleted(events: &mut WatchStream) -> bool {
+async fn until_deleted(events: &mut WatchStream) -> bool {
     while let Ok(Some(news)) = events.message().await {
         let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
         // Cancelled: what has happened since the revision was compacted away.

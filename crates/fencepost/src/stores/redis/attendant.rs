@@ -219,7 +219,10 @@ fn watch(link: &Arc<Link>, mut seats: Vec<Arc<Seat>>) {
                     seat.beat_by(now);
                 }
             }
-            None => seats.iter().for_each(|seat| seat.beat_by(now + POLL)),
+            None => {
+                link.watched.end(new.iter().map(String::as_str));
+                seats.iter().for_each(|seat| seat.beat_by(now + POLL));
+            }
         }
         link.bell.notify_one();
     });

@@ -167,6 +167,14 @@ impl Place {
         is_due
     }
 
+    /// The node could not be watched: somebody tries again a little later, if the lock is still held.
+    pub(super) fn watch_later(&self) {
+        let mut state = lock(&self.state);
+        if state.held_until.is_some() {
+            state.watched_from = Some(BootClock.now() + UNWATCHED_FOR);
+        }
+    }
+
     /// The owner gives the lock up: the node goes, at the latest when the request that does it was dropped for a while.
     pub(super) fn give_up(&self) {
         let mut state = lock(&self.state);

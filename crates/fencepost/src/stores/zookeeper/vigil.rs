@@ -9,9 +9,9 @@ use super::place::Place;
 pub(super) async fn keep(link: &Link, place: Arc<Place>) {
     while let Some((node, _)) = place.held_node() {
         let path = format!("{}/{}", place.folder, node.name);
-        // A failure says that the connection broke; the renewals go on.
+        // A failure says that the connection broke, which the session may survive.
         let Ok((stat, watcher)) = link.client.check_and_watch_stat(&path).await else {
-            return;
+            return place.watch_later();
         };
         if stat.is_none() {
             return link.losses.ring(&[place.owner]);
