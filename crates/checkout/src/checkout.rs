@@ -338,7 +338,7 @@ impl Checkout {
             let written = match held.is_lost() {
                 true => Ok(Placed::Conflict),
                 false => {
-                    let guarding = Guarding::Fenced(held.passes());
+                    let guarding = Guarding::Fenced(held.credentials());
                     let writing = self.write(basket, key, guarding);
                     in_time(writing, until + OVERTIME).await
                 }

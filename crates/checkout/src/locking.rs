@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SystemRandom};
-use fencepost::resource::Pass;
+use fencepost::resource::Credential;
 use fencepost::retry::Schedule;
 use fencepost::{ErrorKind, Guard, Locker, MultiGuard};
 use metrics::counter;
@@ -153,7 +153,7 @@ impl Locks {
                     .map(|(product, guard)| Fenced {
                         product: product.clone(),
                         fence: guard.fence().to_string(),
-                        was_taken: is_retry || guard.was_taken(),
+                        was_taken: is_retry || guard.was_contended(),
                     })
                     .collect();
                 let fences: Vec<String> = locks.iter().map(|lock| lock.fence.clone()).collect();
@@ -244,8 +244,8 @@ impl Taken {
 
 impl Held {
     /// What the database asks for, in the order of the basket's lines.
-    pub fn passes(&self) -> Vec<Pass> {
-        self.guards.guards().iter().map(Guard::pass).collect()
+    pub fn credentials(&self) -> Vec<Credential> {
+        self.guards.guards().iter().map(Guard::credential).collect()
     }
 
     /// Whether one of them is lost.

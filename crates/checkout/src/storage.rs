@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fencepost::BoxFuture;
-use fencepost::resource::Pass;
+use fencepost::resource::Credential;
 
 use crate::id::Id;
 use crate::order::{Basket, Order};
@@ -93,13 +93,17 @@ pub trait Storage: Send + Sync + 'static {
     /// Changes nothing.
     fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>>;
 
-    /// Removes up to `limit` idempotency keys that are older than this, and whose orders have ended; says how many. The pass is that of the one who
+    /// Removes up to `limit` idempotency keys that are older than this, and whose orders have ended; says how many. The credential is that of the one who
     /// sweeps. `None`: somebody else has swept since, and nothing was changed.
     ///
     /// # Cancel safety
     /// Goes on to its end when dropped.
-    fn forget_keys(&self, older_than: Duration, limit: i64, pass: Pass)
-    -> Outcome<'_, Option<u64>>;
+    fn forget_keys(
+        &self,
+        older_than: Duration,
+        limit: i64,
+        credential: Credential,
+    ) -> Outcome<'_, Option<u64>>;
 
     /// Where every unit is: one reading of everything, at one moment.
     ///
@@ -123,8 +127,8 @@ pub trait Storage: Send + Sync + 'static {
 /// What keeps others from the same units while an order is made.
 #[derive(Debug, Clone)]
 pub enum Guarding {
-    /// Locks, one per line: the database refuses a pass that is late.
-    Fenced(Vec<Pass>),
+    /// Locks, one per line: the database refuses a credential that is late.
+    Fenced(Vec<Credential>),
     /// The versions that were read, one per line: the database refuses when one has changed.
     Versions(Vec<i64>),
     /// The database's own row locks.
@@ -194,8 +198,8 @@ pub enum Ending {
     Confirm,
     /// Its units go back.
     Cancel,
-    /// Its units go back if its time is over; the pass is that of the one who sweeps.
-    Expire(Pass),
+    /// Its units go back if its time is over; the credential is that of the one who sweeps.
+    Expire(Credential),
 }
 
 impl Ending {

@@ -133,7 +133,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
             return Ok(Swept::All(ended));
         }
         for id in overdue {
-            let settled = checkout.settle(id.clone(), Ending::Expire(guard.pass()), ());
+            let settled = checkout.settle(id.clone(), Ending::Expire(guard.credential()), ());
             match settled.await {
                 Err(error @ (StorageError::Unavailable(_) | StorageError::Displaced)) => {
                     if failed_before {
@@ -177,7 +177,7 @@ async fn forget(
     loop {
         let some = checkout
             .storage()
-            .forget_keys(keep_keys, AT_ONCE, guard.pass());
+            .forget_keys(keep_keys, AT_ONCE, guard.credential());
         let Some(count) = some.await? else {
             counter!("checkout_fences_refused_total").increment(1);
             tracing::warn!(

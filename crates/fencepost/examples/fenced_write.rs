@@ -20,21 +20,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let balance = FencedCell::new(100);
 
     let stale = sleepy.acquire("account").await?;
-    let seen = balance.read(stale.pass())?;
+    let seen = balance.read(stale.credential())?;
     println!(
         "A, fence {}: reads {seen}, then sleeps past its lease",
         stale.fence()
     );
 
     let fresh = awake.acquire("account").await?;
-    let read = balance.read(fresh.pass())?;
-    balance.write(fresh.pass(), read + 50)?;
+    let read = balance.read(fresh.credential())?;
+    balance.write(fresh.credential(), read + 50)?;
     println!("B, fence {}: adds 50", fresh.fence());
 
-    match balance.write(stale.pass(), seen - 30) {
+    match balance.write(stale.credential(), seen - 30) {
         Ok(()) => println!("A: wrote over B's update"),
         Err(refused) => println!("A: refused: {refused}"),
     }
-    println!("balance {}", balance.read(fresh.pass())?);
+    println!("balance {}", balance.read(fresh.credential())?);
     Ok(())
 }

@@ -23,14 +23,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::backend::Backend;
 use crate::claim::{LockName, OwnerId};
-use crate::engine::within;
+use crate::clock::within;
+use crate::engine::ReleaseOutcome;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::guard::ReleaseOutcome;
 use crate::lease::Lost;
 use crate::locker::LockerBuilder;
 use crate::reaper::Errands;
-use crate::resource::Pass;
+use crate::resource::Credential;
 
 /// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
 /// and guards waits until everything is given back, for at most the store timeout.
@@ -258,8 +258,8 @@ impl MultiGuard {
     }
 
     /// What a fenced [`resource`](crate::resource) asks for, of one of the names.
-    pub fn pass(&self, name: &str) -> Option<Pass> {
-        self.inner.guard(name).map(crate::Guard::pass)
+    pub fn credential(&self, name: &str) -> Option<Credential> {
+        self.inner.guard(name).map(crate::Guard::credential)
     }
 
     /// How much longer nobody else can hold any of the locks, even if every renewal fails from now on.
@@ -299,8 +299,8 @@ impl Guard {
     }
 
     /// What a fenced [`resource`](crate::resource) asks for.
-    pub fn pass(&self) -> Pass {
-        self.inner.pass()
+    pub fn credential(&self) -> Credential {
+        self.inner.credential()
     }
 
     /// How much longer nobody else can hold the lock, even if every renewal fails from now on.

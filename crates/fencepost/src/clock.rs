@@ -101,6 +101,20 @@ impl Clock for BootClock {
     }
 }
 
+/// The future's output, or `None` when `until` comes first.
+pub(crate) async fn within<F: Future>(
+    clock: &dyn Clock,
+    until: Moment,
+    future: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        // In a block of its own: no timer is made for a future that is ready at once.
+        () = async { clock.sleep_until(until).await } => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,6 @@
 //! however it is cancelled, loses a lock or a waiter.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,18 +15,22 @@ use tokio::sync::{Notify, oneshot};
 use crate::alarm::Alarm;
 use crate::backend::{Backend, Release};
 use crate::claim::{Claim, LockName, OwnerId};
-
-use crate::clock::{Clock, Moment};
-use crate::duty::{Duty, Queued, Unfinished};
-use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::clock::{Clock, Moment, within};
+use crate::error::{Effect, Error, ErrorKind, Operation};
 use crate::fence::Fence;
-use crate::guard::{Guard, ReleaseOutcome};
-use crate::keeper;
 use crate::lease::{Lease, LostReason, lock};
 use crate::line::{Done, Drive, HandOver, Joined, Line, Manner, Ticket};
 use crate::random::Random;
-use crate::reaper::{self, Reaper};
+use crate::reaper::Reaper;
 use crate::telemetry::Telemetry;
+
+mod duty;
+mod hold;
+
+use duty::Unfinished;
+pub(crate) use duty::{Duty, Queued};
+pub(crate) use hold::Hold;
+pub use hold::ReleaseOutcome;
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
@@ -42,7 +45,7 @@ pub(crate) struct Settings {
 /// What a waiting task is told.
 pub(crate) enum Turn {
     /// The lock is yours.
-    Granted(Guard),
+    Granted(Arc<Hold>),
     /// You are at the front: ask the store. Boxed, so that the message that comes often is small.
     Drive(Box<Duty>),
     /// Somebody else has it, and you only tried.
@@ -93,8 +96,8 @@ pub(crate) struct Engine {
     closed: AtomicBool,
     closing: Notify,
     /// The housekeeping task is running; false again when its runtime dropped it.
-    on_duty: Arc<AtomicBool>,
-    hiring: Mutex<()>,
+    pub(crate) on_duty: Arc<AtomicBool>,
+    pub(crate) hiring: Mutex<()>,
 }
 
 /// How a task entered a line.
@@ -142,43 +145,6 @@ impl Engine {
             hiring: Mutex::default(),
             backend,
         }
-    }
-
-    /// Refuses work that could not be finished, and makes sure that somebody renews and tidies up.
-    pub(crate) fn ready(self: &Arc<Self>) -> Result<()> {
-        if self.is_closed() {
-            return Err(self.closed_error());
-        }
-        self.hire()
-    }
-
-    /// Starts the housekeeping task if there is none.
-    pub(crate) fn hire(self: &Arc<Self>) -> Result<()> {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return Err(self.error(
-                ErrorKind::WrongContext,
-                Operation::Acquire,
-                "called outside a Tokio runtime; use fencepost::blocking there",
-            ));
-        };
-        if self.on_duty.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        // Others wait here until the reaper can be reached.
-        let _hiring = lock(&self.hiring);
-        if !self.on_duty.load(Ordering::Acquire) {
-            let errands = self.reaper.open();
-            let keeping = keeper::keep(Arc::downgrade(self), self.alarm.clone());
-            let reaping = reaper::reap(errands, self.backend.clone(), self.settings.store_timeout);
-            let off_duty = OffDuty(self.on_duty.clone());
-            // Before the task is there: a runtime that is shutting down drops it, and clears the flag, inside `spawn`.
-            self.on_duty.store(true, Ordering::Release);
-            runtime.spawn(async move {
-                let _off_duty = off_duty;
-                tokio::join!(keeping, reaping);
-            });
-        }
-        Ok(())
     }
 
     /// A task wants `name`.
@@ -229,7 +195,7 @@ impl Engine {
         match done {
             Some(Done::HandOver { to, seq }) => {
                 self.telemetry.handed_over();
-                self.deliver(to, Turn::Granted(self.guard(lease.clone(), seq, now)));
+                self.deliver(to, Turn::Granted(self.hold(lease.clone(), seq, now)));
                 Ending::HandedOver
             }
             Some(Done::Release { next }) => Ending::Release { next },
@@ -358,11 +324,11 @@ impl Engine {
         Error::new(kind, self.backend.store(), operation, message)
     }
 
-    pub(crate) fn guard(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Guard {
+    pub(crate) fn hold(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Arc<Hold> {
         // The epoch was checked when the lease was made.
         let fence =
             Fence::new(lease.epoch, seq).unwrap_or_else(|_| unreachable!("epoch was checked"));
-        Guard::new(self.clone(), lease, fence, now)
+        Hold::new(self.clone(), lease, fence, now)
     }
 
     fn stands_alone(&self) -> bool {
@@ -425,28 +391,5 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // Lets the keeper notice that there is nobody left to keep anything for; the queue closes by itself.
         self.alarm.ring();
-    }
-}
-
-/// Clears the flag when the housekeeping task ends, also when a runtime shuts down around it.
-struct OffDuty(Arc<AtomicBool>);
-
-impl Drop for OffDuty {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-/// The future's output, or `None` when `until` comes first.
-pub(crate) async fn within<F: Future>(
-    clock: &dyn Clock,
-    until: Moment,
-    future: F,
-) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        // In a block of its own: no timer is made for a future that is ready at once.
-        () = async { clock.sleep_until(until).await } => None,
     }
 }

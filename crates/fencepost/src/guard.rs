@@ -4,19 +4,18 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use crate::backend::Renewal;
 use crate::claim::{Claim, LockName, OwnerId};
-use crate::clock::Moment;
-use crate::engine::{Ending, Engine, within};
+use crate::clock::{Moment, within};
+use crate::credential::Credential;
+use crate::engine::{Hold, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::lease::{Lease, Lost, LostReason};
-use crate::locker::check_ttl;
-use crate::resource::Pass;
+use crate::lease::{Lost, LostReason};
+use crate::ttl::check_ttl;
 
 /// A lock that is held.
 ///
@@ -38,61 +37,20 @@ use crate::resource::Pass;
 #[must_use = "the lock is given back as soon as the guard is dropped"]
 pub struct Guard {
     hold: Arc<Hold>,
-}
-
-/// One hold, shared by a guard and those cloned from it by [`Guard::reenter`]. The last one out gives it back.
-struct Hold {
-    engine: Arc<Engine>,
-    lease: Arc<Lease>,
-    fence: Fence,
-    since: Moment,
-    was_taken: AtomicBool,
-    ended: bool,
-}
-
-/// How giving back a lock went.
-#[derive(Debug, Clone)]
-#[must_use]
-pub enum ReleaseOutcome {
-    /// The lock was held until now, and is not any more: it went back to the store, or to the next task in line.
-    Released,
-    /// Another guard made by [`Guard::reenter`] is still alive: the lock goes back with the last one.
-    StillHeld,
-    /// The lock had been lost before. What was done under it lately may not have been exclusive.
-    AlreadyLost,
-    /// The store did not say. The release is tried again in the background, and the TTL ends the lease in any case.
-    Unknown(Error),
-}
-
-impl ReleaseOutcome {
-    /// The lock was held up to the release.
-    pub fn is_released(&self) -> bool {
-        matches!(self, Self::Released)
-    }
+    was_contended: bool,
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, lease: Arc<Lease>, fence: Fence, since: Moment) -> Self {
+    pub(crate) fn new(hold: Arc<Hold>, was_contended: bool) -> Self {
         Self {
-            hold: Arc::new(Hold {
-                engine,
-                lease,
-                fence,
-                since,
-                was_taken: AtomicBool::new(false),
-                ended: false,
-            }),
+            hold,
+            was_contended,
         }
     }
 
-    /// Whether the lock was somebody else's when it was asked for: another task's, or, as far as the store has said so, another process's.
-    pub fn was_taken(&self) -> bool {
-        self.hold.was_taken.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn met_somebody(self) -> Self {
-        self.hold.was_taken.store(true, Ordering::Relaxed);
-        self
+    /// Whether somebody else had the lock when it was asked for: another task, or, as far as the store has said so, another process.
+    pub fn was_contended(&self) -> bool {
+        self.was_contended
     }
 
     /// When the lock became this guard's.
@@ -116,9 +74,9 @@ impl Guard {
         self.hold.lease.claim.owner
     }
 
-    /// What a fenced [`resource`](crate::resource) asks for.
-    pub fn pass(&self) -> Pass {
-        Pass::new(self.fence(), self.owner())
+    /// Fence and owner: what a fenced [`resource`](crate::resource) asks for.
+    pub fn credential(&self) -> Credential {
+        Credential::new(self.fence(), self.owner())
     }
 
     /// How much longer nobody else can hold the lock, even if every renewal fails from now on. Zero once lost.
@@ -224,6 +182,7 @@ impl Guard {
     pub fn reenter(&self) -> Self {
         Self {
             hold: self.hold.clone(),
+            was_contended: self.was_contended,
         }
     }
 
@@ -264,55 +223,6 @@ pub(crate) async fn while_held<F: Future>(
         }
     })
     .await
-}
-
-impl Hold {
-    fn is_lost(&self) -> bool {
-        self.lost_now().is_some()
-    }
-
-    fn lost_now(&self) -> Option<Lost> {
-        self.lease.lost_at(self.engine.clock.now()).cloned()
-    }
-
-    async fn release(mut self) -> ReleaseOutcome {
-        match self.end() {
-            Ending::HandedOver => ReleaseOutcome::Released,
-            Ending::Release { next } => {
-                self.engine.deliver_drive(next);
-                self.engine.release_now(&self.lease.claim).await
-            }
-            Ending::NotHeld => ReleaseOutcome::AlreadyLost,
-        }
-    }
-
-    fn end(&mut self) -> Ending {
-        self.ended = true;
-        let now = self.engine.clock.now();
-        self.engine.telemetry.held(now.since(self.since));
-        if let Some(lost) = self.lease.lost_at(now) {
-            self.engine.lose(&self.lease, lost.reason());
-            if lost.reason() != LostReason::Shutdown {
-                // The store's lease ends a margin later than ours, and a store of several servers may still have a lease
-                // that is gone from most of them. Others cannot be hit: the store compares owners.
-                self.engine.reaper.give_back(self.lease.claim.clone());
-            }
-            return Ending::NotHeld;
-        }
-        self.engine.hold_done(&self.lease, now)
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        if !self.ended
-            && let Ending::Release { next } = self.end()
-        {
-            // In this order: the next one's question then mostly finds the lock free, instead of waiting at the store.
-            self.engine.reaper.give_back(self.lease.claim.clone());
-            self.engine.deliver_drive(next);
-        }
-    }
 }
 
 impl fmt::Debug for Guard {

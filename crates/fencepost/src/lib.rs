@@ -58,11 +58,12 @@ mod claim;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod duty;
+mod credential;
 mod engine;
 mod error;
 mod fence;
 mod guard;
+mod housekeeping;
 mod keeper;
 mod lease;
 mod line;
@@ -79,19 +80,23 @@ pub mod stores;
 pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod ttl;
 
 pub use backend::{
     Backend, Capabilities, Holder, Listed, LossBell, Record, Release, Renewal, Wait, Waiter,
 };
 pub use claim::{Claim, Grant, LockName, OwnerId};
 pub use clock::{BoxFuture, Clock, Moment};
+pub use credential::Credential;
+pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
-pub use guard::{Guard, ReleaseOutcome};
+pub use guard::Guard;
 pub use lease::{Lost, LostReason};
 pub use line::HandOver;
-pub use locker::{DEFAULT_STORE_TIMEOUT, DEFAULT_TTL, Locker, LockerBuilder, MAX_TTL, MIN_TTL};
+pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};
 pub use multi::MultiGuard;
+pub use ttl::{DEFAULT_TTL, MAX_TTL, MIN_TTL};
 
 /// The code in the README is compiled with the documentation's own.
 #[cfg(doctest)]

@@ -1,4 +1,7 @@
-//! The locker: all policy of taking a lock lives here.
+//! The locker: taking a lock, from the question to the guard.
+//!
+//! Who asks the store for a line of tasks, how long an answer may take, and which answers count is decided here. The order of tasks and
+//! the hand-over between them is the [line](crate::line)'s, renewal is the [keeper](crate::keeper)'s.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +11,14 @@ use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::{BoxFuture, Moment};
-use crate::duty::{Duty, Queued};
-use crate::engine::{Engine, Entry, Settings, Turn, within};
+use crate::clock::{BoxFuture, Moment, within};
+use crate::engine::{Duty, Engine, Entry, Hold, Queued, Settings, Turn};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::guard::Guard;
+use crate::housekeeping;
 use crate::line::{HandOver, Manner};
 use crate::random::{Random, SystemRandom};
-
-/// The TTL of a lease when the builder is not told otherwise.
-///
-/// Ten seconds. A crashed holder blocks the others for at most this long. Renewal starts after a third of it, which leaves
-/// more than six seconds of failed attempts, failover or a stopped process before a healthy holder loses the lock.
-pub const DEFAULT_TTL: Duration = Duration::from_secs(10);
-
-/// The shortest TTL: below it, a renewal at a third of it would race with ordinary scheduling delays.
-pub const MIN_TTL: Duration = Duration::from_millis(20);
-
-/// The longest TTL. A crashed holder would block the others for as long; a guard is kept alive anyway while it lives.
-pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::ttl::{DEFAULT_TTL, check_ttl};
 
 /// How long the store may take to answer one request when the builder is not told otherwise.
 pub const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -168,7 +160,7 @@ impl Locker {
     /// If dropped, the locker is closed all the same; giving back goes on in the background. Call it again to wait.
     pub async fn shutdown(&self) {
         // Without a runtime there is nobody to give anything back; the leases then end by their TTL.
-        let _no_runtime = self.engine.hire();
+        let _no_runtime = housekeeping::hire(&self.engine);
         self.engine.close();
         let clock = &*self.engine.clock;
         let until = clock.now() + self.engine.settings.store_timeout * 2;
@@ -204,7 +196,7 @@ impl Locker {
     }
 
     async fn take(&self, name: LockName, manner: Manner, until: Moment) -> Result<Option<Guard>> {
-        self.engine.ready()?;
+        housekeeping::ready(&self.engine)?;
         match self.engine.join(name, manner) {
             Entry::Closed => Err(self.engine.closed_error()),
             Entry::Busy => {
@@ -213,22 +205,22 @@ impl Locker {
             }
             Entry::Drive(duty) => {
                 let wait = duty.drive().wait.clone();
-                let answer = self.ask(duty, manner, until).await;
-                if wait.was_heard() || matches!(answer, Ok(None)) {
+                let hold = self.ask(duty, manner, until).await?;
+                let was_contended = wait.was_heard() || hold.is_none();
+                if was_contended {
                     self.engine.telemetry.contended();
-                    return answer.map(|guard| guard.map(Guard::met_somebody));
                 }
-                answer
+                Ok(hold.map(|hold| Guard::new(hold, was_contended)))
             }
             Entry::Queued(queued) => {
                 self.engine.telemetry.contended();
-                let answer = match self.wait_in_line(queued, until).await? {
-                    Some(Turn::Granted(guard)) => Ok(Some(guard)),
-                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await,
-                    Some(Turn::Failed(error)) => Err(error),
-                    Some(Turn::Refused) | None => Ok(None),
+                let hold = match self.wait_in_line(queued, until).await? {
+                    Some(Turn::Granted(hold)) => Some(hold),
+                    Some(Turn::Drive(duty)) => self.ask(*duty, manner, until).await?,
+                    Some(Turn::Failed(error)) => return Err(error),
+                    Some(Turn::Refused) | None => None,
                 };
-                answer.map(|guard| guard.map(Guard::met_somebody))
+                Ok(hold.map(|hold| Guard::new(hold, true)))
             }
         }
     }
@@ -255,7 +247,7 @@ impl Locker {
         duty: Duty,
         manner: Manner,
         until: Moment,
-    ) -> BoxFuture<'_, Result<Option<Guard>>> {
+    ) -> BoxFuture<'_, Result<Option<Arc<Hold>>>> {
         Box::pin(self.ask_until_answered(duty, manner, until))
     }
 
@@ -264,7 +256,7 @@ impl Locker {
         duty: Duty,
         manner: Manner,
         until: Moment,
-    ) -> Result<Option<Guard>> {
+    ) -> Result<Option<Arc<Hold>>> {
         let engine = &self.engine;
         // What was dropped just now is given back first: the store then need not make this task wait for it.
         if engine.reaper.is_busy() {
@@ -365,8 +357,8 @@ fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {
 }
 
 impl LockerBuilder {
-    /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`] to
-    /// [`MAX_TTL`], by default [`DEFAULT_TTL`].
+    /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`](crate::MIN_TTL) to
+    /// [`MAX_TTL`](crate::MAX_TTL), by default [`DEFAULT_TTL`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
         self
@@ -440,17 +432,6 @@ impl LockerBuilder {
             engine: Arc::new(Engine::new(self.backend, self.random, self.settings)),
         }
     }
-}
-
-/// Refuses a TTL that cannot be kept, or that would block others for days.
-pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
-    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "a TTL of {ttl:?} is out of range: {MIN_TTL:?} to 24 h. A guard is kept alive while it lives, so a long hold needs \
-         no long TTL"
-    )))
 }
 
 fn default_label() -> Arc<str> {

@@ -12,9 +12,10 @@ use futures_util::future::{join_all, select_all};
 
 use crate::claim::LockName;
 use crate::clock::Moment;
+use crate::engine::ReleaseOutcome;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::guard::{Guard, ReleaseOutcome, while_held};
+use crate::guard::{Guard, while_held};
 use crate::lease::Lost;
 use crate::line::Manner;
 use crate::locker::Locker;

@@ -68,7 +68,7 @@ use crate::error::ErrorKind;
 use crate::error::{Error, Operation, Result};
 use crate::fence::Fence;
 use crate::random::SystemRandom;
-use crate::resource::Pass;
+use crate::resource::Credential;
 use crate::stores::postgres::fence::create_sequences;
 use crate::stores::postgres::key::key_of;
 
@@ -199,7 +199,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         let fence = draw::finish(self, transaction, drawn).await?;
         Ok(PgTxHeld {
             name: self.name.clone(),
-            pass: Pass::new(fence, OwnerId::random(&SystemRandom)),
+            credential: Credential::new(fence, OwnerId::random(&SystemRandom)),
         })
     }
 
@@ -282,7 +282,7 @@ async fn batch(transaction: &Transaction<'_>, statements: &str) -> Result<Option
 #[derive(Clone, PartialEq, Eq)]
 pub struct PgTxHeld {
     name: LockName,
-    pass: Pass,
+    credential: Credential,
 }
 
 impl PgTxHeld {
@@ -293,12 +293,12 @@ impl PgTxHeld {
 
     /// Larger than every earlier fence of the name.
     pub fn fence(&self) -> Fence {
-        self.pass.fence
+        self.credential.fence
     }
 
     /// What to show to a [`resource`](crate::resource) outside of this transaction.
-    pub fn pass(&self) -> Pass {
-        self.pass
+    pub fn credential(&self) -> Credential {
+        self.credential
     }
 }
 
@@ -306,7 +306,7 @@ impl fmt::Debug for PgTxHeld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PgTxHeld")
             .field("name", &self.name)
-            .field("fence", &self.pass.fence)
+            .field("fence", &self.credential.fence)
             .finish()
     }
 }

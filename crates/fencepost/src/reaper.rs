@@ -13,8 +13,7 @@ use tokio::sync::Notify;
 
 use crate::backend::Backend;
 use crate::claim::Claim;
-use crate::clock::{Clock, Moment};
-use crate::engine::within;
+use crate::clock::{Clock, Moment, within};
 use crate::lease::lock;
 
 mod backlog;

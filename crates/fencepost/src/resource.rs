@@ -17,7 +17,7 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::claim::OwnerId;
+pub use crate::credential::Credential;
 use crate::error::Error;
 use crate::fence::Fence;
 
@@ -31,28 +31,7 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteGate, SqliteRegister};
 
-/// What a holder shows to a resource: its fence, and who it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pass {
-    /// The fence of the hold.
-    pub fence: Fence,
-    /// The owner of the lease the hold belongs to.
-    pub owner: OwnerId,
-}
-
-impl Pass {
-    /// A pass of `owner`, who holds the lock with `fence`.
-    pub fn new(fence: Fence, owner: OwnerId) -> Self {
-        Self { fence, owner }
-    }
-
-    /// Whether a resource that has admitted `highest` admits this pass.
-    fn follows(&self, highest: &Self) -> bool {
-        self.fence > highest.fence || self == highest
-    }
-}
-
-/// A resource refused a pass: the lock has been somebody else's since.
+/// A resource refused a credential: the lock has been somebody else's since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     /// The fence that was shown.
@@ -78,7 +57,7 @@ impl std::error::Error for Refused {}
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum FencedError {
-    /// The pass is stale. Nothing was read or written.
+    /// The credential is stale. Nothing was read or written.
     Refused(Refused),
     /// The resource could not be reached, or failed. Whether it was changed all the same says [`Error::effect`].
     Failed(Error),
@@ -116,17 +95,17 @@ impl From<Error> for FencedError {
 
 /// A value that only the holder of a lock reaches.
 ///
-/// Both operations check the pass, remember its fence as the highest seen, and are carried out, in one atomic
+/// Both operations check the credential, remember its fence as the highest seen, and are carried out, in one atomic
 /// step. They may block: in async code call them through `spawn_blocking` unless the implementation says otherwise.
 ///
 /// ```
 /// use fencepost::random::SystemRandom;
-/// use fencepost::resource::{FencedCell, FencedResource, Pass};
+/// use fencepost::resource::{FencedCell, FencedResource, Credential};
 /// use fencepost::{Fence, OwnerId};
 ///
 /// let stock = FencedCell::new(3);
-/// let earlier = Pass::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
-/// let later = Pass::new(Fence::new(43, 0)?, OwnerId::random(&SystemRandom));
+/// let earlier = Credential::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
+/// let later = Credential::new(Fence::new(43, 0)?, OwnerId::random(&SystemRandom));
 ///
 /// let left = stock.read(later).unwrap();
 /// assert!(stock.write(earlier, 0).is_err());
@@ -141,13 +120,13 @@ pub trait FencedResource {
     ///
     /// # Errors
     /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
-    fn read(&self, pass: Pass) -> Result<Self::Value, FencedError>;
+    fn read(&self, credential: Credential) -> Result<Self::Value, FencedError>;
 
     /// Replaces the value.
     ///
     /// # Errors
     /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
-    fn write(&self, pass: Pass, value: Self::Value) -> Result<(), FencedError>;
+    fn write(&self, credential: Credential, value: Self::Value) -> Result<(), FencedError>;
 }
 
 /// A fenced value in memory. Never blocks for long.
@@ -156,7 +135,7 @@ pub struct FencedCell<T>(Mutex<Fenced<T>>);
 
 #[derive(Debug, Default)]
 struct Fenced<T> {
-    highest: Option<Pass>,
+    highest: Option<Credential>,
     value: T,
 }
 
@@ -173,37 +152,41 @@ impl<T> FencedCell<T> {
     ///
     /// # Errors
     /// [`Refused`], without calling `work`, when a higher fence, or this one from another owner, was seen before.
-    pub fn with<R>(&self, pass: Pass, work: impl FnOnce(&mut T) -> R) -> Result<R, Refused> {
+    pub fn with<R>(
+        &self,
+        credential: Credential,
+        work: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Refused> {
         // The fence is set before `work` can panic, and what `work` leaves behind is its own affair.
         let mut fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(highest) = &fenced.highest
-            && !pass.follows(highest)
+            && !credential.follows(highest)
         {
             return Err(Refused {
-                offered: pass.fence,
+                offered: credential.fence,
                 highest: highest.fence,
             });
         }
-        fenced.highest = Some(pass);
+        fenced.highest = Some(credential);
         Ok(work(&mut fenced.value))
     }
 
     /// The highest fence seen.
     pub fn highest(&self) -> Option<Fence> {
         let fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        fenced.highest.map(|pass| pass.fence)
+        fenced.highest.map(|credential| credential.fence)
     }
 }
 
 impl<T: Clone> FencedResource for FencedCell<T> {
     type Value = T;
 
-    fn read(&self, pass: Pass) -> Result<T, FencedError> {
-        Ok(self.with(pass, |value| value.clone())?)
+    fn read(&self, credential: Credential) -> Result<T, FencedError> {
+        Ok(self.with(credential, |value| value.clone())?)
     }
 
-    fn write(&self, pass: Pass, value: T) -> Result<(), FencedError> {
-        Ok(self.with(pass, |old| *old = value)?)
+    fn write(&self, credential: Credential, value: T) -> Result<(), FencedError> {
+        Ok(self.with(credential, |old| *old = value)?)
     }
 }
 
@@ -215,7 +198,7 @@ CREATE TABLE IF NOT EXISTS fencepost_gate (
     owner TEXT NOT NULL
 )";
 
-/// Admits a pass, or does not; for SQLite and Postgres.
+/// Admits a credential, or does not; for SQLite and Postgres.
 ///
 /// Parameters: the resource's name, [`Fence::as_i64`], the owner's text. **One row changed: admitted. None: refused**,
 /// roll back. It belongs at the beginning of the transaction that reads or writes the resource: the row stays locked

@@ -119,7 +119,7 @@ fn several_names_are_taken_together_or_not_at_all() {
     let ttl = Duration::from_secs(60);
     let (ours, rival) = (locker(store.clone(), ttl), locker(store, ttl));
     let all = ours.acquire_all(["b", "a"]).expect("free");
-    assert!(all.fence("a").is_some() && all.pass("b").is_some() && !all.is_lost());
+    assert!(all.fence("a").is_some() && all.credential("b").is_some() && !all.is_lost());
     let patience = Duration::from_millis(200);
     assert!(
         rival

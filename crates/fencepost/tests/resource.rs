@@ -5,12 +5,12 @@
 use std::sync::Mutex;
 
 use fencepost::random::SeededRandom;
-use fencepost::resource::{FencedCell, FencedError, FencedResource, Pass};
+use fencepost::resource::{Credential, FencedCell, FencedError, FencedResource};
 use fencepost::{Fence, OwnerId};
 
-fn pass(owner: u64, epoch: u64) -> Pass {
+fn credential(owner: u64, epoch: u64) -> Credential {
     let owner = OwnerId::random(&SeededRandom::new(owner));
-    Pass::new(Fence::new(epoch, 0).unwrap(), owner)
+    Credential::new(Fence::new(epoch, 0).unwrap(), owner)
 }
 
 #[track_caller]
@@ -23,7 +23,7 @@ fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, FencedError>, why: &str
 
 /// The same rules for every resource. `resource` holds 3.
 fn obeys_the_rules(resource: &dyn FencedResource<Value = i64>) {
-    let (a, b) = (pass(1, 41), pass(2, 43));
+    let (a, b) = (credential(1, 41), credential(2, 43));
     assert_eq!(resource.read(a).unwrap(), 3);
     resource.write(a, 2).unwrap();
     assert_eq!(
@@ -37,14 +37,14 @@ fn obeys_the_rules(resource: &dyn FencedResource<Value = i64>) {
     assert_refused(resource.write(a, 99), why);
     assert_refused(resource.read(a), why);
 
-    let impostor = pass(3, 43);
+    let impostor = credential(3, 43);
     let why = "fence 43.0 was already seen from another owner";
     assert_refused(resource.write(impostor, 99), why);
     assert_refused(resource.read(impostor), why);
 
     resource.write(b, 1).unwrap();
     assert_eq!(resource.read(b).unwrap(), 1);
-    let handed_over = Pass::new(Fence::new(43, 1).unwrap(), b.owner);
+    let handed_over = Credential::new(Fence::new(43, 1).unwrap(), b.owner);
     resource.write(handed_over, 0).unwrap();
     assert_refused(
         resource.read(b),
@@ -64,11 +64,11 @@ fn memory_obeys_the_rules() {
 fn a_panic_inside_leaves_the_fence_in_force() {
     let cell = FencedCell::new(3);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = cell.with(pass(2, 43), |_| panic!("in the middle of it"));
+        let _ = cell.with(credential(2, 43), |_| panic!("in the middle of it"));
     }));
     assert!(panicked.is_err());
-    assert!(cell.read(pass(1, 41)).is_err());
-    assert_eq!(cell.read(pass(2, 43)).unwrap(), 3);
+    assert!(cell.read(credential(1, 41)).is_err());
+    assert_eq!(cell.read(credential(2, 43)).unwrap(), 3);
 }
 
 /// What many believe to be fencing: only writes are checked.
@@ -77,24 +77,24 @@ struct WriteFenced(Mutex<(Option<Fence>, i64)>);
 impl FencedResource for WriteFenced {
     type Value = i64;
 
-    fn read(&self, _: Pass) -> Result<i64, FencedError> {
+    fn read(&self, _: Credential) -> Result<i64, FencedError> {
         Ok(self.0.lock().unwrap().1)
     }
 
-    fn write(&self, pass: Pass, value: i64) -> Result<(), FencedError> {
+    fn write(&self, credential: Credential, value: i64) -> Result<(), FencedError> {
         let mut fenced = self.0.lock().unwrap();
-        if let Some(highest) = fenced.0.filter(|highest| *highest > pass.fence) {
-            let offered = pass.fence;
+        if let Some(highest) = fenced.0.filter(|highest| *highest > credential.fence) {
+            let offered = credential.fence;
             return Err(fencepost::resource::Refused { offered, highest }.into());
         }
-        *fenced = (Some(pass.fence), value);
+        *fenced = (Some(credential.fence), value);
         Ok(())
     }
 }
 
 /// A reads, loses the lock, B reads, A writes, B writes: each counts one up, and says whether its update was accepted.
 fn paused_between_read_and_write(counter: &dyn FencedResource<Value = i64>) -> (i64, i64) {
-    let (a, b) = (pass(1, 41), pass(2, 42));
+    let (a, b) = (credential(1, 41), credential(2, 42));
     let read_by_a = counter.read(a).unwrap();
     let read_by_b = counter.read(b).unwrap();
     let updates = [
@@ -119,7 +119,7 @@ fn fencing_reads_too_loses_none() {
 }
 
 /// Threads with growing fences race: whatever is accepted is accepted in the order of the fences.
-fn accepts_in_order(append: impl Fn(Pass, i64) -> bool + Sync) -> Vec<i64> {
+fn accepts_in_order(append: impl Fn(Credential, i64) -> bool + Sync) -> Vec<i64> {
     let next = std::sync::atomic::AtomicI64::new(1);
     let accepted = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -128,7 +128,7 @@ fn accepts_in_order(append: impl Fn(Pass, i64) -> bool + Sync) -> Vec<i64> {
                 for _ in 0..50 {
                     let fence = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     std::thread::yield_now();
-                    if append(pass(fence as u64, fence as u64), fence) {
+                    if append(credential(fence as u64, fence as u64), fence) {
                         accepted.lock().unwrap().push(fence);
                     }
                 }
@@ -143,9 +143,9 @@ fn accepts_in_order(append: impl Fn(Pass, i64) -> bool + Sync) -> Vec<i64> {
 #[test]
 fn memory_is_atomic_under_threads() {
     let log = FencedCell::new(Vec::new());
-    let append = |pass, fence| log.with(pass, |log| log.push(fence)).is_ok();
+    let append = |credential, fence| log.with(credential, |log| log.push(fence)).is_ok();
     let accepted = accepts_in_order(append);
-    let written = log.read(pass(1_000, 1_000)).unwrap();
+    let written = log.read(credential(1_000, 1_000)).unwrap();
     assert_eq!(
         written, accepted,
         "in order, and nothing but what was accepted"
@@ -170,8 +170,12 @@ mod sqlite {
         let (_folder, path) = file();
         obeys_the_rules(&SqliteRegister::open(&path, "stock", &3).unwrap());
         let again = SqliteRegister::open(&path, "stock", &7).unwrap();
-        assert_eq!(again.read(pass(9, 50)).unwrap(), 0, "the value is kept");
-        assert!(again.read(pass(2, 43)).is_err(), "and the fence");
+        assert_eq!(
+            again.read(credential(9, 50)).unwrap(),
+            0,
+            "the value is kept"
+        );
+        assert!(again.read(credential(2, 43)).is_err(), "and the fence");
         obeys_the_rules(&SqliteRegister::open(&path, "other", &3).unwrap());
     }
 
@@ -186,25 +190,25 @@ mod sqlite {
     fn a_register_keeps_text_and_bytes() {
         let (_folder, path) = file();
         let text = SqliteRegister::open(&path, "text", &String::from("'; --")).unwrap();
-        assert_eq!(text.read(pass(1, 1)).unwrap(), "'; --");
+        assert_eq!(text.read(credential(1, 1)).unwrap(), "'; --");
         let bytes = SqliteRegister::open(&path, "bytes", &vec![0u8, 255]).unwrap();
         bytes
-            .update(pass(1, 1), |mut bytes| {
+            .update(credential(1, 1), |mut bytes| {
                 bytes.push(7);
                 bytes
             })
             .unwrap();
-        assert_eq!(bytes.read(pass(1, 1)).unwrap(), [0, 255, 7]);
-        assert_eq!(text.read(pass(1, 1)).unwrap(), "'; --");
+        assert_eq!(bytes.read(credential(1, 1)).unwrap(), [0, 255, 7]);
+        assert_eq!(text.read(credential(1, 1)).unwrap(), "'; --");
     }
 
     #[test]
     fn a_register_is_atomic_under_connections() {
         let (_folder, path) = file();
         SqliteRegister::open(&path, "log", &String::new()).unwrap();
-        let append = |pass, fence| {
+        let append = |credential, fence| {
             let register = SqliteRegister::open(&path, "log", &String::new()).unwrap();
-            match register.update(pass, |log| format!("{log}{fence} ")) {
+            match register.update(credential, |log| format!("{log}{fence} ")) {
                 Ok(()) => true,
                 Err(FencedError::Refused(_)) => false,
                 Err(error) => panic!("{error}"),
@@ -212,7 +216,7 @@ mod sqlite {
         };
         let accepted = accepts_in_order(append);
         let log = SqliteRegister::open(&path, "log", &String::new()).unwrap();
-        let written = log.read(pass(1_000, 1_000)).unwrap();
+        let written = log.read(credential(1_000, 1_000)).unwrap();
         let written: Vec<i64> = written
             .split_whitespace()
             .map(|n| n.parse().unwrap())
@@ -228,21 +232,21 @@ mod sqlite {
         let (_folder, path) = file();
         let mut connection = Connection::open(&path).unwrap();
         SqliteGate::create(&connection).unwrap();
-        let mut admit = |pass, keep| {
+        let mut admit = |credential, keep| {
             let transaction = connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)
                 .unwrap();
-            let admitted = SqliteGate::admit(&transaction, "a", pass);
+            let admitted = SqliteGate::admit(&transaction, "a", credential);
             if keep {
                 transaction.commit().unwrap();
             }
             admitted
         };
-        admit(pass(2, 43), false).unwrap();
-        admit(pass(1, 41), true).unwrap();
-        admit(pass(2, 43), true).unwrap();
+        admit(credential(2, 43), false).unwrap();
+        admit(credential(1, 41), true).unwrap();
+        admit(credential(2, 43), true).unwrap();
         assert_refused(
-            admit(pass(1, 41), true),
+            admit(credential(1, 41), true),
             "fence 41.0 is lower than 43.0 already seen",
         );
     }
@@ -258,8 +262,8 @@ mod sqlite {
         let read = "SELECT value FROM fencepost_register";
         let before: i64 = transaction.query_row(read, [], |row| row.get(0)).unwrap();
         assert_eq!(before, 3);
-        stock.write(pass(1, 41), 2).unwrap();
-        match SqliteGate::admit(&transaction, "stock", pass(2, 42)) {
+        stock.write(credential(1, 41), 2).unwrap();
+        match SqliteGate::admit(&transaction, "stock", credential(2, 42)) {
             Err(FencedError::Failed(error)) => assert_eq!(error.kind(), ErrorKind::Unavailable),
             other => panic!("{other:?}"),
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fencepost::resource::{ADMIT, Pass};
+use fencepost::resource::{ADMIT, Credential};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -152,11 +152,11 @@ impl Storage for PostgresStorage {
         &self,
         older_than: Duration,
         limit: i64,
-        pass: Pass,
+        credential: Credential,
     ) -> Outcome<'_, Option<u64>> {
         self.run(move |link| {
             Box::pin(async move {
-                if !admit(link, SWEEP, pass).await? {
+                if !admit(link, SWEEP, credential).await? {
                     return Ok(Done::Undo(None));
                 }
                 let by_then = super::earlier(now_ms(link).await?, older_than);
@@ -318,7 +318,7 @@ async fn admit_all(
     basket: &Basket,
     guarding: &Guarding,
 ) -> Result<Option<Id>, Fault> {
-    let Guarding::Fenced(passes) = guarding else {
+    let Guarding::Fenced(credentials) = guarding else {
         return Ok(None);
     };
     let gates = basket
@@ -326,8 +326,14 @@ async fn admit_all(
         .iter()
         .map(|line| lock_name(&line.product_id));
     let gates: Vec<(String, i64, String)> = gates
-        .zip(passes)
-        .map(|(gate, pass)| (gate, pass.fence.as_i64(), pass.owner.to_string()))
+        .zip(credentials)
+        .map(|(gate, credential)| {
+            (
+                gate,
+                credential.fence.as_i64(),
+                credential.owner.to_string(),
+            )
+        })
         .collect();
     let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(gates.len());
     for (gate, fence, owner) in &gates {
@@ -338,14 +344,14 @@ async fn admit_all(
     Ok(late.map(|index| basket.lines()[index].product_id.clone()))
 }
 
-async fn admit(link: &mut Link, gate: &str, pass: Pass) -> Result<bool, Fault> {
-    let (fence, owner) = (pass.fence.as_i64(), pass.owner.to_string());
+async fn admit(link: &mut Link, gate: &str, credential: Credential) -> Result<bool, Fault> {
+    let (fence, owner) = (credential.fence.as_i64(), credential.owner.to_string());
     Ok(link.execute(ADMIT, &[&gate, &fence, &owner]).await? == 1)
 }
 
 async fn settle(link: &mut Link, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
-    if let Ending::Expire(pass) = ending
-        && !admit(link, SWEEP, pass).await?
+    if let Ending::Expire(credential) = ending
+        && !admit(link, SWEEP, credential).await?
     {
         return Ok(Done::Undo(Settled::LateFence));
     }

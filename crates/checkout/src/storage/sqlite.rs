@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fencepost::resource::{FencedError, Pass, SqliteGate};
+use fencepost::resource::{Credential, FencedError, SqliteGate};
 use rusqlite::types::FromSql;
 use rusqlite::{ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
@@ -191,10 +191,10 @@ impl Storage for SqliteStorage {
         &self,
         older_than: Duration,
         limit: i64,
-        pass: Pass,
+        credential: Credential,
     ) -> Outcome<'_, Option<u64>> {
         self.write(move |transaction| {
-            if !admit(transaction, SWEEP, pass)? {
+            if !admit(transaction, SWEEP, credential)? {
                 return Ok(Done::Undo(None));
             }
             let mut statement = transaction.prepare_cached(sql::FORGET_KEYS)?;
@@ -321,19 +321,19 @@ fn admit_all(
     basket: &Basket,
     guarding: &Guarding,
 ) -> Result<Option<Id>, Fault> {
-    let Guarding::Fenced(passes) = guarding else {
+    let Guarding::Fenced(credentials) = guarding else {
         return Ok(None);
     };
-    for (line, pass) in basket.lines().iter().zip(passes) {
-        if !admit(transaction, &lock_name(&line.product_id), *pass)? {
+    for (line, credential) in basket.lines().iter().zip(credentials) {
+        if !admit(transaction, &lock_name(&line.product_id), *credential)? {
             return Ok(Some(line.product_id.clone()));
         }
     }
     Ok(None)
 }
 
-fn admit(transaction: &Transaction<'_>, gate: &str, pass: Pass) -> Result<bool, Fault> {
-    match SqliteGate::admit(transaction, gate, pass) {
+fn admit(transaction: &Transaction<'_>, gate: &str, credential: Credential) -> Result<bool, Fault> {
+    match SqliteGate::admit(transaction, gate, credential) {
         Ok(()) => Ok(true),
         Err(FencedError::Refused(_)) => Ok(false),
         Err(error) => Err(StorageError::Unavailable(error.to_string()).into()),
@@ -341,8 +341,8 @@ fn admit(transaction: &Transaction<'_>, gate: &str, pass: Pass) -> Result<bool, 
 }
 
 fn settle(transaction: &Transaction<'_>, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
-    if let Ending::Expire(pass) = ending
-        && !admit(transaction, SWEEP, pass)?
+    if let Ending::Expire(credential) = ending
+        && !admit(transaction, SWEEP, credential)?
     {
         return Ok(Done::Undo(Settled::LateFence));
     }

@@ -6,7 +6,7 @@ use fencepost_checkout::order::{Order, OrderStatus};
 use fencepost_checkout::storage::{Ending, Guarding, Placed, Replay, Settled};
 use serde_json::json;
 
-use crate::stage::{Shop, Stage, id, key, pass};
+use crate::stage::{Shop, Stage, credential, id, key};
 
 pub(crate) fn never_in_part(stage: &Stage) {
     stage.play(async {
@@ -45,7 +45,7 @@ pub(crate) fn late_fence(stage: &Stage) {
     stage.play(async {
         let shop = &stage.shop;
         shop.put_in("a", 5).await;
-        let (early, late) = (pass(7), pass(8));
+        let (early, late) = (credential(7), credential(8));
         let fenced = |pass| Guarding::Fenced(vec![pass]);
         // The later holder has only read: too little was there for it.
         let read = shop.place(&[("a", 9)], fenced(late)).await;
@@ -56,7 +56,7 @@ pub(crate) fn late_fence(stage: &Stage) {
             Placed::LateFence(id("a")),
             "its reading shut the earlier one out"
         );
-        let twin = shop.place(&[("a", 1)], fenced(pass(8))).await;
+        let twin = shop.place(&[("a", 1)], fenced(credential(8))).await;
         assert_eq!(
             twin,
             Placed::LateFence(id("a")),
@@ -67,7 +67,7 @@ pub(crate) fn late_fence(stage: &Stage) {
         assert!(matches!(made, Placed::Created(_)), "{made:?}");
         // One late lock among several is enough.
         shop.put_in("b", 5).await;
-        let guarding = Guarding::Fenced(vec![early, pass(9)]);
+        let guarding = Guarding::Fenced(vec![early, credential(9)]);
         let refused = shop.place(&[("a", 1), ("b", 1)], guarding).await;
         assert_eq!(refused, Placed::LateFence(id("a")));
         assert_eq!(shop.product("b").await.stock, 5);
@@ -157,7 +157,11 @@ pub(crate) fn back_once(stage: &Stage) {
             };
             assert_eq!(order.order_status, OrderStatus::Cancelled);
         }
-        let swept = shop.0.settle(own(), Ending::Expire(pass(1))).await.unwrap();
+        let swept = shop
+            .0
+            .settle(own(), Ending::Expire(credential(1)))
+            .await
+            .unwrap();
         assert!(matches!(swept, Settled::Before(_)), "{swept:?}");
         let sold = shop.0.settle(own(), Ending::Confirm).await.unwrap();
         assert!(matches!(sold, Settled::Before(_)), "{sold:?}");
@@ -179,7 +183,7 @@ pub(crate) fn in_time(stage: &Stage) {
             shop.0.overdue(10).await.unwrap(),
             std::slice::from_ref(&overdue.order_id)
         );
-        let (early, late) = (pass(3), pass(4));
+        let (early, late) = (credential(3), credential(4));
         let too_soon = shop
             .0
             .settle(kept.order_id.clone(), Ending::Expire(late))
@@ -226,9 +230,9 @@ pub(crate) fn keys_in_time(stage: &Stage) {
         for name in ["k1", "k2", "k3"] {
             orders.push(ended_under(shop, name).await);
         }
-        let (early, late) = (pass(3), pass(4));
+        let (early, late) = (credential(3), credential(4));
         let forget =
-            async |older_than, pass| shop.0.forget_keys(older_than, 2, pass).await.unwrap();
+            async |older_than, credential| shop.0.forget_keys(older_than, 2, credential).await.unwrap();
         assert_eq!(forget(Duration::from_secs(60), late).await, Some(0));
         let known = shop.0.replay(&key("k1", "f")).await.unwrap();
         assert!(matches!(known, Replay::Made(_)), "{known:?}");
@@ -259,7 +263,7 @@ pub(crate) fn pending_key(stage: &Stage) {
             panic!("not created");
         };
         ended_under(shop, "other").await;
-        let own = pass(4);
+        let own = credential(4);
         let forget = async || {
             let forgotten = shop.0.forget_keys(Duration::ZERO, 10, own).await;
             (forgotten.unwrap(), shop.0.replay(&name).await.unwrap())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost_checkout::order::OrderStatus;
 use fencepost_checkout::storage::{Ending, Guarding, Placed, Settled};
 
-use crate::stage::{Shop, Stage, pass, patiently, times};
+use crate::stage::{Shop, Stage, credential, patiently, times};
 
 pub(crate) fn never_below_zero(stage: &Stage) {
     stage.play(async {
@@ -15,7 +15,7 @@ pub(crate) fn never_below_zero(stage: &Stage) {
         let buy = |number: u64| {
             let shop = shop.clone();
             tokio::spawn(async move {
-                let guarding = Guarding::Fenced(vec![pass(number + 1)]);
+                let guarding = Guarding::Fenced(vec![credential(number + 1)]);
                 match number % 2 {
                     0 => shop.place(&[("a", 1)], Guarding::Rows).await,
                     _ => shop.place(&[("a", 1)], guarding).await,
@@ -49,7 +49,7 @@ enum Meeting {
 
 pub(crate) fn confirm_and_sweep(stage: &Stage) {
     let rounds = times(50);
-    let (confirm, sweep) = (Ending::Confirm, Ending::Expire(pass(5)));
+    let (confirm, sweep) = (Ending::Confirm, Ending::Expire(credential(5)));
     let meetings = [
         Meeting::Race([confirm, sweep]),
         Meeting::Race([sweep, confirm]),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::random::SystemRandom;
-use fencepost::resource::Pass;
+use fencepost::resource::Credential;
 use fencepost::{Fence, OwnerId};
 use fencepost_checkout::id::Id;
 use fencepost_checkout::order::{Basket, Order};
@@ -105,9 +105,9 @@ pub(crate) fn id(text: &str) -> Id {
     Id::new(text).unwrap()
 }
 
-/// A pass of somebody new.
-pub(crate) fn pass(epoch: u64) -> Pass {
-    Pass::new(
+/// A credential of somebody new.
+pub(crate) fn credential(epoch: u64) -> Credential {
+    Credential::new(
         Fence::new(epoch, 0).unwrap(),
         OwnerId::random(&SystemRandom),
     )

@@ -15,8 +15,8 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::backend::{Backend, Renewal};
 use crate::claim::Claim;
-use crate::clock::{BoxFuture, Clock, Moment};
-use crate::engine::{Engine, within};
+use crate::clock::{BoxFuture, Clock, Moment, within};
+use crate::engine::Engine;
 use crate::error::{Operation, Result};
 use crate::lease::{Lease, LostReason, Renewing};
 

@@ -1,15 +1,15 @@
-//! A gate for the user's own transactions on Postgres: it refuses stale passes.
+//! A gate for the user's own transactions on Postgres: it refuses stale credentials.
 
 use tokio_postgres::{Client, Transaction};
 
 use super::failure;
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
-use crate::resource::{ADMIT, CREATE_GATE, FencedError, Pass, Refused};
+use crate::resource::{ADMIT, CREATE_GATE, Credential, FencedError, Refused};
 
 const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
 
-/// Refuses stale passes inside a transaction of yours, so that the check is atomic with whatever else it does.
+/// Refuses stale credentials inside a transaction of yours, so that the check is atomic with whatever else it does.
 ///
 /// ```no_run
 /// use fencepost::Guard;
@@ -18,7 +18,7 @@ const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
 /// PgGate::create(client).await?; // once, with your other tables
 ///
 /// let transaction = client.transaction().await?;
-/// PgGate::admit(&transaction, "stock", guard.pass()).await?;
+/// PgGate::admit(&transaction, "stock", guard.credential()).await?;
 /// transaction.execute("UPDATE stock SET left_over = left_over - 1", &[]).await?;
 /// transaction.commit().await?;
 /// # Ok(())
@@ -40,7 +40,7 @@ impl PgGate {
         made.map_err(|cause| failure::of_statement(Operation::Resource, cause))
     }
 
-    /// Admits a pass to the resource of this name (`UPDATE … WHERE fence < mine`), and remembers its fence with the commit of the transaction.
+    /// Admits a credential to the resource of this name (`UPDATE … WHERE fence < mine`), and remembers its fence with the commit of the transaction.
     ///
     /// Call it *first* in the transaction, for reads as well as for writes: from then on no other holder comes in between, so that what
     /// the transaction reads is the latest, and stays so until it ends.
@@ -49,14 +49,14 @@ impl PgGate {
     /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was admitted before: roll back.
     ///
     /// # Cancel safety
-    /// When dropped, the pass may have been admitted to this transaction: roll it back.
+    /// When dropped, the credential may have been admitted to this transaction: roll it back.
     pub async fn admit(
         transaction: &Transaction<'_>,
         resource: &str,
-        pass: Pass,
+        credential: Credential,
     ) -> Result<(), FencedError> {
         let failed = |cause| failure::of_statement(Operation::Resource, cause);
-        let (fence, owner) = (pass.fence.as_i64(), pass.owner.to_string());
+        let (fence, owner) = (credential.fence.as_i64(), credential.owner.to_string());
         let admitted = transaction
             .execute(ADMIT, &[&resource, &fence, &owner])
             .await;
@@ -66,7 +66,7 @@ impl PgGate {
         let row = transaction.query_one(HIGHEST, &[&resource]).await;
         let highest: i64 = row.map_err(failed)?.get(0);
         Err(FencedError::Refused(Refused {
-            offered: pass.fence,
+            offered: credential.fence,
             highest: Fence::from_i64(highest)?,
         }))
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use redis::Value;
 
-use super::{FencedError, Pass, Refused};
+use super::{Credential, FencedError, Refused};
 use crate::error::{Error, Operation};
 use crate::stores::redis::Redis;
 use crate::stores::redis::hub::Hub;
@@ -16,7 +16,7 @@ use crate::stores::redis::{failure, keys};
 /// A function for scripts of yours: `admit(gate, epoch, seq, owner)`, in Lua.
 ///
 /// Put it in front of a script, call it *first*, for reads as well as for writes, and do nothing else when it returns a value: that is the
-/// highest fence seen, and the pass is stale. `gate` is a key of yours, declared in `KEYS`, in the slot of the resource and
+/// highest fence seen, and the credential is stale. `gate` is a key of yours, declared in `KEYS`, in the slot of the resource and
 /// without expiry; give [`Fence::epoch`](crate::Fence::epoch), [`Fence::seq`](crate::Fence::seq) and the owner's text.
 ///
 /// ```lua
@@ -56,8 +56,8 @@ impl RedisRegister {
     ///
     /// # Cancel safety
     /// If dropped, the fence may have been remembered or not.
-    pub async fn read(&self, pass: Pass) -> Result<Option<Vec<u8>>, FencedError> {
-        let answer = self.call(pass, None).await?;
+    pub async fn read(&self, credential: Credential) -> Result<Option<Vec<u8>>, FencedError> {
+        let answer = self.call(credential, None).await?;
         match answer.item(1) {
             Some(Value::BulkString(value)) => Ok(Some(value.clone())),
             None => Ok(None),
@@ -72,16 +72,27 @@ impl RedisRegister {
     ///
     /// # Cancel safety
     /// If dropped, the value may have been written or not.
-    pub async fn write(&self, pass: Pass, value: impl AsRef<[u8]>) -> Result<(), FencedError> {
-        self.call(pass, Some(value.as_ref())).await.map(|_| ())
+    pub async fn write(
+        &self,
+        credential: Credential,
+        value: impl AsRef<[u8]>,
+    ) -> Result<(), FencedError> {
+        self.call(credential, Some(value.as_ref()))
+            .await
+            .map(|_| ())
     }
 
-    async fn call(&self, pass: Pass, value: Option<&[u8]>) -> Result<Value, FencedError> {
+    async fn call(
+        &self,
+        credential: Credential,
+        value: Option<&[u8]>,
+    ) -> Result<Value, FencedError> {
         let link = self.hub.link(Operation::Resource).await?;
         let mut call = REGISTER.call(2);
         call.arg(&self.key).arg(&self.gate);
-        call.arg(pass.fence.epoch()).arg(pass.fence.seq());
-        call.arg(pass.owner.to_string());
+        call.arg(credential.fence.epoch())
+            .arg(credential.fence.seq());
+        call.arg(credential.owner.to_string());
         if let Some(value) = value {
             call.arg(value);
         }
@@ -92,7 +103,7 @@ impl RedisRegister {
                 let highest = answer.item(1).and_then(|highest| highest.text());
                 let highest = highest.ok_or_else(|| unexpected(&answer))?;
                 Err(FencedError::Refused(Refused {
-                    offered: pass.fence,
+                    offered: credential.fence,
                     highest: highest.parse().map_err(|_| unexpected(&answer))?,
                 }))
             }

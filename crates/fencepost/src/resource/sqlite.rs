@@ -9,17 +9,17 @@ use std::time::Duration;
 use rusqlite::types::{FromSql, ToSql};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
-use super::{ADMIT, CREATE_GATE, FencedError, FencedResource, Pass, Refused};
+use super::{ADMIT, CREATE_GATE, Credential, FencedError, FencedResource, Refused};
 use crate::error::{Effect, Error, ErrorKind, Operation};
 use crate::fence::Fence;
 
 const STORE: &str = "sqlite";
 
-/// Refuses stale passes inside a transaction of yours, so that the check is atomic with whatever else it does.
+/// Refuses stale credentials inside a transaction of yours, so that the check is atomic with whatever else it does.
 ///
 /// ```
 /// use fencepost::random::SystemRandom;
-/// use fencepost::resource::{Pass, SqliteGate};
+/// use fencepost::resource::{Credential, SqliteGate};
 /// use fencepost::{Fence, OwnerId};
 /// use rusqlite::TransactionBehavior::Immediate;
 ///
@@ -27,9 +27,9 @@ const STORE: &str = "sqlite";
 /// SqliteGate::create(&connection)?;
 /// connection.execute_batch("CREATE TABLE stock (left_over INTEGER); INSERT INTO stock VALUES (3)")?;
 ///
-/// let pass = Pass::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
+/// let credential = Credential::new(Fence::new(41, 0)?, OwnerId::random(&SystemRandom));
 /// let transaction = connection.transaction_with_behavior(Immediate)?;
-/// SqliteGate::admit(&transaction, "stock", pass)?;
+/// SqliteGate::admit(&transaction, "stock", credential)?;
 /// transaction.execute("UPDATE stock SET left_over = left_over - 1", [])?;
 /// transaction.commit()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,7 +46,7 @@ impl SqliteGate {
         connection.execute_batch(CREATE_GATE).map_err(failed)
     }
 
-    /// Admits a pass to the resource of this name, and remembers its fence with the commit of the transaction.
+    /// Admits a credential to the resource of this name, and remembers its fence with the commit of the transaction.
     ///
     /// Call it *first* in the transaction, for reads as well as for writes: from then on the transaction has SQLite's
     /// write lock, so what it reads is the latest. Begin the transaction as `IMMEDIATE`: a deferred one is as
@@ -57,9 +57,13 @@ impl SqliteGate {
     pub fn admit(
         transaction: &Transaction<'_>,
         resource: &str,
-        pass: Pass,
+        credential: Credential,
     ) -> Result<(), FencedError> {
-        let parameters = params![resource, pass.fence.as_i64(), pass.owner.to_string()];
+        let parameters = params![
+            resource,
+            credential.fence.as_i64(),
+            credential.owner.to_string()
+        ];
         let mut admit = transaction.prepare_cached(ADMIT).map_err(failed)?;
         if admit.execute(parameters).map_err(failed)? == 1 {
             return Ok(());
@@ -72,7 +76,7 @@ impl SqliteGate {
             )
             .map_err(failed)?;
         Err(FencedError::Refused(Refused {
-            offered: pass.fence,
+            offered: credential.fence,
             highest: Fence::from_i64(highest)?,
         }))
     }
@@ -126,8 +130,12 @@ impl<T: FromSql + ToSql> SqliteRegister<T> {
     ///
     /// # Errors
     /// As [`FencedResource::read`]; then `work` is not called, or what it made is not kept.
-    pub fn update(&self, pass: Pass, work: impl FnOnce(T) -> T) -> Result<(), FencedError> {
-        self.admitted(pass, |transaction| {
+    pub fn update(
+        &self,
+        credential: Credential,
+        work: impl FnOnce(T) -> T,
+    ) -> Result<(), FencedError> {
+        self.admitted(credential, |transaction| {
             let new = work(self.get(transaction)?);
             self.set(transaction, &new)
         })
@@ -135,7 +143,7 @@ impl<T: FromSql + ToSql> SqliteRegister<T> {
 
     fn admitted<R>(
         &self,
-        pass: Pass,
+        credential: Credential,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<R>,
     ) -> Result<R, FencedError> {
         let mut connection = self
@@ -145,7 +153,7 @@ impl<T: FromSql + ToSql> SqliteRegister<T> {
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(failed)?;
-        SqliteGate::admit(&transaction, &self.resource, pass)?;
+        SqliteGate::admit(&transaction, &self.resource, credential)?;
         let done = work(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(done)
@@ -166,12 +174,12 @@ impl<T: FromSql + ToSql> SqliteRegister<T> {
 impl<T: FromSql + ToSql> FencedResource for SqliteRegister<T> {
     type Value = T;
 
-    fn read(&self, pass: Pass) -> Result<T, FencedError> {
-        self.admitted(pass, |transaction| self.get(transaction))
+    fn read(&self, credential: Credential) -> Result<T, FencedError> {
+        self.admitted(credential, |transaction| self.get(transaction))
     }
 
-    fn write(&self, pass: Pass, value: T) -> Result<(), FencedError> {
-        self.admitted(pass, |transaction| self.set(transaction, &value))
+    fn write(&self, credential: Credential, value: T) -> Result<(), FencedError> {
+        self.admitted(credential, |transaction| self.set(transaction, &value))
     }
 }
 

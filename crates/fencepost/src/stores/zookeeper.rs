@@ -41,7 +41,7 @@ use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, R
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::locker::DEFAULT_TTL;
+use crate::ttl::DEFAULT_TTL;
 
 mod address;
 mod attendant;

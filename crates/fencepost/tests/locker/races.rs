@@ -173,17 +173,17 @@ async fn a_shutdown_in_the_middle_leaves_nothing_with_hand_over_of_no_time() {
 async fn a_guard_knows_whether_it_met_somebody() {
     let stage = Stage::new();
     let first = stage.locker.acquire("a").await.expect("an answer");
-    assert!(!first.was_taken());
+    assert!(!first.was_contended());
     let locker = stage.locker.clone();
     let second = tokio::spawn(async move { locker.acquire("a").await });
     settle().await;
     let _released = first.release().await;
     let second = second.await.expect("no panic").expect("an answer");
-    assert!(second.was_taken());
+    assert!(second.was_contended());
     let _released = second.release().await;
     settle().await;
     let again = stage.locker.acquire("a").await.expect("an answer");
-    assert!(!again.was_taken());
+    assert!(!again.was_contended());
 }
 
 #[tokio::test]

@@ -2,20 +2,20 @@
 
 use fencepost::pg_tx::PgGate;
 use fencepost::random::SystemRandom;
-use fencepost::resource::{FencedError, Pass};
+use fencepost::resource::{Credential, FencedError};
 use fencepost::{Fence, OwnerId};
 use tokio_postgres::Client;
 
 use crate::stage::{Stage, soon};
 
-fn pass(epoch: u64) -> Pass {
+fn credential(epoch: u64) -> Credential {
     let fence = Fence::new(epoch, 0).unwrap();
-    Pass::new(fence, OwnerId::random(&SystemRandom))
+    Credential::new(fence, OwnerId::random(&SystemRandom))
 }
 
-async fn sell(session: &mut Client, pass: Pass) -> Result<i64, FencedError> {
+async fn sell(session: &mut Client, credential: Credential) -> Result<i64, FencedError> {
     let transaction = session.transaction().await.unwrap();
-    PgGate::admit(&transaction, "stock", pass).await?;
+    PgGate::admit(&transaction, "stock", credential).await?;
     let sold = "UPDATE stock SET left_over = left_over - 1 RETURNING left_over";
     let left = transaction.query_one(sold, &[]).await.unwrap().get(0);
     transaction.commit().await.unwrap();
@@ -26,11 +26,11 @@ async fn sell(session: &mut Client, pass: Pass) -> Result<i64, FencedError> {
 async fn a_late_pass_is_refused_and_writes_nothing() {
     let stage = Stage::set().await;
     let mut session = stage.session().await;
-    let (earlier, later) = (pass(41), pass(43));
+    let (earlier, later) = (credential(41), credential(43));
     assert_eq!(sell(&mut session, earlier).await.unwrap(), 99);
     assert_eq!(sell(&mut session, later).await.unwrap(), 98);
     assert_eq!(sell(&mut session, later).await.unwrap(), 97);
-    for stale in [earlier, pass(42), pass(43)] {
+    for stale in [earlier, credential(42), credential(43)] {
         let Err(FencedError::Refused(refused)) = sell(&mut session, stale).await else {
             panic!("{stale:?} was admitted");
         };
@@ -48,8 +48,10 @@ async fn a_read_under_a_later_fence_shuts_the_earlier_one_out() {
     let stage = Stage::set().await;
     let (mut one, mut other) = (stage.session().await, stage.session().await);
     let reading = one.transaction().await.unwrap();
-    PgGate::admit(&reading, "stock", pass(8)).await.unwrap();
-    let late = tokio::spawn(async move { sell(&mut other, pass(7)).await.map(|_| ()) });
+    PgGate::admit(&reading, "stock", credential(8))
+        .await
+        .unwrap();
+    let late = tokio::spawn(async move { sell(&mut other, credential(7)).await.map(|_| ()) });
     stage.until_waiting(1).await;
     assert!(!late.is_finished());
     reading.commit().await.unwrap();
@@ -65,9 +67,9 @@ async fn a_transaction_that_is_rolled_back_leaves_the_gate_as_it_was() {
     let stage = Stage::set().await;
     let mut session = stage.session().await;
     let transaction = session.transaction().await.unwrap();
-    PgGate::admit(&transaction, "stock", pass(50))
+    PgGate::admit(&transaction, "stock", credential(50))
         .await
         .unwrap();
     transaction.rollback().await.unwrap();
-    assert_eq!(sell(&mut session, pass(7)).await.unwrap(), 99);
+    assert_eq!(sell(&mut session, credential(7)).await.unwrap(), 99);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fencepost::Locker;
 use fencepost::pg_tx::PgGate;
-use fencepost::resource::{FencedError, Pass};
+use fencepost::resource::{Credential, FencedError};
 use fencepost_rig::{Child, Ears, Feed, Said};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
@@ -125,11 +125,13 @@ async fn hold(locker: &Locker, url: &str) {
         let _ = std::io::stdin().lock().read_line(&mut line);
     });
     told.await.unwrap();
-    say(&match write(&mut plain.0, guard.pass(), "late").await {
-        Err(FencedError::Refused(_)) => Report::Refused,
-        Err(error) => Report::Failed(error.to_string()),
-        Ok(()) => Report::Failed("a write that was let through".to_owned()),
-    });
+    say(
+        &match write(&mut plain.0, guard.credential(), "late").await {
+            Err(FencedError::Refused(_)) => Report::Refused,
+            Err(error) => Report::Failed(error.to_string()),
+            Ok(()) => Report::Failed("a write that was let through".to_owned()),
+        },
+    );
     if guard.is_lost() {
         say(&Report::Lost);
     }
@@ -137,7 +139,11 @@ async fn hold(locker: &Locker, url: &str) {
 }
 
 /// Writes to a table behind a gate.
-pub(crate) async fn write(client: &mut Client, pass: Pass, text: &str) -> Result<(), FencedError> {
+pub(crate) async fn write(
+    client: &mut Client,
+    pass: Credential,
+    text: &str,
+) -> Result<(), FencedError> {
     let transaction = client.transaction().await.unwrap();
     PgGate::admit(&transaction, NAME, pass).await?;
     let set = "UPDATE note SET text = $1";

@@ -146,7 +146,9 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         stopped.signal(Signal::SIGSTOP).unwrap();
         assert!(stopped.wait_stopped(LONG));
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
-        write(&mut plain.0, guard.pass(), "in time").await.unwrap();
+        write(&mut plain.0, guard.credential(), "in time")
+            .await
+            .unwrap();
         stopped.send(&"write").unwrap();
         stopped.signal(Signal::SIGCONT).unwrap();
         for expected in ["Refused", "Lost", "Done"] {

@@ -76,10 +76,10 @@ impl Actor {
         Some(match order {
             Order::Acquire => self.acquire().await,
             Order::Write(value) => {
-                let pass = self.guard().pass();
+                let pass = self.guard().credential();
                 answer(self.register.write(pass, value).map(|()| value))
             }
-            Order::Read => answer(self.register.read(self.guard().pass())),
+            Order::Read => answer(self.register.read(self.guard().credential())),
             Order::Look => Report::Looked(Looked {
                 boot_ns: boot_ns(),
                 wall_s: wall_s(),

@@ -171,7 +171,7 @@ async fn hold(locker: &Locker, register: &RedisRegister) {
     let guard = locker.acquire(NAME).await.unwrap();
     say(&Report::Ready);
     tokio::task::spawn_blocking(until_told).await.unwrap();
-    let written = register.write(guard.pass(), "late").await;
+    let written = register.write(guard.credential(), "late").await;
     say(&match written {
         Err(FencedError::Refused(_)) => Report::Refused,
         Err(error) => Report::Failed(error.to_string()),
@@ -195,7 +195,7 @@ async fn count(locker: Locker, register: RedisRegister) {
         };
         let granted_ns = now().as_nanos();
         let (owner, fence) = (guard.owner().to_string(), guard.fence().as_i64());
-        let added = match guard.run(add(&register, guard.pass())).await {
+        let added = match guard.run(add(&register, guard.credential())).await {
             Ok(Ok(counted)) => Some(counted),
             Ok(Err(FencedError::Refused(_))) => {
                 say(&Report::Refused);
@@ -223,7 +223,7 @@ async fn count(locker: Locker, register: RedisRegister) {
 
 async fn add(
     register: &RedisRegister,
-    pass: fencepost::resource::Pass,
+    pass: fencepost::resource::Credential,
 ) -> Result<u64, FencedError> {
     let text = register.read(pass).await?;
     let number = text.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap());

@@ -100,7 +100,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         stopped.signal(Signal::SIGSTOP).unwrap();
         assert!(stopped.wait_stopped(LONG));
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
-        register.write(guard.pass(), "in time").await.unwrap();
+        register.write(guard.credential(), "in time").await.unwrap();
         stopped.send(&"write").unwrap();
         stopped.signal(Signal::SIGCONT).unwrap();
         for expected in ["Refused", "Lost", "Done"] {
@@ -108,7 +108,7 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
             assert_eq!(format!("{:?}", report.unwrap()), expected);
         }
         assert_eq!(
-            register.read(guard.pass()).await.unwrap().as_deref(),
+            register.read(guard.credential()).await.unwrap().as_deref(),
             Some(&b"in time"[..])
         );
         assert!(guard.release().await.is_released());

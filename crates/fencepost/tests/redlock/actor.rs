@@ -74,7 +74,7 @@ pub(crate) fn play(part: &Part) {
         let guard = locker.acquire(NAME).await.unwrap();
         say(&Report::Holds);
         tokio::task::spawn_blocking(until_told).await.unwrap();
-        say(&match register.write(guard.pass(), "late").await {
+        say(&match register.write(guard.credential(), "late").await {
             Err(FencedError::Refused(_)) => Report::Refused,
             Err(error) => Report::Failed(error.to_string()),
             Ok(()) => Report::Failed("a write that was let through".to_owned()),

@@ -57,12 +57,12 @@ pub(crate) fn a_stopped_holder() {
         child.signal(Signal::SIGSTOP).unwrap();
         assert!(child.wait_stopped(LONG));
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
-        register.write(guard.pass(), "in time").await.unwrap();
+        register.write(guard.credential(), "in time").await.unwrap();
         child.send(&"write").unwrap();
         child.signal(Signal::SIGCONT).unwrap();
         assert_eq!(hear(&feed, LONG), Some(Report::Refused));
         assert_eq!(hear(&feed, LONG), Some(Report::Lost));
-        let kept = register.read(guard.pass()).await.unwrap();
+        let kept = register.read(guard.credential()).await.unwrap();
         assert_eq!(kept.as_deref(), Some(&b"in time"[..]));
         assert!(guard.release().await.is_released());
     });

@@ -145,8 +145,8 @@ pub(crate) fn one_restarted_empty_under_a_bare_majority() {
         );
 
         let stock = FencedCell::new(1);
-        stock.write(second.pass(), 0).unwrap();
-        let refused = stock.write(first.pass(), 5).unwrap_err();
+        stock.write(second.credential(), 0).unwrap();
+        let refused = stock.write(first.credential(), 5).unwrap_err();
         assert!(matches!(refused, FencedError::Refused(_)), "{refused}");
         let error = soon("the first is told", first.extend(2 * ttl)).await;
         is(&error.unwrap_err(), ErrorKind::Lost, "");

@@ -94,7 +94,7 @@ pub(crate) fn play(part: &Part) {
         tokio::task::spawn_blocking(until_told).await.unwrap();
         if let Some(path) = &part.writes_to {
             let register = SqliteRegister::open(path, "count", &0_i64).unwrap();
-            match register.update(guard.pass(), |number| number + 1) {
+            match register.update(guard.credential(), |number| number + 1) {
                 Ok(()) => say(&Report::Written),
                 Err(FencedError::Refused(_)) => say(&Report::Refused),
                 Err(error) => panic!("{error}"),

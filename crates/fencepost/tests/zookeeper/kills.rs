@@ -98,14 +98,14 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         let recovered = now().since(asked);
         println!("a holder was stopped: the next was served after {recovered:?}");
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
-        register.update(guard.pass(), |_| 7).unwrap();
+        register.update(guard.credential(), |_| 7).unwrap();
         stopped.send(&"write").unwrap();
         stopped.signal(Signal::SIGCONT).unwrap();
         for expected in [Report::Refused, Report::Lost, Report::Released(false)] {
             assert_eq!(hear(&feed), expected);
         }
         register
-            .update(guard.pass(), |number| {
+            .update(guard.credential(), |number| {
                 assert_eq!(number, 7);
                 number
             })

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::{self, Backend};
+use fencepost::Backend;
+use fencepost::stores;
 use fencepost::{BoxFuture, ErrorKind, LockName};
 
 use super::Look;

@@ -1,8 +1,8 @@
-//! A stock that asks whoever reads or writes it for a pass, and refuses those that are late.
+//! A stock that asks whoever reads or writes it for a credential, and refuses those that are late.
 
 use std::str::FromStr;
 
-use fencepost::resource::{FencedError, Pass, RedisRegister, Refused};
+use fencepost::resource::{Credential, FencedError, RedisRegister, Refused};
 use fencepost::stores::redis::Redis;
 use fencepost::{Effect, Error};
 
@@ -13,7 +13,7 @@ use super::sqlite::SqliteStock;
 use crate::ground::{Ground, redis};
 use crate::strategy::Failure;
 
-/// A connection to a fenced stock. It is not the lock's: a resource knows nothing of locks but the passes it is shown.
+/// A connection to a fenced stock. It is not the lock's: a resource knows nothing of locks but the credentials it is shown.
 pub(crate) enum FencedStock {
     /// The check and the access are one transaction.
     Sqlite(SqliteStock),
@@ -47,38 +47,42 @@ impl FencedStock {
         })
     }
 
-    /// The units left, for the holder of a pass.
-    pub(crate) async fn read(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
+    /// The units left, for the holder of a credential.
+    pub(crate) async fn read(
+        &mut self,
+        product: &str,
+        credential: Credential,
+    ) -> Result<i64, Failure> {
         let (server, endpoint) = match self {
-            Self::Sqlite(stock) => return stock.read_fenced(product, pass),
-            Self::Perishable(stock) => return stock.read(product, pass),
+            Self::Sqlite(stock) => return stock.read_fenced(product, credential),
+            Self::Perishable(stock) => return stock.read(product, credential),
             #[cfg(feature = "postgres")]
-            Self::Postgres(stock) => return stock.read_fenced(product, pass),
+            Self::Postgres(stock) => return stock.read_fenced(product, credential),
             Self::Redis { server, endpoint } => (server, endpoint),
         };
-        let found = register(server, endpoint, product).read(pass).await;
+        let found = register(server, endpoint, product).read(credential).await;
         let found = found.map_err(|error| failure(error, |_| true))?;
         let text = found.as_deref().map(String::from_utf8_lossy);
         let units = text.and_then(|text| i64::from_str(&text).ok());
         units.ok_or_else(|| Failure::definite(format!("there is no {product}")))
     }
 
-    /// Sets the units left, for the holder of a pass.
+    /// Sets the units left, for the holder of a credential.
     pub(crate) async fn write(
         &mut self,
         product: &str,
         units: i64,
-        pass: Pass,
+        credential: Credential,
     ) -> Result<(), Failure> {
         let (server, endpoint) = match self {
-            Self::Sqlite(stock) => return stock.write_fenced(product, units, pass),
-            Self::Perishable(stock) => return stock.write(product, units, pass),
+            Self::Sqlite(stock) => return stock.write_fenced(product, units, credential),
+            Self::Perishable(stock) => return stock.write(product, units, credential),
             #[cfg(feature = "postgres")]
-            Self::Postgres(stock) => return stock.write_fenced(product, units, pass),
+            Self::Postgres(stock) => return stock.write_fenced(product, units, credential),
             Self::Redis { server, endpoint } => (server, endpoint),
         };
         let register = register(server, endpoint, product);
-        let written = register.write(pass, units.to_string()).await;
+        let written = register.write(credential, units.to_string()).await;
         written.map_err(|error| failure(error, |error| error.effect() == Effect::None))
     }
 }
@@ -109,8 +113,8 @@ mod tests {
     use super::*;
     use crate::ground::tests::grounds;
 
-    fn pass(epoch: u64) -> Pass {
-        Pass::new(
+    fn credential(epoch: u64) -> Credential {
+        Credential::new(
             Fence::new(epoch, 0).unwrap(),
             OwnerId::random(&SystemRandom),
         )
@@ -128,7 +132,7 @@ mod tests {
             place.scratch(std::path::Path::new(""))
         }));
         for ground in grounds {
-            let (early, late) = (pass(1), pass(2));
+            let (early, late) = (credential(1), credential(2));
             let mut plain = ground.stock().unwrap();
             plain.write("product_A", 5).unwrap();
             let mut fenced = FencedStock::open(&ground).await.unwrap();

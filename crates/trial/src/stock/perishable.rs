@@ -2,7 +2,7 @@
 //!
 //! The library's own register keeps both for ever, as whoever fences something wants it. Here nobody may be left to remove them.
 
-use fencepost::resource::{Pass, REDIS_ADMIT, Refused};
+use fencepost::resource::{Credential, REDIS_ADMIT, Refused};
 
 use super::fenced::late;
 use crate::ground::redis::{Link, Trouble};
@@ -29,30 +29,35 @@ impl PerishableStock {
         Ok(Self(Link::open(endpoint)?))
     }
 
-    pub(crate) fn read(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
-        let found = self.access(product, pass, None);
+    pub(crate) fn read(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
+        let found = self.access(product, credential, None);
         let units = found.map_err(Trouble::unread)??;
         let units = units.and_then(|units| units.parse().ok());
         units.ok_or_else(|| Failure::definite(format!("there is no {product}")))
     }
 
-    pub(crate) fn write(&mut self, product: &str, units: i64, pass: Pass) -> Result<(), Failure> {
-        let written = self.access(product, pass, Some(units));
+    pub(crate) fn write(
+        &mut self,
+        product: &str,
+        units: i64,
+        credential: Credential,
+    ) -> Result<(), Failure> {
+        let written = self.access(product, credential, Some(units));
         written.map_err(Trouble::unwritten)?.map(drop)
     }
 
-    /// What is there afterwards, unless the pass is late.
+    /// What is there afterwards, unless the credential is late.
     fn access(
         &mut self,
         product: &str,
-        pass: Pass,
+        credential: Credential,
         units: Option<i64>,
     ) -> Result<Result<Option<String>, Failure>, Trouble> {
         let key = self.0.key("stock", product);
         let mut arguments = vec![
-            pass.fence.epoch().to_string(),
-            pass.fence.seq().to_string(),
-            pass.owner.to_string(),
+            credential.fence.epoch().to_string(),
+            credential.fence.seq().to_string(),
+            credential.owner.to_string(),
             self.0.lasts_ms().unwrap_or(u64::MAX).to_string(),
         ];
         arguments.extend(units.map(|units| units.to_string()));
@@ -64,7 +69,7 @@ impl PerishableStock {
             true => Ok(said),
             false => Err(match said.unwrap_or_default().parse() {
                 Ok(highest) => late(Refused {
-                    offered: pass.fence,
+                    offered: credential.fence,
                     highest,
                 }),
                 Err(_) => Failure::definite("the stock answered with no fence"),

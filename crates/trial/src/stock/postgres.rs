@@ -1,7 +1,7 @@
 //! The stock as a row in a Postgres database.
 
 use fencepost::Fence;
-use fencepost::resource::{ADMIT, Pass, Refused};
+use fencepost::resource::{ADMIT, Credential, Refused};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
@@ -38,35 +38,40 @@ impl PostgresStock {
     }
 }
 
-/// Behind the gate: the check of the pass and the access are one transaction.
+/// Behind the gate: the check of the credential and the access are one transaction.
 impl PostgresStock {
-    /// As [`Stock::read`], for the holder of a pass.
+    /// As [`Stock::read`], for the holder of a credential.
     ///
     /// # Errors
     /// A later holder was here before; or the server's.
-    pub fn read_fenced(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
-        let units = self.admitted(product, pass, |stock| stock.read(product));
-        // What was read is true whether or not the server remembers the pass.
+    pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
+        let units = self.admitted(product, credential, |stock| stock.read(product));
+        // What was read is true whether or not the server remembers the credential.
         units.map_err(Failure::definite)
     }
 
-    /// As [`Stock::write`], for the holder of a pass.
+    /// As [`Stock::write`], for the holder of a credential.
     ///
     /// # Errors
     /// A later holder was here before: nothing was written; or the server's.
-    pub fn write_fenced(&mut self, product: &str, units: i64, pass: Pass) -> Result<(), Failure> {
-        self.admitted(product, pass, |stock| stock.write(product, units))
+    pub fn write_fenced(
+        &mut self,
+        product: &str,
+        units: i64,
+        credential: Credential,
+    ) -> Result<(), Failure> {
+        self.admitted(product, credential, |stock| stock.write(product, units))
     }
 
     fn admitted<T>(
         &mut self,
         product: &str,
-        pass: Pass,
+        credential: Credential,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.0.run("BEGIN").map_err(Trouble::unread)?;
         self.0.pin(true);
-        let done = self.admit(product, pass).and_then(|()| work(self));
+        let done = self.admit(product, credential).and_then(|()| work(self));
         let ended = match done {
             Ok(done) => self
                 .0
@@ -83,9 +88,9 @@ impl PostgresStock {
         ended
     }
 
-    fn admit(&mut self, product: &str, pass: Pass) -> Result<(), Failure> {
+    fn admit(&mut self, product: &str, credential: Credential) -> Result<(), Failure> {
         const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
-        let (fence, owner) = (pass.fence.as_i64(), pass.owner.to_string());
+        let (fence, owner) = (credential.fence.as_i64(), credential.owner.to_string());
         let admitted = self.0.change(ADMIT, &[&product, &fence, &owner]);
         if admitted.map_err(Trouble::unread)? == 1 {
             return Ok(());
@@ -94,7 +99,7 @@ impl PostgresStock {
         let highest = highest.map_err(Trouble::unread)?;
         let highest = there(product, highest.map(|row| row.get(0)))?;
         let refused = Refused {
-            offered: pass.fence,
+            offered: credential.fence,
             highest: Fence::from_i64(highest).map_err(Failure::definite)?,
         };
         Err(Failure::definite(format!(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fencepost::resource::{FencedError, Pass, SqliteGate};
+use fencepost::resource::{Credential, FencedError, SqliteGate};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
 };
@@ -70,30 +70,39 @@ impl SqliteStock {
         Ok(Self(connect(path)?))
     }
 
-    /// As [`Stock::read`], for the holder of a pass; the check of the pass and the reading are one transaction.
+    /// As [`Stock::read`], for the holder of a credential; the check of the credential and the reading are one transaction.
     ///
     /// # Errors
     /// A later holder was here before; or SQLite's.
-    pub fn read_fenced(&mut self, product: &str, pass: Pass) -> Result<i64, Failure> {
-        let transaction = self.admitted(product, pass)?;
+    pub fn read_fenced(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {
+        let transaction = self.admitted(product, credential)?;
         let units = units(&transaction, product).map_err(Failure::definite)?;
         transaction.commit().map_err(Failure::definite)?;
         Ok(units)
     }
 
-    /// As [`Stock::write`], for the holder of a pass; the check of the pass and the writing are one transaction.
+    /// As [`Stock::write`], for the holder of a credential; the check of the credential and the writing are one transaction.
     ///
     /// # Errors
     /// A later holder was here before: nothing was written; or SQLite's.
-    pub fn write_fenced(&mut self, product: &str, units: i64, pass: Pass) -> Result<(), Failure> {
-        let transaction = self.admitted(product, pass)?;
+    pub fn write_fenced(
+        &mut self,
+        product: &str,
+        units: i64,
+        credential: Credential,
+    ) -> Result<(), Failure> {
+        let transaction = self.admitted(product, credential)?;
         set(&transaction, product, units).map_err(Failure::definite)?;
         transaction.commit().map_err(unwritten)
     }
 
-    fn admitted(&mut self, product: &str, pass: Pass) -> Result<Transaction<'_>, Failure> {
+    fn admitted(
+        &mut self,
+        product: &str,
+        credential: Credential,
+    ) -> Result<Transaction<'_>, Failure> {
         let transaction = self.begin()?;
-        SqliteGate::admit(&transaction, product, pass).map_err(|error| match error {
+        SqliteGate::admit(&transaction, product, credential).map_err(|error| match error {
             FencedError::Refused(refused) => {
                 Failure::definite(format!("the stock refused a late holder: {refused}"))
             }
@@ -284,13 +293,13 @@ mod tests {
     fn a_late_holder_neither_reads_nor_writes() {
         let (_folder, mut lab, mut buyer) = two();
         lab.write("product_A", 5).unwrap();
-        let pass = |epoch| {
-            Pass::new(
+        let credential = |epoch| {
+            Credential::new(
                 Fence::new(epoch, 0).unwrap(),
                 OwnerId::random(&SystemRandom),
             )
         };
-        let (early, late) = (pass(1), pass(2));
+        let (early, late) = (credential(1), credential(2));
         assert_eq!(buyer.read_fenced("product_A", early).unwrap(), 5);
         assert_eq!(buyer.read_fenced("product_A", late).unwrap(), 5);
         let refused = buyer.write_fenced("product_A", 4, early).unwrap_err();

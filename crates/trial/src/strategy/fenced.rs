@@ -4,7 +4,7 @@
 //! transaction in the stock's own database, or one script on the stock's own server; in a lock trial the lab's number checks the fence.
 
 use fencepost::BoxFuture;
-use fencepost::resource::Pass;
+use fencepost::resource::Credential;
 
 use super::customer::{Onwards, Turn};
 use super::library::Library;
@@ -65,9 +65,9 @@ impl Fenced {
             return Ok(turn.busy());
         };
         let guard = self.lock.guard(held.hold);
-        let pass = guard.map(fencepost::Guard::pass);
-        let pass = pass.ok_or_else(|| Failure::definite("granted, and not held"))?;
-        let bought = read_work_write(&mut self.stock, order, pass).await;
+        let credential = guard.map(fencepost::Guard::credential);
+        let credential = credential.ok_or_else(|| Failure::definite("granted, and not held"))?;
+        let bought = read_work_write(&mut self.stock, order, credential).await;
         // What was bought stays bought, whatever becomes of the lock: the lab judges by the stock.
         let _ = self.lock.release(held.hold, &mut Onwards).await;
         Ok(Purchase {
@@ -82,14 +82,14 @@ impl Fenced {
 async fn read_work_write(
     stock: &mut FencedStock,
     order: &Order,
-    pass: Pass,
+    credential: Credential,
 ) -> Result<Purchase, Failure> {
-    let before = stock.read(&order.product, pass).await?;
+    let before = stock.read(&order.product, credential).await?;
     let after = before - i64::from(order.quantity);
     if after < 0 {
         return Ok(no_stock(before));
     }
     order.work();
-    stock.write(&order.product, after, pass).await?;
+    stock.write(&order.product, after, credential).await?;
     Ok(sold(before, after))
 }

@@ -15,8 +15,7 @@ use super::rounds::{Next, Rounds};
 use super::sessions::Sessions;
 use super::vigil::Vigils;
 use crate::backend::LossBell;
-use crate::clock::{BootClock, Clock};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, Operation, Result};
 use crate::lease::lock;
 

@@ -19,8 +19,7 @@ use tokio::task::AbortHandle;
 use super::hub::{Hub, Link, SILENCE};
 use super::keys::Keys;
 use crate::claim::{Claim, Grant, OwnerId};
-use crate::clock::{BootClock, Clock, Moment};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
 use crate::lease::lock;
 

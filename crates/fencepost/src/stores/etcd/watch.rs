@@ -14,8 +14,7 @@ use super::hub::{Hub, Link, SILENCE};
 use super::line::Other;
 use super::loan;
 use crate::claim::Claim;
-use crate::clock::{BootClock, Clock};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Operation, Result};
 
 /// A place in line.

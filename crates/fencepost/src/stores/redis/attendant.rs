@@ -13,8 +13,7 @@ use super::link::{Link, SILENCE};
 use super::script::{Answer, BEAT, millis};
 use super::seat::{Entry, POLL, Seat};
 use crate::claim::Grant;
-use crate::clock::{BootClock, Clock, Moment};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
 
 /// Waiters in one command: keeps the server's longest pause well below a millisecond.

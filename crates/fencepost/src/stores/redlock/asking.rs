@@ -9,8 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use super::node::Node;
-use crate::clock::{BootClock, Clock, Moment};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Result;
 use crate::stores::redis::link::SILENCE;
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use super::node::Node;
 use crate::claim::{Claim, OwnerId};
-use crate::clock::{BootClock, Clock, Moment};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::lease::lock;
 
 /// Between two attempts.

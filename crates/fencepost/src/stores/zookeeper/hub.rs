@@ -11,8 +11,7 @@ use super::attendant;
 use super::failure;
 use super::link::Link;
 use crate::backend::LossBell;
-use crate::clock::{BootClock, Clock, Moment};
-use crate::engine::within;
+use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::hold::Hold;
+use super::{Engine, LineKey, Turn};
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
-use crate::engine::{Engine, LineKey, Turn};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
-use crate::guard::Guard;
 use crate::lease::Lease;
 use crate::line::{Drive, Ticket};
 
@@ -91,7 +91,7 @@ impl Duty {
     ///
     /// # Errors
     /// The grant cannot be used: it carries no valid fence, or the locker was shut down meanwhile. It is given back.
-    pub(crate) fn granted(mut self, grant: Grant, now: Moment) -> Result<Guard> {
+    pub(crate) fn granted(mut self, grant: Grant, now: Moment) -> Result<Arc<Hold>> {
         let engine = self.engine.clone();
         if grant.epoch >= Fence::EPOCH_END {
             let message = "the store's fence counter is used up";
@@ -114,7 +114,7 @@ impl Duty {
         };
         engine.alarm.wake_by(look_at);
         engine.alarm.ring_if_doubted(&lease);
-        Ok(engine.guard(lease, 0, now))
+        Ok(engine.hold(lease, 0, now))
     }
 
     /// The store said that the lock is taken, to a driver that only tried.

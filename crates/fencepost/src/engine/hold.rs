@@ -1,0 +1,104 @@
+//! One hold of a lock, and what becomes of the lock when it ends.
+
+use std::sync::Arc;
+
+use super::{Ending, Engine};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::fence::Fence;
+use crate::lease::{Lease, Lost, LostReason};
+
+/// How giving back a lock went.
+#[derive(Debug, Clone)]
+#[must_use]
+pub enum ReleaseOutcome {
+    /// The lock was held until now, and is not any more: it went back to the store, or to the next task in line.
+    Released,
+    /// Another guard made by [`Guard::reenter`](crate::Guard::reenter) is still alive: the lock goes back with the last one.
+    StillHeld,
+    /// The lock had been lost before. What was done under it lately may not have been exclusive.
+    AlreadyLost,
+    /// The store did not say. The release is tried again in the background, and the TTL ends the lease in any case.
+    Unknown(Error),
+}
+
+impl ReleaseOutcome {
+    /// The lock was held up to the release.
+    pub fn is_released(&self) -> bool {
+        matches!(self, Self::Released)
+    }
+}
+
+/// One hold. Dropping it gives the lock back, or hands it on.
+pub(crate) struct Hold {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) fence: Fence,
+    /// When the lock became this hold's.
+    pub(crate) since: Moment,
+    ended: bool,
+}
+
+impl Hold {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        lease: Arc<Lease>,
+        fence: Fence,
+        since: Moment,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            lease,
+            fence,
+            since,
+            ended: false,
+        })
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost_now().is_some()
+    }
+
+    pub(crate) fn lost_now(&self) -> Option<Lost> {
+        self.lease.lost_at(self.engine.clock.now()).cloned()
+    }
+
+    pub(crate) async fn release(mut self) -> ReleaseOutcome {
+        match self.end() {
+            Ending::HandedOver => ReleaseOutcome::Released,
+            Ending::Release { next } => {
+                self.engine.deliver_drive(next);
+                self.engine.release_now(&self.lease.claim).await
+            }
+            Ending::NotHeld => ReleaseOutcome::AlreadyLost,
+        }
+    }
+
+    fn end(&mut self) -> Ending {
+        self.ended = true;
+        let now = self.engine.clock.now();
+        self.engine.telemetry.held(now.since(self.since));
+        if let Some(lost) = self.lease.lost_at(now) {
+            self.engine.lose(&self.lease, lost.reason());
+            if lost.reason() != LostReason::Shutdown {
+                // The store's lease ends a margin later than ours, and a store of several servers may still have a lease
+                // that is gone from most of them. Others cannot be hit: the store compares owners.
+                self.engine.reaper.give_back(self.lease.claim.clone());
+            }
+            return Ending::NotHeld;
+        }
+        self.engine.hold_done(&self.lease, now)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.ended
+            && let Ending::Release { next } = self.end()
+        {
+            // In this order: the next one's question then mostly finds the lock free, instead of waiting at the store.
+            self.engine.reaper.give_back(self.lease.claim.clone());
+            self.engine.deliver_drive(next);
+        }
+    }
+}
