@@ -2,7 +2,7 @@
 
 use crate::node;
 use crate::setup::{Flaw, Setup};
-use crate::state::{Client, MAJORITY, NODES, Node, Phase, Request, State, Vote};
+use crate::state::{Client, MAJORITY, NODES, Node, Phase, Request, State, Taken, Vote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
@@ -34,6 +34,13 @@ pub(crate) enum Move {
     Extend(usize),
     /// A majority has extended.
     Extended(usize),
+    /// A majority has not extended: the lease is lost. Nobody may have told the holder yet.
+    Lose(usize),
+    /// A node gives back a key that was taken in vain.
+    OwedTaken {
+        client: usize,
+        node: usize,
+    },
     /// A release that went down with a connection is carried out at last.
     Owed {
         client: usize,
@@ -63,6 +70,10 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
             let is_cut = |attempt| !wire.requests.contains(&Some(Request::Release { attempt }));
             if wire.owed.is_some_and(is_cut) && !state.nodes[node].is_starting {
                 moves.push(Move::Owed { client, node });
+            }
+            if wire.owed_taken.is_some() && !wire.has_extension() && !state.nodes[node].is_starting
+            {
+                moves.push(Move::OwedTaken { client, node });
             }
         }
     }
@@ -119,13 +130,18 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
             if setup.holder_asks_again && may_ask {
                 moves.push(Move::AskAgain(at));
             }
-            let may_extend = client.extensions < setup.extends && client.left > 0;
+            // A lease that was found lost stays lost, without another question.
+            let is_over = client.is_lost && !setup.has(Flaw::ForgetsTheLoss);
+            let may_extend = client.extensions < setup.extends && client.left > 0 && !is_over;
             if may_extend && state.has_room(at) {
                 moves.push(Move::Extend(at));
             }
             let is_extended = client.yes() >= needed(setup, Flaw::MinorityExtends);
             if client.extending.is_some() && is_extended {
                 moves.push(Move::Extended(at));
+            }
+            if client.extending.is_some() && client.no() >= MAJORITY && !client.is_lost {
+                moves.push(Move::Lose(at));
             }
         }
     }
@@ -172,7 +188,8 @@ fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
             moves.push(Move::Die(client));
         }
         for node in 0..NODES {
-            let is_used = state.wires[client][node].requests[0].is_some();
+            let wire = &state.wires[client][node];
+            let is_used = wire.requests[0].is_some() || wire.owed_taken.is_some();
             if troubles.cut && is_used && !is_dead {
                 moves.push(Move::Cut { client, node });
             }
@@ -216,6 +233,12 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
             client.older = 0;
             client.confirmed = client.extensions;
         }
+        Move::Lose(at) => lose(&mut next, at),
+        Move::OwedTaken { client, node } => {
+            if let Some(taken) = next.wires[client][node].owed_taken.take() {
+                node::release_taken(&mut next.nodes[node], client as u8, taken);
+            }
+        }
         Move::Owed { client, node } => {
             let owed = next.wires[client][node].owed.take();
             let up_to = owed.filter(|_| !setup.has(Flaw::OwedReleaseTakesAnything));
@@ -234,7 +257,7 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     let older = state.highest();
     let client = &mut state.clients[at];
     let before = match client.phase {
-        Phase::Holding(epoch) => Some(epoch),
+        Phase::Holding(epoch) if !client.is_lost => Some(epoch),
         _ => None,
     };
     client.rest();
@@ -251,7 +274,8 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
         false => client.seen,
     };
     for node in 0..NODES {
-        let void = state.wires[at][node].owed;
+        let wire = &state.wires[at][node];
+        let void = wire.owed.or(wire.owed_taken.map(|taken| taken.attempt));
         let request = Request::Lock {
             attempt,
             void,
@@ -331,6 +355,7 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
         if said_yes || is_holder || !setup.has(Flaw::ReleasesOnlyWhereGranted) {
             let attempt = client.attempt;
             state.wires[at][node].owed = Some(attempt);
+            state.wires[at][node].owed_taken = None;
             // What waits for a connection may be sent after the release: then it takes nothing, and makes no difference.
             let waiting = state.wires[at][node].take_waiting();
             state.send(at, node, Request::Release { attempt });
@@ -353,14 +378,37 @@ fn extend(state: &mut State, setup: &Setup, at: usize) {
     client.extensions += 1;
     client.older = older;
     client.votes = [Vote::None; NODES];
+    // Whose loss was forgotten takes no key, and every key of it votes.
+    let (epoch, confirmed) = match client.is_lost {
+        true => (0, u8::MAX),
+        false => (epoch, client.confirmed),
+    };
     let request = Request::Extend {
         attempt: client.attempt,
         epoch,
         extension: client.extensions,
-        confirmed: client.confirmed,
+        confirmed,
         is_waiting: false,
     };
     state.send_to_all(at, request);
+}
+
+/// What the lease had stays until its holder gives it back. What was taken in vain is released.
+fn lose(state: &mut State, at: usize) {
+    let client = &mut state.clients[at];
+    client.is_lost = true;
+    client.extending = None;
+    client.older = 0;
+    client.votes = [Vote::None; NODES];
+    let taken = Taken {
+        attempt: client.attempt,
+        after: client.confirmed,
+    };
+    for wire in &mut state.wires[at] {
+        wire.owe_taken(taken);
+        // What waits for a connection takes nothing any more.
+        drop(wire.take_waiting());
+    }
 }
 
 fn tick(state: &mut State, setup: &Setup) {
@@ -383,7 +431,7 @@ fn tick(state: &mut State, setup: &Setup) {
 
 fn strike(state: &mut State, setup: &Setup, fault: Move) {
     match fault {
-        Move::Cut { client, node } => cut(state, client, node),
+        Move::Cut { client, node } => cut(state, setup, client, node),
         Move::Restart(node) => restart(state, setup, node),
         Move::RestartEmpty(node) => {
             restart(state, setup, node);
@@ -405,6 +453,7 @@ fn strike(state: &mut State, setup: &Setup, fault: Move) {
             state.clients[client].phase = Phase::Dead;
             for wire in &mut state.wires[client] {
                 wire.owed = None;
+                wire.owed_taken = None;
             }
         }
         _ => unreachable!("not a fault"),
@@ -417,11 +466,15 @@ fn forget(node: &mut Node) {
 }
 
 fn restart(state: &mut State, setup: &Setup, node: usize) {
-    (0..setup.clients).for_each(|client| cut(state, client, node));
+    (0..setup.clients).for_each(|client| cut(state, setup, client, node));
     state.nodes[node].is_starting = true;
 }
 
 /// The client is told: what it waited for there will not come.
-fn cut(state: &mut State, client: usize, node: usize) {
-    state.wires[client][node].cut();
+fn cut(state: &mut State, setup: &Setup, client: usize, node: usize) {
+    let wire = &mut state.wires[client][node];
+    wire.cut();
+    if setup.has(Flaw::ReleasesTakenKeysOnce) {
+        wire.owed_taken = None;
+    }
 }

@@ -67,6 +67,10 @@ pub(crate) enum Flaw {
     TakenKeyVotesAtOnce,
     /// A key that an extension took counts for the next one, whether or not the first succeeded.
     TakenKeyVotesUnconfirmed,
+    /// Once a lease is found lost, nothing is known of it: every key of it votes in a later extension.
+    ForgetsTheLoss,
+    /// The release of keys that were taken in vain goes down with its connection.
+    ReleasesTakenKeysOnce,
     /// An extension takes a key whatever the counter says.
     TakesPastTheCounter,
     /// An extension that takes a key on a node without a counter makes the epoch its counter, however late it is.
@@ -114,6 +118,8 @@ pub(crate) struct Setup {
     pub(crate) lifts: bool,
     /// By how many ticks the first node's clock is ahead of the others'.
     pub(crate) first_is_ahead: u8,
+    /// A node that has lost its counter has a clock that is behind when an extension takes the key there.
+    pub(crate) takers_clock_is_behind: bool,
     pub(crate) flaw: Option<Flaw>,
 }
 
@@ -137,6 +143,7 @@ impl Setup {
         ticks_max: None,
         lifts: false,
         first_is_ahead: 0,
+        takers_clock_is_behind: false,
         flaw: None,
     };
 
