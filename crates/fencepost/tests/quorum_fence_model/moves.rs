@@ -1,8 +1,9 @@
 //! Everything that can happen next.
 
+use crate::faults::{faults, strike};
 use crate::node;
 use crate::setup::{Flaw, Setup};
-use crate::state::{Client, MAJORITY, NODES, Node, Phase, Request, State, Taken, Vote};
+use crate::state::{Client, MAJORITY, NODES, Phase, Request, State, Taken, Vote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
@@ -67,13 +68,8 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
             if wire.requests[0].is_some() && !state.nodes[node].is_starting {
                 moves.push(Move::Serve { client, node });
             }
-            let is_cut = |attempt| !wire.requests.contains(&Some(Request::Release { attempt }));
-            if wire.owed.is_some_and(is_cut) && !state.nodes[node].is_starting {
-                moves.push(Move::Owed { client, node });
-            }
-            if wire.owed_taken.is_some() && !wire.has_extension() && !state.nodes[node].is_starting
-            {
-                moves.push(Move::OwedTaken { client, node });
+            if !state.nodes[node].is_starting {
+                debts(state, client, node, &mut moves);
             }
         }
     }
@@ -84,6 +80,22 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
         faults(state, setup, &mut moves);
     }
     moves
+}
+
+/// What is owed is sent again at any time, but over the same connection: not before an extension of the same attempt that was sent.
+fn debts(state: &State, client: usize, node: usize, moves: &mut Vec<Move>) {
+    let wire = &state.wires[client][node];
+    let is_extended = wire.has_extension();
+    let is_cut = |attempt| {
+        let is_behind = is_extended && attempt == state.clients[client].attempt;
+        !is_behind && !wire.requests.contains(&Some(Request::Release { attempt }))
+    };
+    if wire.owed.is_some_and(is_cut) {
+        moves.push(Move::Owed { client, node });
+    }
+    if wire.owed_taken.is_some() && !is_extended {
+        moves.push(Move::OwedTaken { client, node });
+    }
 }
 
 fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
@@ -127,12 +139,15 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
         Phase::Agreed(_) | Phase::Kept(_) => moves.push(Move::Conclude(at)),
         Phase::Holding(_) => {
             moves.push(Move::Done(at));
-            if setup.holder_asks_again && may_ask {
+            let asks_again = setup.holder_asks_again || (setup.asks_after_a_loss && client.is_lost);
+            if asks_again && may_ask {
                 moves.push(Move::AskAgain(at));
             }
             // A lease that was found lost stays lost, without another question.
             let is_over = client.is_lost && !setup.has(Flaw::ForgetsTheLoss);
-            let may_extend = client.extensions < setup.extends && client.left > 0 && !is_over;
+            let is_first = client.attempts_left == setup.attempts[at];
+            let may_go_on = !is_over && (is_first || !setup.asks_after_a_loss);
+            let may_extend = client.extensions < setup.extends && client.left > 0 && may_go_on;
             if may_extend && state.has_room(at) {
                 moves.push(Move::Extend(at));
             }
@@ -178,37 +193,6 @@ fn can_propose(client: &Client, heard: u8) -> bool {
         .filter(|node| heard & 1 << node != 0)
         .all(|node| matches!(client.votes[node], Vote::Yes(_)));
     all_yes && heard.count_ones() as usize >= MAJORITY
-}
-
-fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
-    let troubles = &setup.troubles;
-    for client in 0..setup.clients {
-        let is_dead = state.clients[client].phase == Phase::Dead;
-        if troubles.die && !is_dead {
-            moves.push(Move::Die(client));
-        }
-        for node in 0..NODES {
-            let wire = &state.wires[client][node];
-            let is_used = wire.requests[0].is_some() || wire.owed_taken.is_some();
-            if troubles.cut && is_used && !is_dead {
-                moves.push(Move::Cut { client, node });
-            }
-        }
-    }
-    for node in 0..NODES {
-        if troubles.restart {
-            moves.push(Move::Restart(node));
-        }
-        if troubles.restart_empty {
-            moves.push(Move::RestartEmpty(node));
-        }
-        if troubles.flushed {
-            moves.push(Move::Flushed(node));
-        }
-        if troubles.key_lost && state.nodes[node].key.is_some() {
-            moves.push(Move::KeyLost(node));
-        }
-    }
 }
 
 pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
@@ -342,7 +326,7 @@ fn conclude(state: &mut State, setup: &Setup, at: usize) {
     client.older = 0;
     client.before = None;
     client.known = [false; NODES];
-    client.lease = setup.holder_asks_again.then_some(epoch);
+    client.lease = setup.holds_while_it_asks().then_some(epoch);
     client.seen = if setup.lifts { epoch } else { 0 };
     client.phase = Phase::Holding(epoch);
 }
@@ -426,55 +410,5 @@ fn tick(state: &mut State, setup: &Setup) {
     }
     if setup.ticks_max.is_some() {
         state.clock += 1;
-    }
-}
-
-fn strike(state: &mut State, setup: &Setup, fault: Move) {
-    match fault {
-        Move::Cut { client, node } => cut(state, setup, client, node),
-        Move::Restart(node) => restart(state, setup, node),
-        Move::RestartEmpty(node) => {
-            restart(state, setup, node);
-            forget(&mut state.nodes[node]);
-            state.nodes[node].young = setup.restart_delay;
-            state.is_exclusive &= setup.restart_delay >= setup.ttl;
-        }
-        Move::Flushed(node) => {
-            forget(&mut state.nodes[node]);
-            state.is_exclusive = false;
-        }
-        Move::KeyLost(node) => {
-            state.nodes[node].key = None;
-            state.is_exclusive = false;
-        }
-        Move::Die(client) => {
-            state.clients[client].rest();
-            state.clients[client].lease = None;
-            state.clients[client].phase = Phase::Dead;
-            for wire in &mut state.wires[client] {
-                wire.owed = None;
-                wire.owed_taken = None;
-            }
-        }
-        _ => unreachable!("not a fault"),
-    }
-}
-
-fn forget(node: &mut Node) {
-    node.key = None;
-    node.counter = 0;
-}
-
-fn restart(state: &mut State, setup: &Setup, node: usize) {
-    (0..setup.clients).for_each(|client| cut(state, setup, client, node));
-    state.nodes[node].is_starting = true;
-}
-
-/// The client is told: what it waited for there will not come.
-fn cut(state: &mut State, setup: &Setup, client: usize, node: usize) {
-    let wire = &mut state.wires[client][node];
-    wire.cut();
-    if setup.has(Flaw::ReleasesTakenKeysOnce) {
-        wire.owed_taken = None;
     }
 }

@@ -104,6 +104,9 @@ pub(crate) struct Setup {
     pub(crate) asks_again: bool,
     /// A holder that does not know it is one, because the answer was lost, may ask again.
     pub(crate) holder_asks_again: bool,
+    /// A holder that has found its lease lost may ask for another one without giving it back. Leases that were asked for are
+    /// not extended then: what a late request for the key does to an extension is a limit of its own.
+    pub(crate) asks_after_a_loss: bool,
     /// A client may give up at any time, and not only when it was refused or its time is over.
     pub(crate) cancels: bool,
     /// How often a holder may extend.
@@ -136,6 +139,7 @@ impl Setup {
         accept_needs_key: true,
         asks_again: false,
         holder_asks_again: false,
+        asks_after_a_loss: false,
         cancels: false,
         extends: 0,
         begins_held: false,
@@ -146,6 +150,11 @@ impl Setup {
         takers_clock_is_behind: false,
         flaw: None,
     };
+
+    /// A client may have a lease when it asks.
+    pub(crate) fn holds_while_it_asks(&self) -> bool {
+        self.holder_asks_again || self.asks_after_a_loss
+    }
 
     pub(crate) fn has(&self, flaw: Flaw) -> bool {
         self.flaw == Some(flaw)

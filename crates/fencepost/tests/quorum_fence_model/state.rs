@@ -198,7 +198,7 @@ impl State {
         let epoch = setup.counters[0];
         let holder = &mut self.clients[0];
         holder.phase = Phase::Holding(epoch);
-        holder.lease = setup.holder_asks_again.then_some(epoch);
+        holder.lease = setup.holds_while_it_asks().then_some(epoch);
         holder.attempt = 1;
         holder.left = setup.ttl;
         self.granted = 1 << epoch;
