@@ -121,6 +121,29 @@ pub(crate) fn a_counter_that_is_gone_is_lifted() {
     });
 }
 
+/// A key that is taken where the counter is gone has a count that does not prove the lease, also where the server's clock is behind the epoch:
+/// it is not the epoch.
+pub(crate) fn a_counter_that_is_gone_passes_the_epoch() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.patient_store().await;
+        // More than time lifts counters to.
+        (0..3).for_each(|at| servers.set_count(at, (1 << 46) + 5));
+        let claim = claim(LONG);
+        let grant = store.try_acquire(&claim).await.unwrap().unwrap();
+        servers.spread(&store, &claim).await;
+        servers.plain(2).does(&["FLUSHALL"]);
+        servers.spread(&store, &claim).await;
+        let count = servers.plain(2).text(&["HGET", COUNTER, "count"]);
+        let larger = (grant.epoch + 1).to_string();
+        assert_eq!(count.as_deref(), Some(&*larger));
+        let key = servers.value(2).unwrap();
+        assert_eq!(key.split(' ').nth(1), Some(&*larger), "{key}");
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}
+
 /// An extension is late, and so is the release behind it: nothing stays.
 pub(crate) fn a_late_taking_is_given_back() {
     run(async {

@@ -105,6 +105,10 @@ const HEALING: &[(&str, fn())] = &[
         healing::a_counter_that_is_gone_is_lifted,
     ),
     (
+        "a_counter_that_is_gone_passes_the_epoch",
+        healing::a_counter_that_is_gone_passes_the_epoch,
+    ),
+    (
         "a_late_taking_is_given_back",
         healing::a_late_taking_is_given_back,
     ),
