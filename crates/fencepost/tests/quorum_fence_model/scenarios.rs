@@ -153,7 +153,7 @@ pub(crate) const SOUND_DEEPER: &[Scenario] = &[
     Scenario { title: "extensions on a bare majority, a young node", setup: HELD_DELAYED },
     Scenario { title: "a late extension, a node flushed", setup: HELD_LATE },
     Scenario { title: "a lease found lost, a broken connection", setup: HELD_LOST },
-    Scenario { title: "a lease found lost, another one asked for", setup: Setup { attempts: [1, 1, 0], asks_after_a_loss: true, faults: 1, ..HELD_LOST } },
+    Scenario { title: "a lease found lost, another one asked for", setup: Setup { attempts: [1, 1, 0], asks_after_a_loss: true, faults: 2, ..HELD_LOST } },
     Scenario { title: "extensions on a bare majority, asked again", setup: Setup { attempts: [1, 1, 0], holder_asks_again: true, ..with(CUT, HELD) } },
     Scenario { title: "extensions on a bare majority, the holder dies", setup: with(DIE, HELD) },
     Scenario { title: "one asks twice", setup: Setup { attempts: [2, 1, 0], ..CALM } },

@@ -41,6 +41,7 @@ pub(crate) struct Link {
     /// What the server calls this connection, if it tells.
     pub(super) identity: Option<Identity>,
     channel: String,
+    #[cfg(feature = "redlock")]
     made_at: Moment,
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
@@ -135,6 +136,7 @@ pub(super) async fn connect(
         sent,
         identity: info.as_deref().and_then(Identity::read),
         channel,
+        #[cfg(feature = "redlock")]
         made_at: BootClock.now(),
         round_trip,
         down: AtomicBool::new(false),

@@ -1,7 +1,7 @@
-//! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has, and an extension takes missing keys
-//! for the leases that are known here.
+//! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has, an extension takes missing keys
+//! for the leases that are held, and a lease that was found lost stays lost until it is given back or taken anew.
 //!
-//! It does if a majority still has its keys, with that epoch. The servers alone cannot tell: one that answered late may have drawn a
+//! Who asks again keeps its epoch if a majority still has its keys, with that epoch. The servers alone cannot tell: one that answered late may have drawn a
 //! larger count for the same owner, and who asks again and hears that one first would come to a larger epoch for the same lease.
 
 use std::collections::HashMap;
