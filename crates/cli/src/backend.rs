@@ -132,17 +132,30 @@ impl LockStore {
     async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
-                let path = self.path(path.as_deref())?;
-                if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
-                    std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
-                }
-                self.open_file(&path).await
+                let file: Arc<dyn Backend> = self.open_or_make(path.as_deref()).await?;
+                Ok(file)
             }
             Self::Address(address) => {
                 let opened = fencepost::backend::open(address).await;
                 opened.map_err(|error| NotOpened::new(self, &error))
             }
         }
+    }
+
+    /// Opens the file, making it where none is. `None`: the store is a server.
+    pub(crate) async fn open_sqlite(&self) -> Result<Option<Arc<Sqlite>>, NotOpened> {
+        match self {
+            Self::Sqlite(path) => self.open_or_make(path.as_deref()).await.map(Some),
+            Self::Address(_) => Ok(None),
+        }
+    }
+
+    async fn open_or_make(&self, given: Option<&Path>) -> Result<Arc<Sqlite>, NotOpened> {
+        let path = self.path(given)?;
+        if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
+            std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
+        }
+        self.open_file(&path).await
     }
 
     /// Opens the store to look at it. `None`: there is no file, so there are no locks.
@@ -152,7 +165,10 @@ impl LockStore {
                 let path = self.path(path.as_deref())?;
                 match path.try_exists() {
                     Ok(false) => Ok(None),
-                    Ok(true) => self.open_file(&path).await.map(Some),
+                    Ok(true) => {
+                        let file: Arc<dyn Backend> = self.open_file(&path).await?;
+                        Ok(Some(file))
+                    }
                     Err(error) => Err(self.failed(&error)),
                 }
             }
@@ -160,7 +176,7 @@ impl LockStore {
         }
     }
 
-    async fn open_file(&self, path: &Path) -> Result<Arc<dyn Backend>, NotOpened> {
+    async fn open_file(&self, path: &Path) -> Result<Arc<Sqlite>, NotOpened> {
         let opened = Sqlite::open(path).await;
         let sqlite = opened.map_err(|error| NotOpened::new(self, &error))?;
         Ok(Arc::new(sqlite))

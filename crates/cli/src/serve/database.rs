@@ -46,14 +46,6 @@ impl Database {
         }
     }
 
-    /// Its file, if it is one.
-    pub(super) fn file(&self) -> Option<PathBuf> {
-        match self {
-            Self::File(path) => Some(path.clone()),
-            Self::Postgres(_) => None,
-        }
-    }
-
     pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, Fault> {
         match self {
             Self::File(path) => self.open_file(path),

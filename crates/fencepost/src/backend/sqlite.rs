@@ -34,7 +34,8 @@
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
 //! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], waiters
-//!   enter the line of the new file. Restoring an old copy brings back its old fence counter: do not.
+//!   enter the line of the new file. The first program that notices deletes the log (`-wal`, `-shm`) of the old file if it still lies
+//!   beside the new one, because SQLite would write it into the new file. Restoring an old copy brings back its old fence counter: do not.
 //! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]:
 //!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
 //!   the file keeps its write transactions much shorter than the TTL.
@@ -218,6 +219,21 @@ impl Sqlite {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Moves everything from the write-ahead log (`-wal`) into the file and empties the log, so that a copy of the file alone is complete.
+    ///
+    /// Returns `false` when another program that reads or writes kept part of it in the log for longer than a second. Nothing is lost by
+    /// that: the file is complete together with its log. SQLite does the same by itself when the last program closes the file.
+    ///
+    /// # Errors
+    /// As for every request: [`ErrorKind::Unusable`], [`ErrorKind::Unavailable`].
+    ///
+    /// # Cancel safety
+    /// It goes on when the future is dropped.
+    pub async fn checkpoint(&self) -> Result<bool> {
+        self.request(Operation::Inspect, |reply| Request::Checkpoint { reply })
+            .await
     }
 
     /// Puts a request into the thread's queue and waits for its answer.

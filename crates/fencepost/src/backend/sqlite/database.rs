@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
-use super::file::{self, Creation, Identity};
+use super::file::{self, Creation, Identity, Opened, Opening};
 use super::schema::set_synchronous;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
@@ -32,7 +32,7 @@ pub(super) struct Database {
     pub(super) connection: Connection,
     /// The boot whose leases count.
     pub(super) boot: String,
-    identity: Identity,
+    at: Opened,
     /// How often a file was opened before this one: tickets of an earlier one mean nothing here.
     pub(super) generation: u64,
     patience: Arc<Patience>,
@@ -66,10 +66,15 @@ impl Database {
     fn open_once(settings: &Settings, generation: u64, deadline: Moment) -> Result<Option<Self>> {
         let path = &settings.path;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut opening = None;
+        if Identity::of(path)?.is_some() {
+            opening = Some(Opening::begin(file::folder(path)?));
+        }
         let found = Identity::of(path)?;
         let creation = match found {
             Some(_) => None,
             None => {
+                opening = None;
                 let creation = Creation::begin(file::folder(path)?, deadline)?;
                 if Identity::of(path)?.is_some() {
                     return Ok(None);
@@ -91,12 +96,15 @@ impl Database {
         let mut database = Self {
             connection,
             boot: settings.boot.clone(),
-            identity,
+            at: Opened::new(identity, path),
             generation,
             patience: Arc::default(),
         };
         database.patience.wait_until(deadline);
         database.configure(settings)?;
+        // It has its log open now.
+        database.at = Opened::new(identity, path);
+        drop(opening);
         database.prepare(settings)?;
         Ok(Some(database))
     }
@@ -160,6 +168,13 @@ impl Database {
     fn run(&self, statement: &str) -> Result<()> {
         self.connection.prepare_cached(statement)?.execute([])?;
         Ok(())
+    }
+
+    /// Moves the log into the file and empties it. `false`: another program kept it from doing all of it.
+    pub(super) fn checkpoint(&self) -> Result<bool> {
+        const SQL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: bool = self.connection.query_row(SQL, [], |row| row.get(0))?;
+        Ok(!is_busy)
     }
 
     /// A number that changes when another program has committed.
@@ -247,14 +262,18 @@ impl Store {
             let done = self.current().map(|database| {
                 database.patience.wait_until(BootClock.now() + patience);
                 let done = work(database);
-                (done, database.identity)
+                (done, database.at)
             });
             match done {
                 Err(failure) => return Err(self.explain(failure, operation)),
-                Ok((done, identity)) if identity.is_at(&self.settings.path) => {
+                Ok((done, at)) if at.is_at(&self.settings.path) => {
                     return done.map_err(|failure| self.explain(failure, operation));
                 }
-                Ok(_) => self.close_replaced(),
+                Ok((_, at)) => {
+                    self.close_replaced();
+                    let cleared = self.clear_stale_log(at);
+                    cleared.map_err(|failure| self.explain(failure, operation))?;
+                }
             }
         }
         let again = format!("{:?} is replaced again and again", self.settings.path);
@@ -277,8 +296,24 @@ impl Store {
             path = ?self.settings.path,
             "the file of locks was deleted or replaced, and its locks with it; opening the new one"
         );
-        // SQLite sees that the file has moved and leaves the -wal and -shm at the path, which belong to the new one.
+        // SQLite sees that the file has moved and leaves the -wal and -shm at the path.
         self.database = None;
+    }
+
+    /// Deletes the log of the file that was replaced, if it still lies beside the new one: SQLite would write it into the new file.
+    ///
+    /// Others that have the old file open keep its log open, deleted as the file is, and find another one, or none, at the path.
+    fn clear_stale_log(&self, replaced: Opened) -> Result<()> {
+        let path = &self.settings.path;
+        if !replaced.left_its_log_at(path) {
+            return Ok(());
+        }
+        let deadline = BootClock.now() + self.settings.busy_timeout;
+        let creation = Creation::begin(file::folder(path)?, deadline)?;
+        match replaced.left_its_log_at(path) {
+            true => creation.clear_companions(path),
+            false => Ok(()),
+        }
     }
 
     fn explain(&self, failure: Failure, operation: Operation) -> Error {
