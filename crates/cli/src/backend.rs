@@ -158,22 +158,38 @@ impl LockStore {
         self.open_file(&path).await
     }
 
-    /// Opens the store to look at it. `None`: there is no file, so there are no locks.
-    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+    /// Opens the store to look at it, without changing it. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_to_look(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
                 let path = self.path(path.as_deref())?;
-                match path.try_exists() {
-                    Ok(false) => Ok(None),
-                    Ok(true) => {
-                        let file: Arc<dyn Backend> = self.open_file(&path).await?;
-                        Ok(Some(file))
-                    }
-                    Err(error) => Err(self.failed(&error)),
+                if !self.exists(&path)? {
+                    return Ok(None);
+                }
+                match Sqlite::builder(&path).open_to_look().await {
+                    Ok(file) => Ok(Some(Arc::new(file))),
+                    Err(error) => Err(NotOpened::new(self, &error)),
                 }
             }
-            Self::Address(_) => self.open().await.map(Some),
+            Self::Address(address) => match fencepost::backend::open_to_look(address).await {
+                Ok(store) => Ok(Some(store)),
+                Err(error) => Err(NotOpened::new(self, &error)),
+            },
         }
+    }
+
+    /// Opens the store if it is there. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+        if let Self::Sqlite(path) = self
+            && !self.exists(&self.path(path.as_deref())?)?
+        {
+            return Ok(None);
+        }
+        self.open().await.map(Some)
+    }
+
+    fn exists(&self, file: &Path) -> Result<bool, NotOpened> {
+        file.try_exists().map_err(|error| self.failed(&error))
     }
 
     async fn open_file(&self, path: &Path) -> Result<Arc<Sqlite>, NotOpened> {

@@ -56,6 +56,7 @@
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::certificates::Certificates;
@@ -88,6 +89,7 @@ pub use tokio_postgres as client;
 use connect::Address;
 use fence::Source;
 use hub::{Hub, Settings};
+use session::Session;
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres";
@@ -187,13 +189,32 @@ impl PostgresBuilder {
     /// # Cancel safety
     /// Dropping the future closes the connections; sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
+        let (hub, session) = self.connect().await?;
+        session.ready(Operation::Open, hub.settings.source).await?;
+        hub.keep(session);
+        Ok(Postgres { hub })
+    }
+
+    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). That needs no fence: no sequence is made or has to be
+    /// there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock is refused then.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), without those about sequences and older versions.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections.
+    pub async fn open_to_look(self) -> Result<Postgres> {
+        let (hub, session) = self.connect().await?;
+        hub.keep(session);
+        Ok(Postgres { hub })
+    }
+
+    async fn connect(self) -> Result<(Hub, Arc<Session>)> {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
         suitability::check(&one, &other).await?;
-        one.ready(Operation::Open, hub.settings.source).await?;
-        hub.keep(one);
-        Ok(Postgres { hub })
+        Ok((hub, one))
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first

@@ -27,8 +27,8 @@
 //! epochs of a deleted and re-created file do not go back unless the system time did; [`SqliteBuilder::first_epoch`]
 //! overrides that. The time lifts new counters to 2⁴⁶ at most, which it reaches in 2041.
 //!
-//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened: its
-//! counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
+//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened to lock
+//! ([`SqliteBuilder::open_to_look`] leaves it as it is): its counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
 //! counting with the same counter, under the same transactions, so its epochs and ours grow together.
 //!
 //! # What can go wrong
@@ -70,7 +70,7 @@ mod waiting;
 mod window;
 mod worker;
 
-use database::Settings;
+use database::{Purpose, Settings};
 pub use file::network_file_system;
 use worker::Request;
 
@@ -121,8 +121,24 @@ impl SqliteBuilder {
     /// # Cancel safety
     /// Dropping the future closes the file again; a file that was created stays.
     pub async fn open(self) -> Result<Sqlite> {
+        self.open_for(Purpose::Lock).await
+    }
+
+    /// Opens the file to look at the locks in it, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and changes nothing: no file and no
+    /// table is made, and a file of version 1 stays one, which programs of that version go on using. Taking a lock fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`ErrorKind::Unavailable`] when there is no file.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the file again.
+    pub async fn open_to_look(self) -> Result<Sqlite> {
+        self.open_for(Purpose::Look).await
+    }
+
+    async fn open_for(self, purpose: Purpose) -> Result<Sqlite> {
         let (opened, answer) = oneshot::channel();
-        let sqlite = self.start(|outcome| {
+        let sqlite = self.start(purpose, |outcome| {
             // Nobody listens any more: the thread sees that its requests have ended, too.
             let _ = opened.send(outcome);
         })?;
@@ -138,7 +154,7 @@ impl SqliteBuilder {
     /// As [`open`](Self::open).
     pub fn open_blocking(self) -> Result<Sqlite> {
         let (opened, answer) = std::sync::mpsc::channel();
-        let sqlite = self.start(move |outcome| {
+        let sqlite = self.start(Purpose::Lock, move |outcome| {
             let _ = opened.send(outcome);
         })?;
         answer
@@ -147,7 +163,11 @@ impl SqliteBuilder {
         Ok(sqlite)
     }
 
-    fn start(self, opened: impl FnOnce(Result<()>) + Send + 'static) -> Result<Sqlite> {
+    fn start(
+        self,
+        purpose: Purpose,
+        opened: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<Sqlite> {
         let path = std::path::absolute(&self.path).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
@@ -165,6 +185,7 @@ impl SqliteBuilder {
                 Some(id) => id,
                 None => boot::current_id()?,
             },
+            purpose,
         };
         let requests = worker::start(settings, opened)?;
         Ok(Sqlite { path, requests })

@@ -110,6 +110,48 @@ async fn a_file_of_version_1_becomes_one_of_version_2() {
 }
 
 #[tokio::test]
+async fn a_look_changes_nothing() {
+    let place = Place::new();
+    let store = place.open().await;
+    let held = claim("one", LONG);
+    take(&store, &held).await;
+    let earlier = format!("UPDATE fencepost_meta SET value = 1; {EARLIER_TABLES}");
+    place.sql().execute_batch(&earlier).unwrap();
+    let state = || -> (i64, i64, i64) {
+        let sql = "SELECT (SELECT value FROM fencepost_meta), epoch, (SELECT count(*) FROM pragma_table_info('fencepost_lock'))
+            FROM fencepost_fence";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        place.sql().query_row(sql, [], row).unwrap()
+    };
+    let before = state();
+    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    assert_eq!(look.list(None).await.unwrap().len(), 1);
+    let record = look.inspect(&held.name).await.unwrap().unwrap();
+    assert_eq!(record.holder.unwrap().ttl, None);
+    look.try_acquire(&claim("two", LONG)).await.unwrap_err();
+    assert_eq!(state(), before);
+}
+
+#[tokio::test]
+async fn a_look_makes_neither_file_nor_tables() {
+    let place = Place::new();
+    let error = Sqlite::builder(&place.path).open_to_look().await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(!place.path.exists());
+    place
+        .sql()
+        .execute_batch("CREATE TABLE goods (id)")
+        .unwrap();
+    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    assert_eq!(look.list(None).await.unwrap().len(), 0);
+    let name = claim("one", LONG).name;
+    assert_eq!(look.inspect(&name).await.unwrap(), None);
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'";
+    let tables: i64 = place.sql().query_row(tables, [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 1);
+}
+
+#[tokio::test]
 async fn tables_that_were_tampered_with_are_reported() {
     let place = Place::new();
     let store = place.open().await;

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
 use super::file::{self, Creation, Identity, Opened, Opening};
+use super::look::Sights;
 use super::schema::set_synchronous;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
@@ -24,12 +25,23 @@ pub(super) struct Settings {
     pub(super) busy_timeout: Duration,
     pub(super) first_epoch: Option<u64>,
     pub(super) boot: String,
+    pub(super) purpose: Purpose,
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Lock,
+    /// Nothing in it is changed: no file and no table is made, and tables of version 1 stay so.
+    Look,
 }
 
 /// One file that is open.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) connection: Connection,
+    /// What there is to look at.
+    pub(super) sights: Sights,
     /// The boot whose leases count.
     pub(super) boot: String,
     at: Opened,
@@ -73,6 +85,9 @@ impl Database {
         let found = Identity::of(path)?;
         let creation = match found {
             Some(_) => None,
+            None if settings.purpose == Purpose::Look => {
+                return Err(Failure::Unavailable(format!("there is no file {path:?}")));
+            }
             None => {
                 opening = None;
                 let creation = Creation::begin(file::folder(path)?, deadline)?;
@@ -95,6 +110,7 @@ impl Database {
         drop(creation);
         let mut database = Self {
             connection,
+            sights: Sights::ALL,
             boot: settings.boot.clone(),
             at: Opened::new(identity, path),
             generation,
@@ -105,7 +121,10 @@ impl Database {
         // It has its log open now.
         database.at = Opened::new(identity, path);
         drop(opening);
-        database.prepare(settings)?;
+        match settings.purpose {
+            Purpose::Lock => database.prepare(settings)?,
+            Purpose::Look => database.sights = database.sights(settings)?,
+        }
         Ok(Some(database))
     }
 
@@ -113,6 +132,12 @@ impl Database {
         let patience = Arc::clone(&self.patience);
         self.connection
             .busy_handler(Some(move |tries| patience.pause_once(tries)))?;
+        if settings.purpose == Purpose::Look {
+            self.connection.pragma_update(None, "query_only", true)?;
+            // The first reading opens the log, where there is one.
+            self.version()?;
+            return Ok(());
+        }
         if self.connection.is_readonly("main")? {
             return Err(Failure::Unusable(read_only(&settings.path)));
         }
