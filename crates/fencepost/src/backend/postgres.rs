@@ -196,14 +196,15 @@ impl PostgresBuilder {
     }
 
     /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). That needs no fence: no sequence is made or has to be
-    /// there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock is refused then.
+    /// there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
     ///
     /// # Errors
     /// As [`open`](Self::open), without those about sequences and older versions.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connections.
-    pub async fn open_to_look(self) -> Result<Postgres> {
+    pub async fn open_to_look(mut self) -> Result<Postgres> {
+        self.settings.looks_only = true;
         let (hub, session) = self.connect().await?;
         hub.keep(session);
         Ok(Postgres { hub })
@@ -319,6 +320,7 @@ impl Postgres {
                 outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
+                looks_only: false,
             },
             create_sequences: true,
             requeue_after: None,
@@ -339,6 +341,19 @@ impl Postgres {
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
         let program = format!("{}/2", session::STORE_PROGRAM);
         connect::connect(STORE, Operation::Open, &address, &program, patience).await
+    }
+
+    fn may_lock(&self) -> Result<()> {
+        if !self.hub.settings.looks_only {
+            return Ok(());
+        }
+        let message = "this store was opened to look at locks, not to take them";
+        Err(Error::new(
+            ErrorKind::Unusable,
+            STORE,
+            Operation::Acquire,
+            message,
+        ))
     }
 
     /// Where the server is, without user and password.
@@ -373,11 +388,17 @@ impl Backend for Postgres {
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(requests::try_acquire(&self.hub, claim))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::try_acquire(&self.hub, claim).await
+        })
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(requests::acquire(&self.hub, claim, wait))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::acquire(&self.hub, claim, wait).await
+        })
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -118,7 +118,8 @@ impl Database {
         };
         database.patience.wait_until(deadline);
         database.configure(settings)?;
-        // It has its log open now.
+        // The first reading opens the log, where there is one.
+        database.version()?;
         database.at = Opened::new(identity, path);
         drop(opening);
         match settings.purpose {
@@ -134,8 +135,6 @@ impl Database {
             .busy_handler(Some(move |tries| patience.pause_once(tries)))?;
         if settings.purpose == Purpose::Look {
             self.connection.pragma_update(None, "query_only", true)?;
-            // The first reading opens the log, where there is one.
-            self.version()?;
             return Ok(());
         }
         if self.connection.is_readonly("main")? {

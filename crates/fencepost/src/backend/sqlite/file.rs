@@ -53,6 +53,7 @@ impl From<&Metadata> for Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opened {
     file: Identity,
+    /// None where there was no log, in a file that is only looked at.
     log: Option<Identity>,
 }
 
@@ -65,7 +66,7 @@ impl Opened {
 
     /// Whether `path` still leads to this file, and to the log that belongs to it.
     pub(super) fn is_at(self, path: &Path) -> bool {
-        self.file.is_at(path) && self.log == log_at(path)
+        self.file.is_at(path) && (self.log.is_none() || self.log == log_at(path))
     }
 
     /// Whether the log of this file lies beside another file, which SQLite would write it into.
