@@ -82,6 +82,11 @@ impl Database {
                 "cannot use the file as a database",
                 "--db FILE: an SQLite database, or a name that is not taken yet for a new one",
             ),
+            (Self::File(path), _) if path.is_dir() => (
+                exit::CANNOT_CREATE,
+                "cannot open the database",
+                "--db FOLDER/shop.db: this is a folder, and the database is a file, which is made where there is none",
+            ),
             (Self::File(_), _) => (
                 exit::CANNOT_CREATE,
                 "cannot open the database",
