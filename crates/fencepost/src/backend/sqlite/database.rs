@@ -294,8 +294,9 @@ impl Store {
                     return done.map_err(|failure| self.explain(failure, operation));
                 }
                 Ok((_, at)) => {
-                    self.close_replaced();
+                    // While it is open: else the system could give its log's number to another file.
                     let cleared = self.clear_stale_log(at);
+                    self.close_replaced();
                     cleared.map_err(|failure| self.explain(failure, operation))?;
                 }
             }
