@@ -308,7 +308,7 @@ mod tests {
         let file = full.join(NAME);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, "").unwrap();
-        assert_eq!(find_include(NAME, &[empty.clone()]), None);
+        assert_eq!(find_include(NAME, std::slice::from_ref(&empty)), None);
         assert_eq!(find_include(NAME, &[empty, full]), Some(file));
     }
 
