@@ -27,7 +27,8 @@
 //! the fence is `pg_current_xact_id()` and needs neither; it repeats after a failover to a standby that lags, and is refused where the sequences exist.
 //!
 //! **Standbys.** Where `synchronous_standby_names` is set, a renewal is a write that they have to confirm. A primary that was replaced gets no confirmation, and its
-//! holders stop believing when their TTL has passed.
+//! holders stop believing when their TTL has passed. This holds only if every standby that may be promoted is needed for a confirmation, as with `FIRST 2 (sa, sb)`. With `FIRST
+//! 1 (sa, sb)` and `sa` promoted, `sb` goes on confirming for the old primary, which goes on granting and renewing, and whose fences can be the larger.
 //!
 //! # Numbers
 //! A name is the first eight bytes of its SHA-256 as a signed number, big-endian. In SQL:
@@ -44,7 +45,8 @@
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at once. What
 //!   protects the data then is the fence. It rises over a crash, and over a failover unless the new primary's clock is behind by more than the outage took.
-//! - *A primary that was replaced goes on running.* Without synchronous replication its holders go on believing; the new holders' fences are larger.
+//! - *A primary that was replaced goes on running.* Without synchronous replication its holders go on believing; the new holders' fences are larger than those
+//!   from before the promotion, but not than those that the old primary grants later.
 //! - *A program of an older version* takes locks in the same database: its fences cannot be compared with ours, and we refuse to lock with [`ErrorKind::Unusable`] while
 //!   we see it, or a table `fencepost_tx` of an older version in any schema. One can look at its locks, and release them.
 //! - *The connection breaks.* The lock is lost, and the holder is told as soon as this process notices. The server notices at once, or when the TTL has passed.
@@ -373,7 +375,7 @@ impl Backend for Postgres {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// Leases belong to sessions, and a session that is stuck must not keep the others waiting.
+    /// Leases belong to sessions, and a session that is stuck must not keep the others waiting. Renewals of one session share statements.
     fn renewed_at_once(&self) -> usize {
         1
     }
