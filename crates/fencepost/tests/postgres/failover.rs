@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fencepost::backend::postgres::Postgres;
 use fencepost::{Backend, Renewal};
+use futures_util::poll;
 
 use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, locker, run, soon};
 
@@ -157,6 +158,44 @@ pub(crate) fn renewals_share_a_commit() {
             println!("failover: {used} commits for {} leases", claims.len());
             assert!(used >= 2, "both sessions have to be renewed");
             assert!(used < 30, "{used} commits for {} leases", claims.len());
+        }
+    });
+}
+
+/// A renewal hangs, and another lease of the same session waits to be renewed after it, when the session is ended: both are lost, also the one for which
+/// nothing was sent.
+pub(crate) fn a_renewal_that_was_not_sent_is_none() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let store = Postgres::builder(&server.0.url()).connections(2);
+        let store = store.open().await.unwrap();
+        // The first and the third share a session.
+        let claims = ["a", "b", "c"].map(|name| claim(name, LONG));
+        for claim in &claims {
+            assert!(store.try_acquire(claim).await.unwrap().is_some());
+        }
+        eyes.text("alter system set synchronous_standby_names = 'nobody'")
+            .await;
+        eyes.text("select pg_reload_conf()").await;
+        let reloaded = "select count(*) from pg_settings where name = 'synchronous_standby_names' and setting = 'nobody'";
+        eventually("the setting", async || eyes.number(reloaded).await == 1).await;
+        let mut sent = Box::pin(store.renew(&claims[..1]));
+        assert!(poll!(&mut sent).is_pending());
+        let hangs = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
+        eventually("the renewal hangs", async || {
+            assert!(poll!(&mut sent).is_pending());
+            !eyes.text(hangs).await.is_empty()
+        })
+        .await;
+        let mut waits = Box::pin(store.renew(&claims[2..]));
+        assert!(poll!(&mut waits).is_pending());
+        let pid = eyes.text(hangs).await;
+        eyes.text(&format!("select pg_terminate_backend({pid})"))
+            .await;
+        for renewal in [sent, waits] {
+            let renewed = soon("an answer", renewal).await.remove(0);
+            assert_eq!(renewed.unwrap(), Renewal::Lost);
         }
     });
 }

@@ -153,6 +153,10 @@ const FAILOVER: &[(&str, fn())] = &[
         "cancelled_confirmation",
         failover::a_cancelled_confirmation_is_none,
     ),
+    (
+        "renewal_not_sent_is_none",
+        failover::a_renewal_that_was_not_sent_is_none,
+    ),
     ("renewals_share_a_commit", failover::renewals_share_a_commit),
 ];
 

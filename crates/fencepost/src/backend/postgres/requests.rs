@@ -211,9 +211,12 @@ async fn renew_seat(hub: &Hub, seat: &Seat) -> Result<Renewal> {
     let Some(sent) = hub.sign_of_life(seat) else {
         return Ok(Renewal::Lost);
     };
-    match sent.await {
-        // It shared a statement that was sent later, when it was too late.
-        Ok(()) if seat.is_lost() => Ok(Renewal::Lost),
+    let answer = sent.await;
+    // It may have shared a statement that was sent later, when it was too late for this lock.
+    if seat.is_lost() {
+        return Ok(Renewal::Lost);
+    }
+    match answer {
         Ok(()) => Ok(Renewal::Extended),
         Err(error) if seat.session.is_closed() || failure::is_over(&error) => {
             tracing::debug!(%error, "a session with locks is over");

@@ -85,9 +85,10 @@ impl State {
     ) -> Flight<Result<()>> {
         let sent = match self.on(number).iter().any(|seat| !seat.is_lost()) {
             true => self.send(number, session, spare, statement::renew),
-            // Those who asked have left meanwhile: the session is not to end with leases that it does not have.
+            // Those who asked have left or lost their locks meanwhile. Nothing is sent, so nothing is extended.
             false => {
-                let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(())));
+                let nobody = failure::silent(STORE, Operation::Renew);
+                let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
                 nothing.shared()
             }
         };
