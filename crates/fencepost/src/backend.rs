@@ -48,7 +48,7 @@ pub mod sqlite;
 pub mod zookeeper;
 
 pub use loss_bell::LossBell;
-pub use open::open;
+pub use open::{open, open_to_look};
 
 /// A store of locks.
 ///

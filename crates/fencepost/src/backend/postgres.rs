@@ -195,6 +195,18 @@ impl PostgresBuilder {
         Ok(Postgres { hub })
     }
 
+    /// [`open`](Self::open) for looking at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). Taking a lock fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// As [`open`](Self::open).
+    pub async fn open_to_look(mut self) -> Result<Postgres> {
+        self.settings.looks_only = true;
+        self.open().await
+    }
+
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
     /// connects anew in its own runtime.
     ///
@@ -297,6 +309,7 @@ impl Postgres {
                 outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
+                looks_only: false,
             },
             create_sequences: true,
             requeue_after: None,
@@ -329,7 +342,21 @@ impl Postgres {
     /// # Cancel safety
     /// Sequences that were made stay.
     pub async fn prepare(&self) -> Result<()> {
+        self.may_lock()?;
         self.hub.prepare(Operation::Open).await
+    }
+
+    fn may_lock(&self) -> Result<()> {
+        if !self.hub.settings.looks_only {
+            return Ok(());
+        }
+        let message = "this store was opened to look at locks, not to take them";
+        Err(Error::new(
+            ErrorKind::Unusable,
+            STORE,
+            Operation::Acquire,
+            message,
+        ))
     }
 
     /// Where the server is, without user and password.
@@ -364,11 +391,17 @@ impl Backend for Postgres {
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(requests::try_acquire(&self.hub, claim))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::try_acquire(&self.hub, claim).await
+        })
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(requests::acquire(&self.hub, claim, wait))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::acquire(&self.hub, claim, wait).await
+        })
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -170,6 +170,7 @@ const SEQUENCES: &[(&str, fn())] = &[
         "transaction_ids",
         sequences::transaction_ids_only_where_asked_for,
     ),
+    ("look", sequences::a_look_needs_none),
     ("one_lifts_at_a_time", sequences::one_lifts_at_a_time),
     ("own_application_name", kinds::an_own_application_name),
     ("looks_make_nothing", kinds::looks_make_nothing),

@@ -35,6 +35,8 @@ pub(super) struct Settings {
     pub(super) outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
+    /// No lock is taken, so nothing is asked about fences.
+    pub(super) looks_only: bool,
 }
 
 pub(super) struct Hub {

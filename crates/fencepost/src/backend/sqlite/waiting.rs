@@ -233,7 +233,7 @@ fn look_after(now: Moment) -> Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::sqlite::database::Settings;
+    use crate::backend::sqlite::database::{Purpose, Settings};
     use crate::claim::OwnerId;
 
     fn claim() -> Claim {
@@ -254,6 +254,7 @@ mod tests {
             busy_timeout: Duration::from_secs(5),
             first_epoch: None,
             boot: "test".to_owned(),
+            purpose: Purpose::Lock,
         })
         .unwrap();
         let mut ask = |claim: &Claim| {
