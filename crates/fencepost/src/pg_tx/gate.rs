@@ -3,6 +3,7 @@
 use tokio_postgres::{Client, Transaction};
 
 use super::failure;
+use crate::backend::postgres::fence::in_turn;
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::resource::{ADMIT, CREATE_GATE, FencedError, Pass, Refused};
@@ -36,7 +37,8 @@ impl PgGate {
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create(client: &Client) -> Result<(), Error> {
-        let made = super::make(client, CREATE_GATE).await;
+        let table = format!("IF to_regclass('fencepost_gate') IS NULL THEN {CREATE_GATE}; END IF;");
+        let made = client.batch_execute(&in_turn(&table)).await;
         made.map_err(|cause| failure::of_statement(Operation::Resource, cause))
     }
 
