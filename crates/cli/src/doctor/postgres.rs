@@ -123,11 +123,8 @@ async fn excludes(
     let (topic, opened) = match kind {
         Kind::Advisory => {
             // The doctor only looks: it leaves it to the first program to make what is missing.
-            let opened = async {
-                let store = Postgres::builder(address).create_sequences(false);
-                store.open().await?.prepare().await
-            };
-            let told = |()| "advisory locks exclude (tried)".to_owned();
+            let opened = Postgres::builder(address).create_sequences(false).open();
+            let told = |_| "advisory locks exclude (tried)".to_owned();
             ("exclusion", opened.await.map(told))
         }
         Kind::Table => {

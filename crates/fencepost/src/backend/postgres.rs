@@ -177,16 +177,23 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects, and tries out whether locks exclude there. What only locks need is left to the first lock, or to [`Postgres::prepare`]: whoever looks at
-    /// locks, or [releases](crate::Backend::release) those of others, needs no fence.
+    /// Connects, and tries out whether locks exclude there and whether fences can be drawn. Makes the sequences for fences where they are missing, if that is
+    /// [wanted](Self::create_sequences).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when nobody answers there,
-    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if nobody answers there, and
+    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; the sequences are missing and the user may
+    /// not make them (the error has the statements to run), or are not sound; or a program of an older version takes locks there.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// Dropping the future closes the connections. Sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
+        let postgres = self.connect().await?;
+        postgres.hub.prepare(Operation::Open).await?;
+        Ok(postgres)
+    }
+
+    async fn connect(self) -> Result<Postgres> {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
@@ -195,16 +202,17 @@ impl PostgresBuilder {
         Ok(Postgres { hub })
     }
 
-    /// [`open`](Self::open) for looking at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). Taking a lock fails.
+    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and to [release](Backend::release) those of others. That needs no fence: no
+    /// sequence is made or has to be there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open), without those about sequences and older versions.
     ///
     /// # Cancel safety
-    /// As [`open`](Self::open).
+    /// Dropping the future closes the connections.
     pub async fn open_to_look(mut self) -> Result<Postgres> {
         self.settings.looks_only = true;
-        self.open().await
+        self.connect().await
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -330,20 +338,6 @@ impl Postgres {
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
         let program = format!("{}/2", session::STORE_PROGRAM);
         connect::connect(STORE, Operation::Open, &address, &program, patience).await
-    }
-
-    /// Sees to it that locks can be taken, as the first lock does: makes the sequences for fences where they are missing, if that is
-    /// [wanted](PostgresBuilder::create_sequences), and looks whether they are sound, whether the user may draw from them, and whether a program of an older version
-    /// takes locks there. A program that calls this when it starts learns then what its first lock would say.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unusable`]; the error says what to do, with the statements to run where rights are missing.
-    ///
-    /// # Cancel safety
-    /// Sequences that were made stay.
-    pub async fn prepare(&self) -> Result<()> {
-        self.may_lock()?;
-        self.hub.prepare(Operation::Open).await
     }
 
     fn may_lock(&self) -> Result<()> {

@@ -51,7 +51,7 @@ pub(crate) fn looks_make_nothing() {
             .await
             .unwrap();
         for url in [server.0.url(), server.url_of("shop")] {
-            let looking = open(&url).await;
+            let looking = Postgres::builder(&url).open_to_look().await.unwrap();
             let name = NAME.try_into().unwrap();
             let record = looking.inspect(&name).await.unwrap();
             assert!(record.unwrap().holder.is_some());
@@ -73,19 +73,19 @@ pub(crate) fn looks_beside_an_older_program() {
         let older = open(&told).await;
         let held = claim(NAME, LONG);
         assert!(older.try_acquire(&held).await.unwrap().is_some());
-        let store = server.store().await;
-        let listed = store.list(None).await.unwrap();
+        let looking = Postgres::builder(&server.0.url()).open_to_look().await;
+        let looking = looking.unwrap();
+        let listed = looking.list(None).await.unwrap();
         assert_eq!(listed.len(), 1);
-        let asked = store.try_acquire(&claim("other", LONG)).await;
+        let opened = Postgres::open(&server.0.url()).await;
         is(
-            &asked.unwrap_err(),
+            &opened.unwrap_err(),
             ErrorKind::Unusable,
             Effect::None,
             "stop that program first",
         );
-        // The session that looked is the one that locks later.
-        assert_eq!(store.release(&held).await.unwrap(), Release::Freed);
-        works(&*store).await;
+        assert_eq!(looking.release(&held).await.unwrap(), Release::Freed);
+        works(&*server.store().await).await;
     });
 }
 
@@ -124,7 +124,19 @@ pub(crate) fn an_older_table_of_transactions() {
         eyes.text("create schema shop").await;
         eyes.text("create table shop.fencepost_tx (name text primary key, epoch bigint not null)")
             .await;
+        let opened = Postgres::open(&server.0.url()).await;
+        let words = "shop.fencepost_tx";
+        is(
+            &opened.unwrap_err(),
+            ErrorKind::Unusable,
+            Effect::None,
+            words,
+        );
+        assert_eq!(eyes.number(SEQUENCES).await, 0);
+        eyes.text("alter table shop.fencepost_tx rename column epoch to fence")
+            .await;
         let store = server.store().await;
+        works(&*store).await;
         let refused = async |words: &str| {
             let asked = store.try_acquire(&claim(NAME, LONG)).await;
             is(
@@ -134,12 +146,6 @@ pub(crate) fn an_older_table_of_transactions() {
                 words,
             );
         };
-        refused("shop.fencepost_tx").await;
-        refused("ALTER TABLE shop.fencepost_tx RENAME COLUMN epoch TO fence").await;
-        assert_eq!(eyes.number(SEQUENCES).await, 0);
-        eyes.text("alter table shop.fencepost_tx rename column epoch to fence")
-            .await;
-        works(&*store).await;
         // Every new session looks again.
         eyes.text("alter table shop.fencepost_tx rename column fence to epoch")
             .await;
@@ -147,5 +153,6 @@ pub(crate) fn an_older_table_of_transactions() {
         other.text("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'fencepost%'").await;
         eyes.is_clean().await;
         refused("shop.fencepost_tx").await;
+        refused("ALTER TABLE shop.fencepost_tx RENAME COLUMN epoch TO fence").await;
     });
 }
