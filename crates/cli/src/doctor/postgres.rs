@@ -124,7 +124,7 @@ async fn excludes(
         Kind::Advisory => {
             // The doctor only looks: it leaves it to the first program to make what is missing.
             let opened = Postgres::builder(address).create_sequences(false).open();
-            let told = |_: Postgres| "advisory locks exclude (tried)".to_owned();
+            let told = |_| "advisory locks exclude (tried)".to_owned();
             ("exclusion", opened.await.map(told))
         }
         Kind::Table => {
@@ -142,7 +142,7 @@ async fn excludes(
             ErrorKind::Unavailable | ErrorKind::InvalidInput => return Err(error),
             _ if kind == Kind::Advisory && is_made_by_the_first(facts, &error) => Finding::fine(
                 topic,
-                "advisory locks exclude (tried); the first program that opens the store makes the sequences for fences",
+                "advisory locks exclude (tried); the first program that takes a lock makes the sequences for fences",
             ),
             _ => made_when_used(address, &error).unwrap_or_else(|| {
                 Finding::danger(topic, Harm::NoLocks, error.message())

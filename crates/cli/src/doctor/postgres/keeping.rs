@@ -64,6 +64,7 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
     let is_waited_for = kind == Kind::Advisory || commit != "local";
     let is_synchronous = !names.is_empty() && is_waited_for;
     let waited_for = facts.number("standbys_waited_for").unwrap_or_default();
+    let able = facts.number("standbys_able").unwrap_or(waited_for);
     let said = plural(count as usize, "standby", "standbys");
     let finding = match (count, is_synchronous) {
         (0, true) => Finding::danger(
@@ -96,6 +97,7 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
             needed(names)
         ))
         .advice("start the standby that is named, or correct synchronous_standby_names and reload"),
+        (_, true) if waited_for.max(able) > needed(names) => more_than_needed(names, able, kind),
         (_, true) if waited_for == count => {
             Finding::fine("standbys", format!("{said}, synchronous"))
         }
@@ -119,6 +121,27 @@ fn standbys(facts: &Facts, kind: Kind) -> Finding {
         }
     };
     finding.figure("replicas", count)
+}
+
+/// One that is promoted is not missed: the others go on confirming what the old primary commits.
+fn more_than_needed(names: &str, able: i64, kind: Kind) -> Finding {
+    let needed = needed(names);
+    let what = format!(
+        "{able} standbys can confirm a commit, and {needed} of them is enough: synchronous_standby_names is '{names}'"
+    );
+    let means = match kind {
+        Kind::Advisory => {
+            "If one is promoted while the old primary goes on running, another may go on confirming there: then both grant and renew locks, and the fences of the old one can be the larger."
+        }
+        Kind::Table => {
+            "If one is promoted while the old primary goes on running, another may go on confirming there: then both grant locks."
+        }
+    };
+    Finding::caution("standbys", Harm::Forgotten, what)
+        .means(means)
+        .advice(format!(
+            "let every commit wait for all that may be promoted: synchronous_standby_names = 'FIRST {able} (…)'; or make sure that an old primary is stopped before a promotion"
+        ))
 }
 
 /// How many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or a list, of which it is one.
@@ -164,9 +187,29 @@ mod tests {
         assert_eq!(of("1", "nosuch", "1", "0"), Severity::Danger);
         assert_eq!(of("2", "a", "2", "1"), Severity::Fine);
         assert_eq!(of("2", "FIRST 2 (a, b)", "2", "1"), Severity::Danger);
-        assert_eq!(of("2", "ANY 1 (a, b)", "2", "2"), Severity::Fine);
+        assert_eq!(of("2", "ANY 1 (a, b)", "2", "2"), Severity::Caution);
+        assert_eq!(of("2", "ANY 2 (a, b)", "2", "2"), Severity::Fine);
         assert_eq!(of("1", "2(a, b)", "1", "1"), Severity::Danger);
         assert_eq!(of("1", "a", "0", "0"), Severity::Unknown);
+    }
+
+    #[test]
+    fn a_standby_whose_confirmation_is_not_needed_can_confirm_for_an_old_primary() {
+        let of = |names, waited_for, able| {
+            let facts = Facts::of(&[
+                ("standbys", "2"),
+                ("synchronous_standbys", names),
+                ("synchronous_commit", "on"),
+                ("standbys_seen", "2"),
+                ("standbys_waited_for", waited_for),
+                ("standbys_able", able),
+            ]);
+            standbys(&facts, Kind::Advisory).severity
+        };
+        assert_eq!(of("FIRST 1 (a, b)", "1", "2"), Severity::Caution);
+        assert_eq!(of("a, b", "1", "2"), Severity::Caution);
+        assert_eq!(of("FIRST 2 (a, b)", "2", "2"), Severity::Fine);
+        assert_eq!(of("a", "1", "1"), Severity::Fine);
     }
 
     #[test]

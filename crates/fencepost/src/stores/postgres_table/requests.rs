@@ -86,9 +86,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                     seated.until_worth_asking().await;
                 }
             }
+            // The server is there: this is no part of an outage, before or after.
             Err(error) if failure::is_row_locked(&error) => {
                 wait.heard();
-                outage.sit_out(Duration::MAX, error).await?;
+                outage.since = None;
+                outage.pause().await;
             }
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
@@ -164,9 +166,14 @@ impl Outage {
         if now.since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));
         }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
+        self.pause().await;
         Ok(())
+    }
+
+    /// Waits a little, longer every time.
+    async fn pause(&mut self) {
+        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
+        BootClock.sleep_until(BootClock.now() + self.pause).await;
     }
 }
 
