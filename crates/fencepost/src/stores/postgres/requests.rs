@@ -13,16 +13,14 @@ use super::view::Sight;
 use super::{STORE, failure, statement};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
+use crate::stores::kit::outage::Outage;
 
 /// How often one asks who has no session to wait with.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// Pauses between attempts to reach a server that is away.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A request to stop waiting is repeated after this time: the wait may not have begun when it came.
 const CANCEL_AGAIN: Duration = Duration::from_millis(50);
 
@@ -169,26 +167,6 @@ async fn leave(hub: &Hub, seat: &Seat) {
         let _had_it = flight.await;
     }
     hub.forget(seat);
-}
-
-/// A server that was there and is away: how long it has been.
-#[derive(Default)]
-struct Outage {
-    since: Option<Moment>,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Waits a little; gives up when it has lasted too long.
-    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(error);
-        }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
-        Ok(())
-    }
 }
 
 /// Each claim by itself: the session of one may not answer, and the others do not wait for it.
