@@ -60,6 +60,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::address::has_parameter;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -365,6 +366,32 @@ impl fmt::Debug for Postgres {
             .field("address", &self.address())
             .finish_non_exhaustive()
     }
+}
+
+/// Opens the database that an address names.
+pub(super) async fn open_address(address: &str) -> Result<Postgres> {
+    without_table(address)?;
+    Postgres::open(address).await
+}
+
+/// The same, to look at its locks.
+pub(super) async fn look_at_address(address: &str) -> Result<Postgres> {
+    without_table(address)?;
+    Postgres::builder(address).open_to_look().await
+}
+
+fn without_table(address: &str) -> Result<()> {
+    if !has_parameter(address, "create") {
+        return Ok(());
+    }
+    let message =
+        "create is about the table, and the address names none: ?table=shedlock&create=true";
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        STORE,
+        Operation::Open,
+        message,
+    ))
 }
 
 impl Backend for Postgres {
