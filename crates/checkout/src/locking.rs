@@ -1,6 +1,9 @@
 //! The locks of an order: all of its products or none, through a circuit breaker, within a patience.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SystemRandom};
@@ -142,9 +145,16 @@ impl Locks {
         self.events.tell(|| Event::LockWanted {
             products: products.clone(),
         });
-        let waiting = self.board.wait(products.clone());
         let names: Vec<String> = products.iter().map(lock_name).collect();
-        match self.wait(&names, until).await {
+        let mut wait = pin!(self.wait(&names, until));
+        // Whoever is shown to wait stands in line: the first poll enters it.
+        let first = poll_fn(|context| Poll::Ready(wait.as_mut().poll(context))).await;
+        let waiting = self.board.wait(products.clone());
+        let answer = match first {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => wait.await,
+        };
+        match answer {
             Ok(Some(Taken { guards, is_retry })) => {
                 self.hear(leave);
                 let locks: Vec<Fenced> = products

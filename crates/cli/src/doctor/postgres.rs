@@ -142,7 +142,7 @@ async fn excludes(
             ErrorKind::Unavailable | ErrorKind::InvalidInput => return Err(error),
             _ if kind == Kind::Advisory && is_made_by_the_first(facts, &error) => Finding::fine(
                 topic,
-                "advisory locks exclude (tried); the first program that takes a lock makes the sequences for fences",
+                "advisory locks exclude (tried); the first program that opens the store to lock makes the sequences for fences",
             ),
             _ => made_when_used(address, &error).unwrap_or_else(|| {
                 Finding::danger(topic, Harm::NoLocks, error.message())

@@ -182,9 +182,9 @@ impl Watch<'_> {
         let now = BootClock.now();
         if self.ending.is_none() {
             // A renewal that is seen only now came too late.
-            let silent = now.since(self.renewed_at);
+            let renewed_at = self.renewed_at;
             self.look().await;
-            let cause = self.cause(silent);
+            let cause = self.cause(now.since(renewed_at), self.renewed_at > renewed_at);
             words::say(words::lost(&self.plan.name, SystemTime::now(), &cause));
         }
         let is_told = self.is_told_gone();
@@ -200,7 +200,7 @@ impl Watch<'_> {
         self.taken_away && self.guard.valid_for().is_zero() && self.valid_until > BootClock.now()
     }
 
-    fn cause(&self, silent: Duration) -> Cause {
+    fn cause(&self, silent: Duration, came_late: bool) -> Cause {
         if self.is_told_gone() {
             return Cause::Told(LostReason::Gone);
         }
@@ -214,7 +214,8 @@ impl Watch<'_> {
                 kind: error.kind(),
                 last: error.message().to_owned(),
             },
-            None => Cause::TooLate(silent),
+            None if came_late => Cause::TooLate(silent),
+            None => Cause::Unanswered(silent),
         }
     }
 }

@@ -104,6 +104,8 @@ pub(super) enum Cause {
         kind: ErrorKind,
         last: String,
     },
+    /// A renewal is under way, and has no answer yet.
+    Unanswered(Duration),
     /// Renewals succeed again, after the command had to be stopped: for so long there was none.
     TooLate(Duration),
 }
@@ -134,6 +136,10 @@ pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
                 _ => format!("not renewed for {}, {failed}: {last}", seconds(*silent)),
             }
         }
+        Cause::Unanswered(silent) => format!(
+            "no answer from the store for {}, the renewal is still under way",
+            seconds(*silent)
+        ),
         Cause::TooLate(silent) => format!(
             "the renewal came too late: there was none for {}, and the command was stopped",
             seconds(*silent)
@@ -256,6 +262,10 @@ mod tests {
         assert_eq!(
             lost(&name, time, &silence),
             "LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed"
+        );
+        let unanswered = Cause::Unanswered(Duration::from_millis(2_600));
+        assert!(
+            lost(&name, time, &unanswered).ends_with("for 2.6 s, the renewal is still under way")
         );
         let late = Cause::TooLate(Duration::from_millis(1_400));
         assert!(lost(&name, time, &late).ends_with("none for 1.4 s, and the command was stopped"));

@@ -44,7 +44,7 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(", a primary, up ");
     seen.says(
-        "advisory locks exclude (tried); the first program that takes a lock makes the sequences",
+        "advisory locks exclude (tried); the first program that opens the store to lock makes the sequences",
     );
     seen.says("a session of its own");
     let restarts =
