@@ -7,11 +7,10 @@ use clap::Args;
 
 use fencepost_trial::report::numbers::count;
 
-use crate::arguments::Look;
-use crate::arguments::durations::duration;
-use crate::backend::LockStore;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::screen::Look;
+use crate::store::{LockStore, ServerKind};
+use crate::values::duration;
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -95,7 +94,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     expect(unused_variables, reason = "Redis has words of its own")
 )]
 fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
-    let server = Server::of(address).map_or("Redis", |server| server.name);
+    let server = ServerKind::of(address).map_or("Redis", |server| server.name);
     match server {
         #[cfg(feature = "postgres")]
         "Postgres" => reach::in_runtime(postgres::examine(store, address)),

@@ -3,11 +3,9 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
-mod backend;
 mod check;
 mod contender;
 mod doctor;
-mod drawings;
 mod exec;
 mod exit;
 mod fault;
@@ -21,10 +19,12 @@ mod retry;
 mod run_all;
 mod screen;
 mod serve;
-mod server;
+mod stopped;
 mod store;
-mod stranger;
+mod terminal;
+mod trial_flags;
 mod usage;
+mod values;
 mod wording;
 
 use std::io;
@@ -35,8 +35,9 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::{strategy, subject};
 
 use arguments::{Arguments, Command};
-use fault::{Fault, Wishes};
+use fault::Fault;
 use screen::Screen;
+use terminal::Wishes;
 
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();

@@ -24,12 +24,12 @@ use fencepost_trial::ground::Place;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::durations::duration;
-use crate::arguments::numbers::{at_once, port, retries};
-use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
-use crate::screen::Colour;
+use crate::store::{LockStore, NotOpened};
+use crate::terminal::Colour;
+use crate::values::duration;
+use crate::values::{at_once, port, retries};
 
 mod database;
 mod ending;
@@ -81,7 +81,7 @@ pub(crate) struct Serve {
     #[arg(long, short)]
     quiet: bool,
     /// Read before the rest is understood.
-    #[arg(long, default_value = "auto", value_parser = crate::arguments::colour)]
+    #[arg(long, default_value = "auto", value_parser = Colour::parse)]
     color: Colour,
     #[arg(long)]
     ascii: bool,

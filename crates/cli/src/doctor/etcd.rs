@@ -14,8 +14,8 @@ use fencepost::{DEFAULT_TTL, Error};
 use super::finding::{Finding, Harm};
 use super::reach::{refused, within_patience};
 use super::{Examination, PATIENCE, pace};
-use crate::backend::LockStore;
 use crate::fault::Fault;
+use crate::store::LockStore;
 
 mod cluster;
 mod room;

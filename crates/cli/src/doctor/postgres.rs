@@ -13,8 +13,8 @@ use super::finding::{Finding, Harm};
 use super::pace::{self, Asked};
 use super::reach::{refused, within_patience};
 use super::{Examination, PATIENCE};
-use crate::backend::LockStore;
 use crate::fault::Fault;
+use crate::store::LockStore;
 
 mod facts;
 mod keeping;

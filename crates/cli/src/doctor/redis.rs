@@ -12,9 +12,9 @@ use fencepost_trial::report::numbers::count;
 use super::finding::{Finding, Harm};
 use super::pace::{self, Asked};
 use super::{Examination, PATIENCE};
-use crate::arguments::without_password;
 use crate::exit;
 use crate::fault::Fault;
+use crate::values::without_password;
 
 mod info;
 mod keeping;

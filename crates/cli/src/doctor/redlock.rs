@@ -13,9 +13,8 @@ use super::finding::{Finding, Harm, Severity};
 use super::pace::ROUND_TRIP;
 use super::reach::refused;
 use super::redis::{self, Gone, Node};
-use crate::backend::LockStore;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::store::{LockStore, ServerKind};
 
 /// A majority of fewer does not outlive the loss of one.
 const FEWEST: usize = 3;
@@ -41,10 +40,9 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
     }
     if nodes.is_empty() {
         let place = store.place();
-        let fault = silent
-            .into_iter()
-            .next()
-            .map(|(_, gone)| gone.fault(&place, Server::of(address).map_or("", |kind| kind.form)));
+        let fault = silent.into_iter().next().map(|(_, gone)| {
+            gone.fault(&place, ServerKind::of(address).map_or("", |kind| kind.form))
+        });
         return Err(fault.unwrap_or_else(|| Fault::new(crate::exit::USAGE, "no servers").at(place)));
     }
     let mut findings = vec![number(addresses.len()), majority(addresses.len(), &silent)];

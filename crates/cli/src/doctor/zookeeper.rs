@@ -13,8 +13,8 @@ use fencepost_trial::report::numbers::{count, decimal};
 use super::finding::{Finding, Harm};
 use super::reach::{refused, within_patience};
 use super::{Examination, PATIENCE, pace};
-use crate::backend::LockStore;
 use crate::fault::Fault;
+use crate::store::LockStore;
 
 mod ensemble;
 mod rights;

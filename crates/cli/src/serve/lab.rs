@@ -11,9 +11,9 @@ use fencepost_trial::sale::{Sale, Watch};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::{Outcome, Verdict};
 
-use crate::arguments::random_seed;
 use crate::contender::Contender;
 use crate::oversell;
+use crate::values::random_seed;
 
 /// From none that keeps nobody out to one that the stock itself asks for.
 const LOCKS: [&str; 4] = ["none", "naive", "safe", "fenced"];

@@ -6,7 +6,7 @@ use fencepost_checkout::service::Report;
 use fencepost_trial::report::numbers::count as whole;
 
 use super::Serve;
-use crate::backend::LockStore;
+use crate::store::LockStore;
 
 /// The lines under `listening on …`.
 pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
