@@ -30,7 +30,6 @@ mod products;
 mod watch;
 
 pub use layers::InFlight;
-pub(crate) use locks::{LockView, of_products as locks_of_products};
 pub use problem::Problem;
 
 /// Bounds and rights.

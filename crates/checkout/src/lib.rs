@@ -16,6 +16,7 @@ pub mod facade;
 pub mod http;
 pub mod id;
 pub mod live;
+mod lock_view;
 pub mod locking;
 pub mod logging;
 mod number;
