@@ -1,7 +1,7 @@
 // The live page: every message is drawn when there is somebody to see it.
 
-import { $ } from '../../../trial/src/report/viewer/dom.js';
-import { startTheme } from '../../../trial/src/report/viewer/theme.js';
+import { $ } from '../../../viewer/src/dom.js';
+import { startTheme } from '../../../viewer/src/theme.js';
 import { Board } from './board.js';
 import { Trials } from './trial.js';
 import { Samples } from './samples.js';

@@ -1,7 +1,7 @@
 // Sample products for a shop that has none, and sample orders for them: ordinary requests of this page, allowed as any other change.
 
-import { $ } from '../../../trial/src/report/viewer/dom.js';
-import { count } from '../../../trial/src/report/viewer/format.js';
+import { $ } from '../../../viewer/src/dom.js';
+import { count } from '../../../viewer/src/format.js';
 import { write } from './keyed.js';
 
 const SHOP = 'sample-shop';

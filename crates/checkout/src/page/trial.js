@@ -1,10 +1,10 @@
 // A trial: asked for with a button, drawn while it runs, by the viewer of the lab's reports.
 
-import { $, commandBox, h, verdictTag, wantsStillness } from '../../../trial/src/report/viewer/dom.js';
-import { unpack } from '../../../trial/src/report/viewer/decode.js';
-import { Lanes } from '../../../trial/src/report/viewer/lanes.js';
-import { legend } from '../../../trial/src/report/viewer/legend.js';
-import { plural } from '../../../trial/src/report/viewer/format.js';
+import { $, commandBox, h, verdictTag, wantsStillness } from '../../../viewer/src/dom.js';
+import { unpack } from '../../../viewer/src/decode.js';
+import { Lanes } from '../../../viewer/src/lanes.js';
+import { legend } from '../../../viewer/src/legend.js';
+import { plural } from '../../../viewer/src/format.js';
 import { write } from './keyed.js';
 
 // The axis grows by steps, so that marks do not slide all the time.
