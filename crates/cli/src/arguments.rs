@@ -38,8 +38,10 @@ pub(crate) enum Command {
     Exec(Exec),
     Locks(Locks),
     Doctor(Doctor),
-    #[command(alias = "http-server")]
     Serve(Box<Serve>),
+    /// `serve` with the lab.
+    #[command(hide = true)]
+    HttpServer(Box<Serve>),
     /// The child role of the lab.
     #[command(hide = true)]
     Subject {

@@ -11,7 +11,7 @@ import { write } from './keyed.js';
 startTheme();
 const board = new Board();
 const trials = new Trials();
-const samples = new Samples((...request) => trials.post(...request), () => trials.buttons.length > 0);
+const samples = new Samples((...request) => trials.post(...request));
 const newest = {};
 let isStill = false;
 let isLinked = null;
