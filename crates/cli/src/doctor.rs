@@ -28,6 +28,7 @@ mod reach;
 mod redis;
 #[cfg(feature = "redlock")]
 mod redlock;
+mod rules;
 mod show;
 mod sqlite;
 #[cfg(feature = "zookeeper")]
@@ -63,16 +64,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        LockStore::Address(address) => at(&arguments.store, address)?,
+        LockStore::Address(address) => at(&arguments.store, address, arguments.slow)?,
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
         }
     };
-    let weighed = examination.findings.into_iter();
-    examination.findings = weighed
-        .map(|finding| pace::weigh(finding, arguments.slow))
-        .collect();
     examination.findings.sort_by_key(|finding| finding.severity);
     let mut screen = arguments.look.screen();
     if arguments.look.json {
@@ -93,18 +90,18 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     )),
     expect(unused_variables, reason = "Redis has words of its own")
 )]
-fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+fn at(store: &LockStore, address: &str, slow: Duration) -> Result<Examination, Fault> {
     let server = ServerKind::of(address).map_or("Redis", |server| server.name);
     match server {
         #[cfg(feature = "postgres")]
-        "Postgres" => reach::in_runtime(postgres::examine(store, address)),
+        "Postgres" => reach::in_runtime(postgres::examine(store, address, slow)),
         #[cfg(feature = "etcd")]
-        "etcd" => reach::in_runtime(etcd::examine(store, address)),
+        "etcd" => reach::in_runtime(etcd::examine(store, address, slow)),
         #[cfg(feature = "zookeeper")]
-        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address)),
+        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
         #[cfg(feature = "redlock")]
-        _ if address.starts_with("redlock://") => redlock::examine(store, address),
-        _ => redis::examine(address),
+        _ if address.starts_with("redlock://") => redlock::examine(store, address, slow),
+        _ => redis::examine(address, slow),
     }
 }
 

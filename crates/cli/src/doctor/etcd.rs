@@ -12,8 +12,10 @@ use fencepost::stores::etcd::{Etcd, Visit};
 use fencepost::{DEFAULT_TTL, Error};
 
 use super::finding::{Finding, Harm};
+use super::pace::{self, ROUND_TRIP_CHECKS, RoundTrip, Times};
 use super::reach::{refused, within_patience};
-use super::{Examination, PATIENCE, pace};
+use super::rules::apply;
+use super::{Examination, PATIENCE};
 use crate::fault::Fault;
 use crate::store::LockStore;
 
@@ -45,10 +47,14 @@ struct Known {
     is_tls: bool,
 }
 
-pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+pub(super) async fn examine(
+    store: &LockStore,
+    address: &str,
+    slow: Duration,
+) -> Result<Examination, Fault> {
     let reached = within_patience(|| reach(address)).await;
     let mut known = reached.map_err(|error| refused(store, &error))?;
-    let findings = look(&mut known).await;
+    let findings = look(&mut known, slow).await;
     Ok(Examination {
         place: store.place(),
         patient: patient(&known),
@@ -124,7 +130,7 @@ fn words(cause: &Cause) -> String {
     }
 }
 
-async fn look(known: &mut Known) -> Vec<Finding> {
+async fn look(known: &mut Known, slow: Duration) -> Vec<Finding> {
     let mut findings = vec![age(known)];
     findings.extend(cluster::judge(known).await);
     findings.extend(room::judge(known).await);
@@ -140,7 +146,10 @@ async fn look(known: &mut Known) -> Vec<Finding> {
     };
     findings.push(rights(known, &mut client).await);
     findings.push(shortest_lease(&mut client).await);
-    findings.push(round_trip(known, &mut client).await);
+    findings.extend(apply(
+        ROUND_TRIP_CHECKS,
+        &round_trip(known, &mut client, slow).await,
+    ));
     findings
 }
 
@@ -271,7 +280,7 @@ async fn shortest_lease(client: &mut Client) -> Finding {
 }
 
 /// Reads that a majority confirms; where the user may not read, of the server alone.
-async fn round_trip(known: &Known, client: &mut Client) -> Finding {
+async fn round_trip(known: &Known, client: &mut Client, slow: Duration) -> RoundTrip {
     let key = key(known);
     let mut times = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
@@ -279,10 +288,10 @@ async fn round_trip(known: &Known, client: &mut Client) -> Finding {
         let answered = within(client.get(key.as_str(), None)).await;
         times.push(asked.elapsed());
         if let Err(cause) = answered {
-            return Finding::unknown(pace::ROUND_TRIP, said(cause));
+            return Err(said(cause));
         }
     }
-    pace::round_trip(&times)
+    Ok(Times::of(times, slow))
 }
 
 /// `Err(None)`: no answer in time.

@@ -57,7 +57,7 @@ pub(super) struct Finding {
     pub(super) means: String,
     /// What to do; may be empty.
     pub(super) advice: String,
-    harm: Option<Harm>,
+    pub(super) harm: Option<Harm>,
     /// The figures for programs.
     pub(super) figures: Map<String, Value>,
 }

@@ -10,8 +10,9 @@ use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Error, ErrorKind};
 
 use super::finding::{Finding, Harm};
-use super::pace::{self, Asked};
+use super::pace::{self, Asked, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
 use super::reach::{refused, within_patience};
+use super::rules::apply;
 use super::{Examination, PATIENCE};
 use crate::fault::Fault;
 use crate::store::LockStore;
@@ -32,11 +33,15 @@ enum Kind {
     Table,
 }
 
-pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+pub(super) async fn examine(
+    store: &LockStore,
+    address: &str,
+    slow: Duration,
+) -> Result<Examination, Fault> {
     let failed = |error: Error| refused(store, &error);
     let connection = within_patience(|| Postgres::visit(address, PATIENCE)).await;
     let connection = connection.map_err(failed)?;
-    let (patient, findings) = look(&connection, address).await.map_err(failed)?;
+    let (patient, findings) = look(&connection, address, slow).await.map_err(failed)?;
     Ok(Examination {
         place: store.place(),
         patient,
@@ -44,7 +49,11 @@ pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examinat
     })
 }
 
-async fn look(connection: &Connection, address: &str) -> Result<(String, Vec<Finding>), Error> {
+async fn look(
+    connection: &Connection,
+    address: &str,
+    slow: Duration,
+) -> Result<(String, Vec<Finding>), Error> {
     let kind = match address.contains("?table=") || address.contains("&table=") {
         true => Kind::Table,
         false => Kind::Advisory,
@@ -58,7 +67,7 @@ async fn look(connection: &Connection, address: &str) -> Result<(String, Vec<Fin
         findings.extend(keeping::judge(&facts, kind));
         findings.extend(excludes(&facts, connection, address, kind).await?);
     }
-    findings.extend(pace(connection, kind).await?);
+    findings.extend(pace(connection, kind, slow).await?);
     Ok((patient(&facts), findings))
 }
 
@@ -186,7 +195,7 @@ fn no_second(error: &Error) -> Finding {
         .advice("end connections that nobody needs, or raise max_connections (needs a restart)")
 }
 
-async fn pace(connection: &Connection, kind: Kind) -> Result<Vec<Finding>, Error> {
+async fn pace(connection: &Connection, kind: Kind, slow: Duration) -> Result<Vec<Finding>, Error> {
     let start = Instant::now();
     let mut samples = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
@@ -199,5 +208,7 @@ async fn pace(connection: &Connection, kind: Kind) -> Result<Vec<Finding>, Error
     }
     // Advisory locks end with their sessions, and those by a clock that is never set forward.
     let keeper = (kind == Kind::Table).then_some("The table");
-    Ok(pace::judge(&samples, keeper))
+    let mut findings = apply(ROUND_TRIP_CHECKS, &Ok(pace::times(&samples, slow)));
+    findings.extend(apply(CLOCK_CHECKS, &Clock::of(&samples, keeper)));
+    Ok(findings)
 }

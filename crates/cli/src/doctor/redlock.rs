@@ -27,12 +27,16 @@ const TOGETHER: [&str; 3] = ["persistence", "clock", ROUND_TRIP];
 /// What the library does not put up with in a single server, whatever the others are.
 const REFUSED: [&str; 2] = ["replica", "protocol"];
 
-pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+pub(super) fn examine(
+    store: &LockStore,
+    address: &str,
+    slow: Duration,
+) -> Result<Examination, Fault> {
     let builder = Redlock::builder(address);
     let addresses = builder.servers().map_err(|error| refused(store, &error))?;
     let mut nodes = Vec::new();
     let mut silent: Vec<(String, Gone)> = Vec::new();
-    for (address, examined) in addresses.iter().zip(at_once(addresses)) {
+    for (address, examined) in addresses.iter().zip(at_once(addresses, slow)) {
         match examined {
             Ok(node) => nodes.push((host(address), node)),
             Err(gone) => silent.push((host(address), gone)),
@@ -59,11 +63,11 @@ pub(super) fn examine(store: &LockStore, address: &str) -> Result<Examination, F
 }
 
 /// Each is given time to answer: together they need no more than one.
-fn at_once(addresses: &[String]) -> Vec<Result<Node, Gone>> {
+fn at_once(addresses: &[String], slow: Duration) -> Vec<Result<Node, Gone>> {
     std::thread::scope(|scope| {
         let examining: Vec<_> = addresses
             .iter()
-            .map(|address| scope.spawn(|| redis::node(address)))
+            .map(|address| scope.spawn(move || redis::node(address, slow)))
             .collect();
         let joined = examining.into_iter().map(|thread| thread.join());
         joined

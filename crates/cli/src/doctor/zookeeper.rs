@@ -11,8 +11,10 @@ use fencepost::{DEFAULT_TTL, Error};
 use fencepost_trial::report::numbers::{count, decimal};
 
 use super::finding::{Finding, Harm};
+use super::pace::{self, ROUND_TRIP_CHECKS, RoundTrip, Times};
 use super::reach::{refused, within_patience};
-use super::{Examination, PATIENCE, pace};
+use super::rules::apply;
+use super::{Examination, PATIENCE};
 use crate::fault::Fault;
 use crate::store::LockStore;
 
@@ -32,7 +34,11 @@ const EPOCHS: u64 = 32_767;
 /// From here on ZooKeeper itself warns, and sessions of a few seconds are in danger.
 const SLOW_WRITE_MS: f64 = 1_000.0;
 
-pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examination, Fault> {
+pub(super) async fn examine(
+    store: &LockStore,
+    address: &str,
+    slow: Duration,
+) -> Result<Examination, Fault> {
     let failed = |error: Error| refused(store, &error);
     let (hosts, base) = Zookeeper::builder(address).servers().map_err(failed)?;
     let mut servers = Vec::new();
@@ -45,7 +51,7 @@ pub(super) async fn examine(store: &LockStore, address: &str) -> Result<Examinat
             findings.extend(ensemble::judge(&client, &servers).await);
             findings.push(sessions(address, &client).await);
             findings.push(rights::judge(&client, &base).await);
-            findings.push(round_trip(&client).await);
+            findings.extend(apply(ROUND_TRIP_CHECKS, &round_trip(&client, slow).await));
             end(client).await;
         }
         Err(error) => match ensemble::has_no_majority(&servers) {
@@ -216,16 +222,16 @@ fn epochs(servers: &[Server]) -> Option<Finding> {
 }
 
 /// Questions that go through the leader.
-async fn round_trip(client: &Client) -> Finding {
+async fn round_trip(client: &Client, slow: Duration) -> RoundTrip {
     let mut times = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
         let asked = Instant::now();
         match within(client.sync("/")).await {
             Ok(()) => times.push(asked.elapsed()),
-            Err(cause) => return Finding::unknown(pace::ROUND_TRIP, said(&cause)),
+            Err(cause) => return Err(said(&cause)),
         }
     }
-    pace::round_trip(&times)
+    Ok(Times::of(times, slow))
 }
 
 async fn within<T>(asking: impl Future<Output = Result<T, Cause>>) -> Result<T, Cause> {
