@@ -16,6 +16,14 @@ use crate::values::duration;
 mod etcd;
 mod finding;
 mod pace;
+#[cfg(all(
+    test,
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "redlock"
+))]
+mod page;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(

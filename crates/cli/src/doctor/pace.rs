@@ -23,8 +23,7 @@ pub(super) const ROUND_TRIP_CHECKS: &[Check<RoundTrip>] = &[Check {
     reads: "200 small questions",
     rules: &[
         Rule::<RoundTrip>::unknown()
-            .when(|read| read.is_err())
-            .say_with(|read| read.clone().err().unwrap_or_default()),
+            .finds(|read| read.as_ref().err().cloned()),
         Rule::<RoundTrip>::caution(
             Harm::Hampered,
             "p99 of 250 ms or more (`--slow`): the slowest answers eat into leases of the usual length",

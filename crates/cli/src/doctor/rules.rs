@@ -11,7 +11,7 @@ use super::finding::{Finding, Harm, Severity};
 pub(super) struct Check<R: 'static> {
     pub(super) topic: &'static str,
     /// Where it is read, for the page.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the page"))]
+    #[allow(dead_code, reason = "the page is made of it, in a test")]
     pub(super) reads: &'static str,
     /// The first rule that applies is told; if none does, nothing is said of the topic.
     pub(super) rules: &'static [Rule<R>],
@@ -30,12 +30,19 @@ pub(super) struct Rule<R> {
     pub(super) severity: Severity,
     harm: Option<Harm>,
     /// When it applies, as the page says it; empty for what is fine or unknown.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the page"))]
+    #[allow(dead_code, reason = "the page is made of it, in a test")]
     pub(super) page: &'static str,
     when: fn(&R) -> bool,
-    what: Words<R>,
+    what: What<R>,
     means: Words<R>,
     advice: Words<R>,
+}
+
+/// What is so.
+enum What<R> {
+    Always(Words<R>),
+    /// Only if there is something to say.
+    If(fn(&R) -> Option<String>),
 }
 
 enum Words<R> {
@@ -79,7 +86,7 @@ impl<R> Rule<R> {
             harm,
             page,
             when: always,
-            what: Words::Fixed(""),
+            what: What::Always(Words::Fixed("")),
             means: Words::Fixed(""),
             advice: Words::Fixed(""),
         }
@@ -92,14 +99,31 @@ impl<R> Rule<R> {
 
     /// What is so.
     pub(super) const fn say(self, what: &'static str) -> Self {
-        let what = Words::Fixed(what);
+        let what = What::Always(Words::Fixed(what));
         Self { what, ..self }
     }
 
     /// What is so, with figures.
     pub(super) const fn say_with(self, what: fn(&R) -> String) -> Self {
-        let what = Words::With(what);
+        let what = What::Always(Words::With(what));
         Self { what, ..self }
+    }
+
+    /// What is so, if it is: the condition and the words in one.
+    pub(super) const fn finds(self, what: fn(&R) -> Option<String>) -> Self {
+        let what = What::If(what);
+        Self { what, ..self }
+    }
+
+    /// What is so, unless the rule does not apply.
+    fn found(&self, readings: &R) -> Option<String> {
+        if !(self.when)(readings) {
+            return None;
+        }
+        match &self.what {
+            What::Always(words) => Some(words.of(readings)),
+            What::If(what) => what(readings),
+        }
     }
 
     /// What that means for locks.
@@ -140,12 +164,14 @@ pub(super) fn apply<R>(checks: &[Check<R>], readings: &R) -> Vec<Finding> {
 impl<R> Check<R> {
     /// What it says; `None` if no rule applies.
     pub(super) fn apply(&self, readings: &R) -> Option<Finding> {
-        let rule = self.rules.iter().find(|rule| (rule.when)(readings))?;
+        let mut rules = self.rules.iter();
+        let found = |rule: &'static Rule<R>| Some((rule, rule.found(readings)?));
+        let (rule, what) = rules.find_map(found)?;
         let figures = (self.figures)(readings).into_iter();
         Some(Finding {
             severity: rule.severity,
             topic: self.topic,
-            what: rule.what.of(readings),
+            what,
             means: rule.means.of(readings),
             advice: rule.advice.of(readings),
             harm: rule.harm,

@@ -40,14 +40,14 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::Vanishes, "a memory limit, and a policy other than `noeviction`: Redis deletes locks that are held")
                 .when(|read| may_evict(read) && limit(read) != 0)
-                .say_with(|read| {
-                    let policy = policy(read).unwrap_or_default();
+                .finds(|read| {
+                    let policy = policy(read)?;
                     let evicted = match evicted(read) {
                         0 => "no key evicted so far".to_owned(),
                         1 => "1 key evicted".to_owned(),
                         keys => format!("{} keys evicted", count(keys)),
                     };
-                    format!("maxmemory-policy {policy}; {}, {evicted}", usage(read))
+                    Some(format!("maxmemory-policy {policy}; {}, {evicted}", usage(read)))
                 })
                 .means_with(|read| {
                     let is_volatile = policy(read).is_some_and(|policy| policy.starts_with("volatile-"));
@@ -67,10 +67,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 }),
             Rule::caution(Harm::Hampered, "such a policy without a limit")
                 .when(may_evict)
-                .say_with(|read| {
-                    let policy = policy(read).unwrap_or_default();
-                    format!("maxmemory-policy {policy}, without a limit so far")
-                })
+                .finds(|read| Some(format!("maxmemory-policy {}, without a limit so far", policy(read)?)))
                 .means("Nothing is deleted now. Once somebody sets maxmemory, locks that are held are.")
                 .advise("noeviction, or a Redis for locks alone, before there is a limit"),
             Rule::fine()
@@ -98,9 +95,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         topic: "snapshots",
         reads: "`CONFIG GET save`",
         rules: &[
-            Rule::unknown()
-                .when(|read| matches!(read.save, Setting::Unknown(_)))
-                .say_with(|read| why(&read.save)),
+            Rule::unknown().finds(|read| why(&read.save).map(str::to_owned)),
         ],
         figures: no_figures,
     },
@@ -121,12 +116,10 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     .to_owned()
                 })
                 .advise(TURN_IT_ON),
-            Rule::unknown()
-                .when(|read| matches!(read.fsync, Some(Setting::Unknown(_))))
-                .say_with(|read| {
-                    let why = read.fsync.as_ref().map(why).unwrap_or_default();
-                    format!("append-only file on, how often it reaches the disk unknown: {why}")
-                }),
+            Rule::unknown().finds(|read| {
+                let why = why(read.fsync.as_ref()?)?;
+                Some(format!("append-only file on, how often it reaches the disk unknown: {why}"))
+            }),
             Rule::caution(Harm::Forgotten, "`appendfsync no`: a power cut forgets locks")
                 .when(|read| fsync(read) == Some("no"))
                 .say("append-only file with appendfsync no: a power cut forgets half a minute of locks")
@@ -134,9 +127,9 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
             Rule::fine()
                 .when(|read| fsync(read) == Some("always"))
                 .say("append-only file, fsync always"),
-            Rule::fine().when(|read| fsync(read).is_some()).say_with(|read| {
-                let fsync = fsync(read).unwrap_or_default();
-                format!("append-only file, fsync {fsync} (a power cut forgets up to 2 s)")
+            Rule::fine().finds(|read| {
+                let fsync = fsync(read)?;
+                Some(format!("append-only file, fsync {fsync} (a power cut forgets up to 2 s)"))
             }),
         ],
         figures: persistence_figures,
@@ -146,8 +139,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`INFO persistence`",
         rules: &[
             Rule::danger(Harm::NoLocks, "the last snapshot or write of the append-only file failed: Redis refuses writes")
-                .when(|read| failed_write(read).is_some())
-                .say_with(|read| format!("the last write of the {} failed", failed_write(read).unwrap_or_default()))
+                .finds(|read| Some(format!("the last write of the {} failed", failed_write(read)?)))
                 .means("As Redis is set by default, it refuses all writes until one succeeds.")
                 .advise("make room on its disk, or look at its log for the reason"),
         ],
@@ -168,10 +160,9 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .advise("use the address of the primary"),
             Rule::fine().when(|read| replicas(read) == Some(0)).say("no replica"),
             Rule::caution(Harm::Forgotten, "there are replicas: a failover can give one lock to two clients")
-                .when(|read| replicas(read).is_some())
-                .say_with(|read| {
-                    let replicas = count(replicas(read).unwrap_or_default());
-                    format!("{replicas}, asynchronous: a failover can give one lock to two clients")
+                .finds(|read| {
+                    let replicas = count(replicas(read)?);
+                    Some(format!("{replicas}, asynchronous: a failover can give one lock to two clients"))
                 })
                 .advise("fence the resource; WAIT narrows the gap, it does not close it"),
         ],
@@ -185,14 +176,11 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`INFO server`",
         rules: &[
             Rule::unknown()
-                .when(|read| read.get("redis_version").is_some() && is_older_than(read, OLDEST).is_none())
-                .say_with(|read| format!("'{}'", read.get("redis_version").unwrap_or_default())),
+                .when(|read| is_older_than(read, OLDEST).is_none())
+                .finds(|read| Some(format!("'{}'", read.get("redis_version")?))),
             Rule::danger(Harm::NoLocks, "older than 6.2")
                 .when(|read| is_older_than(read, OLDEST) == Some(true))
-                .say_with(|read| {
-                    let version = version(read).unwrap_or_default();
-                    format!("{} {version} is too old: 6.2 is the least", name(read))
-                })
+                .finds(|read| Some(format!("{} {} is too old: 6.2 is the least", name(read), version(read)?)))
                 .means("It lacks what the locks are made of: no lock can be taken here.")
                 .advise("a newer server; try it with a copy of the data first"),
             Rule::fine().when(|read| read.get("redis_version").is_some()).say("version"),
@@ -221,10 +209,9 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::fine().when(|read| read.servers == Some(1)).say("one server at this address"),
             Rule::danger(Harm::Vanishes, "several servers answer at one address")
-                .when(|read| read.servers.is_some())
-                .say_with(|read| {
-                    let servers = plural(read.servers.unwrap_or_default(), "server", "different servers");
-                    format!("{servers} answer at this address")
+                .finds(|read| {
+                    let servers = plural(read.servers?, "server", "different servers");
+                    Some(format!("{servers} answer at this address"))
                 })
                 .means("A lock on one of them keeps nobody out of the others.")
                 .advise("give locks the address of one server, not of a proxy or a balancer"),
@@ -255,13 +242,13 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`acl_check_cmd`, from Redis 7 on",
         rules: &[
             Rule::danger(Harm::NoLocks, "the user may not use the keys and commands that locks need")
-                .when(|read| read.denied.as_ref().is_some_and(|denied| !denied.is_empty()))
-                .say_with(|read| {
-                    if read.lacks_all_keys() {
-                        return may_not(read, "use keys that begin with fp:");
-                    }
-                    let denied = read.denied.as_deref().unwrap_or_default().join(", ");
-                    may_not(read, &format!("call {denied}"))
+                .finds(|read| {
+                    let denied = read.denied.as_ref().filter(|denied| !denied.is_empty())?;
+                    Some(if read.lacks_all_keys() {
+                        may_not(read, "use keys that begin with fp:")
+                    } else {
+                        may_not(read, &format!("call {}", denied.join(", ")))
+                    })
                 })
                 .means("The scripts of a lock need this: no lock can be taken.")
                 .advise("~fp:* and the names of your locks as keys, +@read +@write +time for this user"),
@@ -307,11 +294,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`HELLO 3`",
         rules: &[
             Rule::danger(Harm::NoLocks, "no RESP3")
-                .when(|read| read.resp3.is_err())
-                .say_with(|read| {
-                    let words = read.resp3.clone().err().unwrap_or_default();
-                    format!("RESP3 is refused: '{words}'")
-                })
+                .finds(|read| Some(format!("RESP3 is refused: '{}'", read.resp3.as_ref().err()?)))
                 .means("The locks speak RESP3: no lock can be taken here.")
                 .advise("Redis 6.2 or later, without a proxy that speaks RESP2 only"),
         ],
@@ -325,10 +308,9 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .when(|read| matches!(read.tracking, Some(Reply::Said(()))))
                 .say("CLIENT TRACKING"),
             Rule::caution(Harm::Hampered, "no `CLIENT TRACKING`: another client's release is noticed late")
-                .when(|read| read.tracking.is_some())
-                .say_with(|read| {
-                    let tracking = read.tracking.as_ref().unwrap_or(&Reply::Denied);
-                    cannot(read, tracking, "CLIENT TRACKING", "no CLIENT TRACKING")
+                .finds(|read| {
+                    let tracking = read.tracking.as_ref()?;
+                    Some(cannot(read, tracking, "CLIENT TRACKING", "no CLIENT TRACKING"))
                 })
                 .means("Who waits for a lock of another kind of client learns late that it was given back.")
                 .advise("+client|tracking +client|caching for this user (+client before Redis 7)"),
@@ -337,7 +319,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     },
     Check {
         topic: "clock",
-        reads: "`TIME`",
+        reads: "the server's time, 200 times",
         rules: &[
             Rule::unknown()
                 .when(|read| read.samples.is_none())
@@ -392,10 +374,11 @@ fn memory_figures(read: &Readings) -> Figures {
     ]
 }
 
-fn why(setting: &Setting) -> String {
+/// Why a setting is not known.
+fn why(setting: &Setting) -> Option<&str> {
     match setting {
-        Setting::Is(_) => String::new(),
-        Setting::Unknown(why) => why.clone(),
+        Setting::Is(_) => None,
+        Setting::Unknown(why) => Some(why),
     }
 }
 

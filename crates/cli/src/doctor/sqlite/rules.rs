@@ -19,8 +19,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`statfs` of the directory",
         rules: &[
             Rule::danger(Harm::NoLocks, "a network file system: the library refuses the file")
-                .when(|file| file.network.is_some())
-                .say_with(|file| format!("it lies on {}", file.network.unwrap_or_default()))
+                .finds(|file| Some(format!("it lies on {}", file.network?)))
                 .means("Locks between processes are not reliable there: Fencepost refuses such a file.")
                 .advise("a local disk; for several machines, a store with a server"),
             Rule::caution(Harm::Hampered, "memory (`tmpfs`): gone when the machine restarts")
@@ -50,11 +49,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "`access` and the mode of the file",
         rules: &[
             Rule::danger(Harm::NoLocks, "this user may not write the file or its directory")
-                .when(|file| file.locked.is_some())
-                .say_with(|file| {
-                    let locked = file.locked.as_deref().unwrap_or_else(|| "it".as_ref());
-                    format!("this user may not write {}", locked.display())
-                })
+                .finds(|file| Some(format!("this user may not write {}", file.locked.as_ref()?.display())))
                 .means("SQLite writes the file and two others beside it: no lock can be taken.")
                 .advise("write access to the file and its directory, or another path"),
             Rule::caution(Harm::Vanishes, "everybody on this machine may write the file")
@@ -74,16 +69,17 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .when(|file| file.free_bytes.is_none())
                 .say("the system does not say how much room there is"),
             Rule::caution(Harm::Hampered, "less than 64 MiB free: when it is full, no lock can be taken or renewed")
-                .when(|file| file.free_bytes.is_some_and(|free| free < LITTLE_ROOM))
-                .say_with(|file| format!("{} MiB free", free(file, 1_048_576.0)))
+                .finds(|file| {
+                    let free = file.free_bytes.filter(|free| *free < LITTLE_ROOM)?;
+                    Some(format!("{} MiB free", decimal(free as f64 / 1_048_576.0)))
+                })
                 .means("When it is full, no lock can be taken or renewed.")
                 .advise("make room on this disk"),
-            Rule::fine().say_with(|file| format!("{} GiB free", free(file, 1_073_741_824.0))),
+            Rule::fine().finds(|file| {
+                let gibibytes = file.free_bytes? as f64 / 1_073_741_824.0;
+                Some(format!("{} GiB free", decimal(gibibytes)))
+            }),
         ],
         figures: |file| file.free_bytes.map(|free| ("free_bytes", free.into())).into_iter().collect(),
     },
 ];
-
-fn free(file: &Readings, unit: f64) -> String {
-    decimal(file.free_bytes.unwrap_or_default() as f64 / unit)
-}
