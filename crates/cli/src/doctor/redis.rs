@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::values::without_password;
 
 mod info;
+mod memory;
 mod patient;
 mod readings;
 mod rules;

@@ -4,14 +4,15 @@ use fencepost_trial::report::numbers::{count, plural};
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, Figures, no_figures};
+use super::memory::{
+    evicted, is_nearly_full, limit, may_evict, mebibytes, memory_figures, policy, usage,
+};
 use super::patient::{is_cluster, is_older_than, name, version};
 use super::readings::{Readings, Setting};
 use super::server::Reply;
 
 /// The oldest version that has what the locks need.
 const OLDEST: [u32; 2] = [6, 2];
-/// From here on a limit is near.
-const NEARLY_FULL: f64 = 0.9;
 /// Never "put it into the file and restart": a server that finds the setting but no append-only file starts empty.
 const TURN_IT_ON: &str = "fence the resource; or CONFIG SET appendonly yes while it runs (it writes all data to disk \
     once), then CONFIG REWRITE. Set in the file alone, the next start would find no such file, and begin empty.";
@@ -328,51 +329,6 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         figures: no_figures,
     },
 ];
-
-fn policy(read: &Readings) -> Option<&str> {
-    read.get("maxmemory_policy")
-}
-
-fn may_evict(read: &Readings) -> bool {
-    policy(read).is_some_and(|policy| policy != "noeviction")
-}
-
-fn used(read: &Readings) -> i64 {
-    read.number("used_memory").unwrap_or(0)
-}
-
-/// 0 for no limit.
-fn limit(read: &Readings) -> i64 {
-    read.number("maxmemory").unwrap_or(0)
-}
-
-fn evicted(read: &Readings) -> i64 {
-    read.number("evicted_keys").unwrap_or(0)
-}
-
-fn is_nearly_full(read: &Readings) -> bool {
-    used(read) as f64 >= limit(read) as f64 * NEARLY_FULL
-}
-
-fn usage(read: &Readings) -> String {
-    let (used, limit) = (mebibytes(used(read)), mebibytes(limit(read)));
-    format!("{used} of {limit} MiB used")
-}
-
-/// As `64.0`.
-fn mebibytes(bytes: i64) -> String {
-    let tenths = (bytes as f64 / 104_857.6).round() as i64;
-    format!("{}.{}", count(tenths / 10), tenths % 10)
-}
-
-fn memory_figures(read: &Readings) -> Figures {
-    vec![
-        ("policy", policy(read).unwrap_or_default().into()),
-        ("used_bytes", used(read).into()),
-        ("limit_bytes", limit(read).into()),
-        ("evicted_keys", evicted(read).into()),
-    ]
-}
 
 /// Why a setting is not known.
 fn why(setting: &Setting) -> Option<&str> {
