@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
     runtime.block_on(async {
         let opened = match what {
             What::List { .. } | What::Show { .. } => common.store.open_to_look().await,
-            What::Release { .. } => common.store.open_existing().await,
+            What::Release { .. } => common.store.open_to_release().await,
         };
         let backend = opened.map_err(|error| error.fault())?;
         let desk = Desk {

@@ -69,7 +69,7 @@ use crate::error::{Error, Operation, Result};
 use crate::fence::Fence;
 use crate::random::SystemRandom;
 use crate::resource::Credential;
-use crate::stores::postgres::fence::create_sequences;
+use crate::stores::postgres::fence::{create_sequences, in_turn, make_missing};
 use crate::stores::postgres::key::key_of;
 
 mod draw;
@@ -91,7 +91,7 @@ const MAKE: &str =
 const LOCK_ROW: &str = "SELECT 1 FROM fencepost_tx WHERE name = $1 FOR UPDATE";
 
 /// Whether the table is one of programs before the sequences, which must not use it any more: they would count on from its rows alone.
-const IS_OLD: &str = "SELECT EXISTS (SELECT 1 FROM pg_attribute
+const IS_OLD: &str = "EXISTS (SELECT 1 FROM pg_catalog.pg_attribute
     WHERE attrelid = to_regclass('fencepost_tx') AND attname = 'epoch' AND NOT attisdropped)";
 
 /// The shortest time Postgres can be told to wait.
@@ -121,20 +121,29 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     /// with an error: their fences cannot be compared with those of this one.
     pub const UPGRADE_TABLE: &'static str = "ALTER TABLE fencepost_tx RENAME COLUMN epoch TO fence";
 
-    /// Makes the table `fencepost_tx` and the sequences where they are missing, and [upgrades](Self::UPGRADE_TABLE) a table of an older version.
+    /// Makes the table `fencepost_tx` and the sequences where they are missing, and [upgrades](Self::UPGRADE_TABLE) a table of an older version. Nothing is
+    /// created, and no right to create is needed, where all is there. Programs that do this at the same time take turns.
     ///
     /// # Errors
-    /// What the server says.
+    /// [`ErrorKind::Unusable`] when something is missing and the user may not create it; the error has the statements to run. Otherwise what the
+    /// server says.
     ///
     /// # Cancel safety
-    /// When dropped, the table may have been made.
+    /// When dropped, everything may have been made, or nothing.
     pub async fn create_table(client: &Client) -> Result<()> {
-        let failed = |cause| failure::of_statement(Operation::Open, cause);
-        make(client, Self::CREATE_TABLE).await.map_err(failed)?;
-        let is_old: bool = client.query_one(IS_OLD, &[]).await.map_err(failed)?.get(0);
-        match is_old {
-            true => make(client, Self::UPGRADE_TABLE).await.map_err(failed),
-            false => Ok(()),
+        let (create, _sequences) = Self::CREATE_TABLE.split_once(';').unwrap_or_default();
+        let upgrade = Self::UPGRADE_TABLE;
+        let table = format!(
+            "IF to_regclass('fencepost_tx') IS NULL THEN {create}; ELSIF {IS_OLD} THEN {upgrade}; END IF;"
+        );
+        let make = in_turn(&(table + &make_missing()));
+        match client.batch_execute(&make).await {
+            Err(cause) if failure::is_missing_right(&cause) => {
+                let user = client.query_one("SELECT quote_ident(current_user)", &[]);
+                let user = user.await.map(|row| row.get(0)).ok();
+                Err(failure::not_made(cause, user))
+            }
+            made => made.map_err(|cause| failure::of_statement(Operation::Open, cause)),
         }
     }
 
@@ -249,13 +258,6 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
             Err(error) => Err(error),
         }
     }
-}
-
-/// Two who make a table at the same time would fail each other, although each says IF NOT EXISTS: one goes after the other. Both statements are one
-/// transaction.
-async fn make(client: &Client, statement: &str) -> std::result::Result<(), tokio_postgres::Error> {
-    let turn = "SELECT pg_advisory_xact_lock(hashtext('fencepost: tables'))";
-    client.batch_execute(&format!("{turn}; {statement}")).await
 }
 
 /// One statement that leaves nothing prepared on a connection that is not ours. It is sent when this is polled for the first time.

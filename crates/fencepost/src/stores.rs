@@ -3,8 +3,10 @@
 //!
 //! Every store is a [`Backend`](crate::Backend), and each has its own feature.
 
+mod address;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+mod kinds;
 mod kit;
 #[cfg(feature = "memory")]
 pub mod memory;
@@ -22,4 +24,6 @@ pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
+pub use address::{StoreAddress, without_password};
+pub use kinds::{KINDS, Scheme, StoreKind};
 pub use open::{open, open_to_look};

@@ -178,14 +178,13 @@ impl LockStore {
         }
     }
 
-    /// Opens the store if it is there. `None`: there is no file, so there are no locks.
-    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
-        if let Self::Sqlite(path) = self
-            && !self.exists(&self.path(path.as_deref())?)?
-        {
-            return Ok(None);
+    /// Opens the store to end a lock of somebody else. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_to_release(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+        match self {
+            Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
+            Self::Sqlite(_) => self.open().await.map(Some),
+            Self::Address(_) => self.open_to_look().await,
         }
-        self.open().await.map(Some)
     }
 
     fn exists(&self, file: &Path) -> Result<bool, NotOpened> {

@@ -70,10 +70,7 @@ async fn lift(transaction: &Transaction<'_>, stored: i64) -> Result<()> {
         _ => None,
     });
     // After that of the turn.
-    let lifted = rows.last();
-    if let Some(pid) = lifted.and_then(|row| row.get(0)?.parse().ok()) {
-        return Err(fence::other_kind(STORE, Operation::Acquire, pid));
-    }
+    fence::lifted(STORE, rows.last())?;
     batch(transaction, NOTE_LIFTED).await?;
     Ok(())
 }

@@ -68,6 +68,27 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
     Error::new(kind, STORE, operation, message).with_source(cause)
 }
 
+/// No right to create, not the owner of what is to be upgraded, or no schema to create in.
+pub(super) fn is_missing_right(cause: &tokio_postgres::Error) -> bool {
+    let code = cause.code().map(SqlState::code);
+    matches!(code, Some("42501" | "3F000"))
+}
+
+/// The table or the sequences could not be made for want of a right.
+pub(super) fn not_made(cause: tokio_postgres::Error, user: Option<String>) -> Error {
+    let said = cause.as_db_error().map(|said| said.message().to_owned());
+    let said = said.unwrap_or_default();
+    let user = user.unwrap_or_else(|| "the user of this program".to_owned());
+    let message = format!(
+        "the table or the sequences are missing, and the user may not make them, or the table is one of an older version, and the user may not upgrade it by {} ({said}); \
+         let somebody with the right to do so run: {}; GRANT SELECT, INSERT, UPDATE ON fencepost_tx TO {user}; \
+         GRANT USAGE, SELECT, UPDATE ON SEQUENCE public.fencepost_fence, public.fencepost_lift TO {user}",
+        PgTxLock::UPGRADE_TABLE,
+        PgTxLock::CREATE_TABLE,
+    );
+    Error::new(ErrorKind::Unusable, STORE, Operation::Open, message).with_source(cause)
+}
+
 /// Whether the server waited for as long as it was told to.
 pub(super) fn is_too_late(error: &Error) -> bool {
     common::code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)

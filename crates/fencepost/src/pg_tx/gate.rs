@@ -6,6 +6,7 @@ use super::failure;
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::resource::{ADMIT, CREATE_GATE, Credential, FencedError, Refused};
+use crate::stores::postgres::fence::in_turn;
 
 const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
 
@@ -36,7 +37,8 @@ impl PgGate {
     /// # Cancel safety
     /// When dropped, the table may have been made.
     pub async fn create(client: &Client) -> Result<(), Error> {
-        let made = super::make(client, CREATE_GATE).await;
+        let table = format!("IF to_regclass('fencepost_gate') IS NULL THEN {CREATE_GATE}; END IF;");
+        let made = client.batch_execute(&in_turn(&table)).await;
         made.map_err(|cause| failure::of_statement(Operation::Resource, cause))
     }
 

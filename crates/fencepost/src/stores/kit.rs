@@ -1,5 +1,15 @@
-//! What the stores share.
+//! What the stores share, written once.
 
+#[cfg(all(
+    feature = "blocking",
+    any(
+        feature = "redis",
+        feature = "postgres",
+        feature = "etcd",
+        feature = "zookeeper"
+    )
+))]
+pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
 #[cfg(any(
@@ -11,4 +21,13 @@ pub(crate) mod certificates;
 ))]
 pub(crate) mod glob;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
+pub(crate) mod outage;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper"
+))]
 pub(crate) mod percent;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod times;

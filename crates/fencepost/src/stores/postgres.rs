@@ -22,12 +22,13 @@
 //! **The fence** is drawn by the one who has the lock: the next number of the sequence `public.fencepost_fence`, plus that of `public.fencepost_lift`. Before
 //! its first draw every session of the server lifts the second one, so that fences are past the server's time in units of 7.8125 µs since 2024: so
 //! they rise after a failover to a standby that lags. A grant waits until its number is on the server's disk, and with the standbys
-//! that are waited for, because a crash may otherwise give it out again. [`open`](PostgresBuilder::open) makes the sequences where they are missing; the user needs the right to
+//! that are waited for, because a crash may otherwise give it out again. The first lock makes the sequences where they are missing; the user needs the right to
 //! create in the schema `public` for that, or `USAGE, SELECT, UPDATE` on sequences that somebody else has made. With `fence=transaction-id` in the address
 //! the fence is `pg_current_xact_id()` and needs neither; it repeats after a failover to a standby that lags, and is refused where the sequences exist.
 //!
 //! **Standbys.** Where `synchronous_standby_names` is set, a renewal is a write that they have to confirm. A primary that was replaced gets no confirmation, and its
-//! holders stop believing when their TTL has passed.
+//! holders stop believing when their TTL has passed. This holds only if every standby that may be promoted is needed for a confirmation, as with `FIRST 2 (sa, sb)`. With `FIRST
+//! 1 (sa, sb)` and `sa` promoted, `sb` goes on confirming for the old primary, which goes on granting and renewing, and whose fences can be the larger.
 //!
 //! # Numbers
 //! A name is the first eight bytes of its SHA-256 as a signed number, big-endian. In SQL:
@@ -44,9 +45,10 @@
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks live in its memory: all are free, and their holders are told at once. What
 //!   protects the data then is the fence. It rises over a crash, and over a failover unless the new primary's clock is behind by more than the outage took.
-//! - *A primary that was replaced goes on running.* Without synchronous replication its holders go on believing; the new holders' fences are larger.
+//! - *A primary that was replaced goes on running.* Without synchronous replication its holders go on believing; the new holders' fences are larger than those
+//!   from before the promotion, but not than those that the old primary grants later.
 //! - *A program of an older version* takes locks in the same database: its fences cannot be compared with ours, and we refuse to lock with [`ErrorKind::Unusable`] while
-//!   we see it.
+//!   we see it, or a table `fencepost_tx` of an older version in any schema. One can look at its locks, and release them.
 //! - *The connection breaks.* The lock is lost, and the holder is told as soon as this process notices. The server notices at once, or when the TTL has passed.
 //! - *A pooler.* In transaction mode, which strands locks, it is refused with [`ErrorKind::Unusable`]; in session mode it works.
 //! - *A standby* has advisory locks of its own and can draw no fences: [`ErrorKind::Unusable`].
@@ -56,13 +58,15 @@
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::address::has_parameter;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
+#[cfg(feature = "blocking")]
+use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
 mod book;
@@ -89,7 +93,6 @@ pub use tokio_postgres as client;
 use connect::Address;
 use fence::Source;
 use hub::{Hub, Settings};
-use session::Session;
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres";
@@ -149,8 +152,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// Whether the sequences that fences are drawn from are made when the store is opened, where they are missing. Default: yes. Otherwise, and
-    /// where the user may not make them, the error says how to.
+    /// Whether the first lock makes the sequences that fences are drawn from, where they are missing. Default: yes. Otherwise, and
+    /// where the user may not make them, the error says how to. Looking at locks makes nothing.
     #[must_use]
     pub fn create_sequences(mut self, create: bool) -> Self {
         self.create_sequences = create;
@@ -177,26 +180,33 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects, tries out whether locks exclude there, and makes the sequences for fences where they are
-    /// [missing](Self::create_sequences).
+    /// Connects, and tries out whether locks exclude there and whether fences can be drawn. Makes the sequences for fences where they are missing, if that is
+    /// [wanted](Self::create_sequences).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when nobody answers there,
-    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; when the
-    /// sequences are missing and the user may not make them (the error has the statements to run); and while a program of an older version
-    /// takes locks there.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if nobody answers there, and
+    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; the sequences are missing and the user may
+    /// not make them (the error has the statements to run), or are not sound; or a program of an older version takes locks there.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections; sequences that were made stay.
+    /// Dropping the future closes the connections. Sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
-        let (hub, session) = self.connect().await?;
-        session.ready(Operation::Open, hub.settings.source).await?;
-        hub.keep(session);
+        let postgres = self.connect().await?;
+        postgres.hub.prepare(Operation::Open).await?;
+        Ok(postgres)
+    }
+
+    async fn connect(self) -> Result<Postgres> {
+        let hub = self.hub()?;
+        let one = hub.open(Operation::Open).await?;
+        let other = hub.open(Operation::Open).await?;
+        suitability::check(&one, &other).await?;
+        hub.keep(one);
         Ok(Postgres { hub })
     }
 
-    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). That needs no fence: no sequence is made or has to be
-    /// there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
+    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and to [release](Backend::release) those of others. That needs no fence: no
+    /// sequence is made or has to be there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
     ///
     /// # Errors
     /// As [`open`](Self::open), without those about sequences and older versions.
@@ -205,17 +215,7 @@ impl PostgresBuilder {
     /// Dropping the future closes the connections.
     pub async fn open_to_look(mut self) -> Result<Postgres> {
         self.settings.looks_only = true;
-        let (hub, session) = self.connect().await?;
-        hub.keep(session);
-        Ok(Postgres { hub })
-    }
-
-    async fn connect(self) -> Result<(Hub, Arc<Session>)> {
-        let hub = self.hub()?;
-        let one = hub.open(Operation::Open).await?;
-        let other = hub.open(Operation::Open).await?;
-        suitability::check(&one, &other).await?;
-        Ok((hub, one))
+        self.connect().await
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -225,17 +225,7 @@ impl PostgresBuilder {
     /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Postgres> {
-        let wrong = |message| Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message);
-        if tokio::runtime::Handle::try_current().is_ok() {
-            return Err(wrong(
-                "a blocking call inside an async runtime would stall it; use open there",
-            ));
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
-        runtime.block_on(self.open())
+        blocking::open(STORE, self.open())
     }
 
     fn hub(mut self) -> Result<Hub> {
@@ -378,6 +368,32 @@ impl fmt::Debug for Postgres {
     }
 }
 
+/// Opens the database that an address names.
+pub(super) async fn open_address(address: &str) -> Result<Postgres> {
+    without_table(address)?;
+    Postgres::open(address).await
+}
+
+/// The same, to look at its locks.
+pub(super) async fn look_at_address(address: &str) -> Result<Postgres> {
+    without_table(address)?;
+    Postgres::builder(address).open_to_look().await
+}
+
+fn without_table(address: &str) -> Result<()> {
+    if !has_parameter(address, "create") {
+        return Ok(());
+    }
+    let message =
+        "create is about the table, and the address names none: ?table=shedlock&create=true";
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        STORE,
+        Operation::Open,
+        message,
+    ))
+}
+
 impl Backend for Postgres {
     fn store(&self) -> &'static str {
         STORE
@@ -405,7 +421,7 @@ impl Backend for Postgres {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// Leases belong to sessions, and a session that is stuck must not keep the others waiting.
+    /// Leases belong to sessions, and a session that is stuck must not keep the others waiting. Renewals of one session share statements.
     fn renewed_at_once(&self) -> usize {
         1
     }

@@ -65,6 +65,8 @@ use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, R
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
+#[cfg(feature = "blocking")]
+use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
 mod address;
@@ -225,17 +227,7 @@ impl RedisBuilder {
     /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Redis> {
-        let wrong = |message| Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message);
-        if tokio::runtime::Handle::try_current().is_ok() {
-            return Err(wrong(
-                "a blocking call inside an async runtime would stall it; use open there",
-            ));
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
-        runtime.block_on(self.open())
+        blocking::open(STORE, self.open())
     }
 }
 

@@ -66,6 +66,8 @@ use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, R
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{ErrorKind, Operation, Result};
+#[cfg(feature = "blocking")]
+use crate::stores::kit::blocking;
 use crate::stores::redis::hub::Hub;
 use crate::stores::redis::{Redis, RedisBuilder};
 
@@ -179,19 +181,7 @@ impl RedlockBuilder {
     /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Redlock> {
-        let wrong = |message| {
-            crate::error::Error::new(ErrorKind::WrongContext, STORE, Operation::Open, message)
-        };
-        if tokio::runtime::Handle::try_current().is_ok() {
-            return Err(wrong(
-                "a blocking call inside an async runtime would stall it; use open there",
-            ));
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| wrong("cannot start a runtime").with_source(error))?;
-        runtime.block_on(self.open())
+        blocking::open(STORE, self.open())
     }
 
     /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.

@@ -295,6 +295,20 @@ impl fmt::Debug for Sqlite {
     }
 }
 
+/// Opens the file that an address names: `sqlite:PATH`.
+pub(super) async fn open_address(address: &str) -> Result<Sqlite> {
+    Sqlite::open(path_of(address)).await
+}
+
+/// The same, to look at its locks.
+pub(super) async fn look_at_address(address: &str) -> Result<Sqlite> {
+    Sqlite::builder(path_of(address)).open_to_look().await
+}
+
+fn path_of(address: &str) -> &str {
+    address.strip_prefix("sqlite:").unwrap_or(address)
+}
+
 impl Backend for Sqlite {
     fn store(&self) -> &'static str {
         STORE

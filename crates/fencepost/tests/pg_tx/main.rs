@@ -4,6 +4,7 @@
 mod errors;
 mod fences;
 mod gate;
+mod making;
 mod order;
 #[path = "../stages/postgres.rs"]
 mod postgres;

@@ -1,8 +1,11 @@
 //! A standby takes over: fences rise, and nobody goes on to believe the server that was replaced.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::Backend;
+use fencepost::stores::postgres::Postgres;
+use fencepost::{Backend, Renewal};
+use futures_util::poll;
 
 use crate::support::{GRACE, LONG, NAME, Server, claim, eventually, locker, run, soon};
 
@@ -21,6 +24,21 @@ async fn pair() -> (Server, Server) {
     let eyes = primary.eyes().await;
     let following = "select count(*) from pg_stat_replication where state = 'streaming'";
     eventually("it follows", async || eyes.number(following).await == 1).await;
+    (primary, standby)
+}
+
+/// A primary whose commits wait for its standby.
+async fn synchronous_pair() -> (Server, Server) {
+    let (primary, standby) = pair().await;
+    let eyes = primary.eyes().await;
+    eyes.text("alter system set synchronous_standby_names = '*'")
+        .await;
+    eyes.text("select pg_reload_conf()").await;
+    let waited_for = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+    eventually("it is waited for", async || {
+        eyes.number(waited_for).await == 1
+    })
+    .await;
     (primary, standby)
 }
 
@@ -57,17 +75,8 @@ pub(crate) fn a_lagging_standby_takes_over() {
 /// confirmed, and has to stop believing within its TTL.
 pub(crate) fn a_deposed_primary_keeps_nobody_believing() {
     run(async {
-        let (primary, standby) = pair().await;
-        let eyes = primary.eyes().await;
-        eyes.text("alter system set synchronous_standby_names = '*'")
-            .await;
-        eyes.text("select pg_reload_conf()").await;
-        let waited_for = "select count(*) from pg_stat_replication where sync_state = 'sync'";
-        eventually("it is waited for", async || {
-            eyes.number(waited_for).await == 1
-        })
-        .await;
-        let ttl = Duration::from_secs(2);
+        let (primary, standby) = synchronous_pair().await;
+        let ttl = Duration::from_secs(6);
         let held = locker(&primary.store().await, ttl)
             .acquire(NAME)
             .await
@@ -117,5 +126,76 @@ pub(crate) fn a_cancelled_confirmation_is_none() {
         soon("the loss", held.lost()).await;
         println!("failover: lost {:?} after the cancel", asked.elapsed());
         eyes.is_clean().await;
+    });
+}
+
+/// Renewals of one session that are asked for at the same time are few commits, not one for each lease: a commit that waits for a standby takes a while, and a session
+/// has one at a time.
+pub(crate) fn renewals_share_a_commit() {
+    run(async {
+        let (primary, _standby) = synchronous_pair().await;
+        let store = Postgres::builder(&primary.0.url()).connections(2);
+        let store = Arc::new(store.open().await.unwrap());
+        let claims: Vec<_> = (0..60).map(|at| claim(&format!("{at}"), LONG)).collect();
+        for claim in &claims {
+            assert!(store.try_acquire(claim).await.unwrap().is_some());
+        }
+        let eyes = primary.eyes().await;
+        // Every commit of ours has a number.
+        let commits = "select pg_snapshot_xmax(pg_current_snapshot())";
+        for _ in 0..3 {
+            let before = eyes.number(commits).await;
+            // By themselves, as a locker asks.
+            let tasks = claims.iter().cloned().map(|claim| {
+                let store = store.clone();
+                tokio::spawn(async move { store.renew(&[claim]).await.remove(0) })
+            });
+            for task in tasks.collect::<Vec<_>>() {
+                let renewed = soon("a renewal", task).await.unwrap();
+                assert_eq!(renewed.unwrap(), Renewal::Extended);
+            }
+            let used = eyes.number(commits).await - before;
+            println!("failover: {used} commits for {} leases", claims.len());
+            assert!(used >= 2, "both sessions have to be renewed");
+            assert!(used < 30, "{used} commits for {} leases", claims.len());
+        }
+    });
+}
+
+/// A renewal hangs, and another lease of the same session waits to be renewed after it, when the session is ended: both are lost, also the one for which
+/// nothing was sent.
+pub(crate) fn a_renewal_that_was_not_sent_is_none() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        let store = Postgres::builder(&server.0.url()).connections(2);
+        let store = store.open().await.unwrap();
+        // The first and the third share a session.
+        let claims = ["a", "b", "c"].map(|name| claim(name, LONG));
+        for claim in &claims {
+            assert!(store.try_acquire(claim).await.unwrap().is_some());
+        }
+        eyes.text("alter system set synchronous_standby_names = 'nobody'")
+            .await;
+        eyes.text("select pg_reload_conf()").await;
+        let reloaded = "select count(*) from pg_settings where name = 'synchronous_standby_names' and setting = 'nobody'";
+        eventually("the setting", async || eyes.number(reloaded).await == 1).await;
+        let mut sent = Box::pin(store.renew(&claims[..1]));
+        assert!(poll!(&mut sent).is_pending());
+        let hangs = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
+        eventually("the renewal hangs", async || {
+            assert!(poll!(&mut sent).is_pending());
+            !eyes.text(hangs).await.is_empty()
+        })
+        .await;
+        let mut waits = Box::pin(store.renew(&claims[2..]));
+        assert!(poll!(&mut waits).is_pending());
+        let pid = eyes.text(hangs).await;
+        eyes.text(&format!("select pg_terminate_backend({pid})"))
+            .await;
+        for renewal in [sent, waits] {
+            let renewed = soon("an answer", renewal).await.remove(0);
+            assert_eq!(renewed.unwrap(), Renewal::Lost);
+        }
     });
 }

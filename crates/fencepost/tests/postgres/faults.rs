@@ -7,7 +7,7 @@ use fencepost::{Effect, ErrorKind, Guard, Locker, LostReason, ReleaseOutcome};
 use fencepost_rig::Signal;
 use tokio::task::JoinHandle;
 
-use crate::support::{GRACE, LONG, NAME, Server, is, locker, now, run, soon};
+use crate::support::{GRACE, LONG, NAME, Server, eventually, is, locker, now, run, soon};
 
 fn wait(locker: &Locker) -> JoinHandle<fencepost::Result<Guard>> {
     let locker = locker.clone();
@@ -133,6 +133,40 @@ pub(crate) fn cancelled_by_hand() {
         let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
         assert!(guard.release().await.is_released());
         eyes.is_clean().await;
+    });
+}
+
+/// Somebody ends the session of a waiter a second time, long after it came back from the first. Each is an outage of its own: the time in between, which
+/// the waiter spent in the server's line, counts for neither.
+pub(crate) fn terminated_twice() {
+    run(async {
+        let server = Server::start();
+        let outage = Duration::from_millis(300);
+        let store = Postgres::builder(&server.0.url()).outage(outage);
+        let other = locker(&std::sync::Arc::new(store.open().await.unwrap()), LONG);
+        let eyes = server.eyes().await;
+        let held = locker(&server.store().await, LONG)
+            .acquire(NAME)
+            .await
+            .unwrap();
+        let waiting = wait(&other);
+        eyes.wait_for_line(1).await;
+        let in_line = "select pid from pg_locks where locktype = 'advisory' and not granted";
+        for _ in 0..2 {
+            let pid = eyes.text(in_line).await;
+            eyes.text(&format!("select pg_terminate_backend({pid})"))
+                .await;
+            eventually("it stands in line again", async || {
+                let next = eyes.text(in_line).await;
+                waiting.is_finished() || !(next.is_empty() || next == pid)
+            })
+            .await;
+            tokio::time::sleep(2 * outage).await;
+            assert!(!waiting.is_finished(), "the waiter was thrown out");
+        }
+        assert!(held.release().await.is_released());
+        let guard = soon("the waiter's turn", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
     });
 }
 

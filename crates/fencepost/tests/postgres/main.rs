@@ -16,6 +16,7 @@ mod fences;
 mod forced;
 mod interop;
 mod kills;
+mod kinds;
 mod losses;
 mod neglected;
 mod network;
@@ -46,6 +47,7 @@ const NASTY: &[(&str, fn())] = &[
         promotion::a_waiter_meets_a_standby,
     ),
     ("holder_and_waiter_terminated", faults::terminated),
+    ("waiter_terminated_twice", faults::terminated_twice),
     ("waiter_cancelled_by_hand", faults::cancelled_by_hand),
     ("one_session_is_stuck", losses::one_session_is_stuck),
     ("told_at_once_when_terminated", losses::terminated),
@@ -101,6 +103,10 @@ const CONNECTIONS: &[(&str, fn())] = &[
         "neglected_beside_other_locks",
         neglected::other_locks_do_not_keep_it,
     ),
+    (
+        "neglected_beside_a_failure",
+        neglected::a_failed_statement_strands_no_lock,
+    ),
     ("spare_ones_go", connections::spare_ones_go),
     ("another_runtime", connections::another_runtime),
 ];
@@ -147,6 +153,11 @@ const FAILOVER: &[(&str, fn())] = &[
         "cancelled_confirmation",
         failover::a_cancelled_confirmation_is_none,
     ),
+    (
+        "renewal_not_sent_is_none",
+        failover::a_renewal_that_was_not_sent_is_none,
+    ),
+    ("renewals_share_a_commit", failover::renewals_share_a_commit),
 ];
 
 const SEQUENCES: &[(&str, fn())] = &[
@@ -161,6 +172,20 @@ const SEQUENCES: &[(&str, fn())] = &[
     ),
     ("look", sequences::a_look_needs_none),
     ("one_lifts_at_a_time", sequences::one_lifts_at_a_time),
+    ("own_application_name", kinds::an_own_application_name),
+    ("looks_make_nothing", kinds::looks_make_nothing),
+    (
+        "looks_beside_an_older_program",
+        kinds::looks_beside_an_older_program,
+    ),
+    (
+        "refusal_costs_no_neighbour",
+        kinds::a_refusal_costs_no_neighbour,
+    ),
+    (
+        "older_table_of_transactions",
+        kinds::an_older_table_of_transactions,
+    ),
     (
         "draws_and_lifts_together",
         sequences::draws_and_lifts_together,

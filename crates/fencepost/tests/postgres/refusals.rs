@@ -149,7 +149,8 @@ pub(crate) fn timeouts_of_the_role() {
         for setting in [
             "statement_timeout = '50ms'",
             "lock_timeout = '50ms'",
-            "idle_session_timeout = '100ms'",
+            // It applies until our own is set, so it has to be longer than a busy machine takes between connecting and the first statement.
+            "idle_session_timeout = '2s'",
             "default_transaction_read_only = on",
             "synchronous_commit = off",
         ] {
@@ -166,7 +167,7 @@ pub(crate) fn timeouts_of_the_role() {
         let place = "select l.pid || ' ' || a.query_start from pg_locks l join pg_stat_activity a on a.pid = l.pid where not granted";
         let before = eyes.text(place).await;
         // Longer than any of them.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(2500)).await;
         assert_eq!(eyes.text(place).await, before, "it lost its place");
         assert!(!held.is_lost());
         assert!(held.release().await.is_released());

@@ -12,9 +12,13 @@ use crate::support::{
     Eyes, LONG, NAME, Server, claim, is, is_soak, locker, open, run, soon, works,
 };
 
+/// What the first lock says, or the opening of the store.
 async fn refused(url: &str) -> Error {
-    let opened = soon("an error", Postgres::open(url)).await;
-    opened.expect_err("a refusal")
+    let asked = soon("an error", async {
+        let store = Postgres::open(url).await?;
+        store.try_acquire(&claim("refused", LONG)).await
+    });
+    asked.await.expect_err("a refusal")
 }
 
 const OWNER: &str = "0123456789abcdef0123456789abcdef";

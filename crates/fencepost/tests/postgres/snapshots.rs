@@ -47,26 +47,28 @@ pub(crate) fn a_long_wait_goes_to_the_end_of_the_line() {
         let server = Server::start();
         let eyes = server.eyes().await;
         let held = locker(&server.store().await, LONG).acquire(NAME).await;
-        let mut waiting = Vec::new();
-        for (place, longest) in [Duration::from_secs(1), Duration::MAX]
-            .into_iter()
-            .enumerate()
-        {
-            let locker = requeuing(&server, longest).await;
-            waiting.push(tokio::spawn(async move { locker.acquire(NAME).await }));
-            eyes.wait_for_line(place as i64 + 1).await;
-        }
-        let places = "select string_agg(pid::text, ' ' order by waitstart) from pg_locks \
-                      where locktype = 'advisory' and not granted having count(waitstart) = 2";
-        let before = eyes.text(places).await;
-        let (first, second) = before.split_once(' ').unwrap_or_default();
-        let after = format!("{second} {first}");
+        let in_line = "select pid from pg_locks where locktype = 'advisory' and not granted \
+                       order by pid";
+        let first = requeuing(&server, Duration::from_secs(1)).await;
+        let first = tokio::spawn(async move { first.acquire(NAME).await });
+        eyes.wait_for_line(1).await;
+        // It may be between two waits at any moment, and keeps its session.
+        let mut first_pid = String::new();
+        eventually("the first waits", async || {
+            first_pid = eyes.text(in_line).await;
+            !first_pid.is_empty()
+        })
+        .await;
+        let second = requeuing(&server, Duration::MAX).await;
+        let second = tokio::spawn(async move { second.acquire(NAME).await });
+        let order = "select string_agg(case when pid = FIRST then 'first' else 'second' end, ' ' order by waitstart) \
+                     from pg_locks where locktype = 'advisory' and not granted having count(waitstart) = 2";
+        let order = order.replace("FIRST", &first_pid);
         eventually("the first goes behind the second", async || {
-            before.is_empty() || eyes.text(places).await == after
+            eyes.text(&order).await == "second first"
         })
         .await;
         assert!(held.unwrap().release().await.is_released());
-        let (first, second) = (waiting.remove(0), waiting.remove(0));
         let second = soon("the second's turn", second).await.unwrap().unwrap();
         assert!(!first.is_finished());
         assert!(second.release().await.is_released());

@@ -2,12 +2,15 @@
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Backend, Effect, Error, ErrorKind};
 
-use crate::support::{LONG, NAME, Server, claim, eventually, grace, is, locker, now, run, soon};
+use crate::support::{
+    LONG, NAME, Server, claim, eventually, grace, is, locker, now, patient, run, soon,
+};
 
 async fn refused(url: &str) -> Error {
     let builder = PostgresTable::builder(url).create_table(true);
@@ -155,6 +158,32 @@ pub(crate) fn a_row_that_stays_locked() {
         assert!(guard.release().await.is_released());
         assert!(other.release().await.is_released());
         server.is_clean().await;
+    });
+}
+
+/// A row that stays locked is no outage: when the session of the waiter is ended by hand after a long time, that outage begins then.
+pub(crate) fn a_locked_row_is_no_outage() {
+    run(async {
+        let server = Server::start().await;
+        let outage = Duration::from_millis(300);
+        let store = patient(&server.0.url()).outage(outage).open().await;
+        let waiter = locker(&Arc::new(store.unwrap()), LONG);
+        let guard = waiter.acquire(NAME).await.unwrap();
+        assert!(guard.release().await.is_released());
+        let plain = server.plain().await;
+        plain
+            .does("BEGIN; SELECT 1 FROM shedlock WHERE name = 'stock' FOR UPDATE")
+            .await;
+        let waiting = tokio::spawn(async move { waiter.acquire(NAME).await });
+        // Several times longer than the server waits for a row (0.5 s), and than the outage that is allowed.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let other = server.plain().await;
+        other.does("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fencepost%'").await;
+        tokio::time::sleep(4 * outage).await;
+        assert!(!waiting.is_finished(), "the waiter was thrown out");
+        plain.does("COMMIT").await;
+        let guard = soon("the lock", waiting).await.unwrap().unwrap();
+        assert!(guard.release().await.is_released());
     });
 }
 

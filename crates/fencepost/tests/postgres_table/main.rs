@@ -51,6 +51,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("wrong_password", faults::wrong_password),
     ("no_such_database", faults::no_such_database),
     ("row_locked", faults::a_row_that_stays_locked),
+    ("locked_row_is_no_outage", faults::a_locked_row_is_no_outage),
     ("statement_timeout", faults::statement_timeout),
     ("became_read_only", faults::became_read_only),
     ("standby", faults::a_standby),

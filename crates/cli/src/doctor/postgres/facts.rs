@@ -31,6 +31,7 @@ const MORE: &str = "
               (select active_pid from pg_replication_slots where slot_type = 'logical' and active_pid is not null)) as standbys,
            (select count(sync_state) from pg_stat_replication) as standbys_seen,
            (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')) as standbys_waited_for,
+           (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum', 'potential')) as standbys_able,
            current_setting('max_connections') as connections,
            current_setting('superuser_reserved_connections') as reserved,
            (select sum(numbackends) from pg_stat_database) as connected,

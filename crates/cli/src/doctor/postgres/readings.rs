@@ -112,7 +112,7 @@ impl Opened {
         let opened = match kind {
             Kind::Advisory => {
                 let opened = Postgres::builder(address).create_sequences(false).open();
-                let told = |_: Postgres| "advisory locks exclude (tried)".to_owned();
+                let told = |_| "advisory locks exclude (tried)".to_owned();
                 opened.await.map(told)
             }
             Kind::Table => {
@@ -130,7 +130,7 @@ impl Opened {
         match error.kind() {
             ErrorKind::Unavailable | ErrorKind::InvalidInput => Err(error),
             _ if kind == Kind::Advisory && is_made_by_the_first(facts, &error) => Ok(Self::Well(
-                "advisory locks exclude (tried); the first program that opens the store makes the sequences for fences".to_owned(),
+                "advisory locks exclude (tried); the first program that takes a lock makes the sequences for fences".to_owned(),
             )),
             _ => Ok(match made_when_used(address, &error) {
                 Some(what) => Self::MadeWhenUsed(what),

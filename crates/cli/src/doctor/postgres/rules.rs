@@ -205,6 +205,24 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     format!("Every commit waits for {needed}, and so does every grant: it hangs.")
                 })
                 .advise("start the standby that is named, or correct synchronous_standby_names and reload"),
+            Rule::caution(
+                Harm::Forgotten,
+                "more can confirm a commit than are needed: after a promotion an old primary that goes on running may still grant",
+            )
+            .when(is_primary)
+            .finds(|read| Standbys::of(read).more_than_needed())
+            .means_with(|read| {
+                match read.kind {
+                    Kind::Advisory => {
+                        "If one is promoted while the old primary goes on running, another may go on confirming there: then both grant and renew locks, and the fences of the old one can be the larger."
+                    }
+                    Kind::Table => {
+                        "If one is promoted while the old primary goes on running, another may go on confirming there: then both grant locks."
+                    }
+                }
+                .to_owned()
+            })
+            .advise_with(|read| Standbys::of(read).wait_for_all()),
             Rule::fine().when(is_primary).finds(|read| Standbys::of(read).synchronous()),
             Rule::caution(
                 Harm::Forgotten,

@@ -43,7 +43,9 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     let seen = Seen::at(&server.url());
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(", a primary, up ");
-    seen.says("advisory locks exclude (tried); the first program that opens the store makes the sequences");
+    seen.says(
+        "advisory locks exclude (tried); the first program that takes a lock makes the sequences",
+    );
     seen.says("a session of its own");
     let restarts =
         "every restart of the server frees the advisory locks, and their holders are told";

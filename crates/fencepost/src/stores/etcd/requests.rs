@@ -14,8 +14,9 @@ use super::sessions::{Loans, in_turn};
 use super::watch::{self, Behind};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Error, Operation, Result};
+use crate::stores::kit::outage::Outage;
 
 /// The lease of one who waits, where the TTL is longer: it may be dead when its turn comes.
 pub(super) const WAITING_LEASE: Duration = Duration::from_secs(5);
@@ -25,9 +26,6 @@ const LOOKS: usize = 100;
 const LEADERS: usize = 5;
 /// Renewals under way at once.
 const RENEWALS: usize = 64;
-/// Between two attempts to reach a store that is away.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
     in_turn(
@@ -412,24 +410,4 @@ fn is_settled(own: &Own, lease: Duration, claim: &Claim) -> bool {
         !value.had_to_wait && value.owner == claim.owner && value.ttl >= claim.ttl
     });
     is_written && lease >= claim.ttl
-}
-
-/// A store that was there and is away: how long it has been.
-#[derive(Default)]
-struct Outage {
-    since: Option<Moment>,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Waits a little; gives up when it has lasted too long.
-    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(error.with_effect(Effect::Maybe));
-        }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
-        Ok(())
-    }
 }

@@ -48,6 +48,8 @@ struct Pages {
     held: HashMap<OwnerId, Held>,
     /// Watches of locks that were given back.
     to_cancel: Vec<i64>,
+    /// There is a task. It ends when nothing is held any more, and with the runtime that it was started in.
+    is_kept: bool,
 }
 
 /// A lock that is held.
@@ -73,10 +75,13 @@ impl Vigils {
     /// The lock is given back, or lost.
     pub(super) fn end(&self, owner: OwnerId) {
         let mut pages = lock(&self.book.pages);
-        if let Some(held) = pages.held.remove(&owner)
-            && let Watch::Begun(id) = held.watch
-        {
+        let Some(held) = pages.held.remove(&owner) else {
+            return;
+        };
+        if let Watch::Begun(id) = held.watch {
             pages.to_cancel.push(id);
+        }
+        if pages.held.is_empty() || !pages.to_cancel.is_empty() {
             self.book.news.notify_one();
         }
     }
@@ -97,47 +102,68 @@ impl Hub {
         // Epochs are below 2^47.
         let since = grant.epoch.cast_signed();
         let book = &self.vigils.book;
-        {
-            let mut pages = lock(&book.pages);
-            let known = pages.held.get(&claim.owner);
-            if known.is_none_or(|held| held.since != since) {
-                if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
-                    pages.to_cancel.push(id);
-                }
-                let held = Held {
-                    key: Keys::of(&self.prefix, claim).own,
-                    since,
-                    due: BootClock.now() + AT_LEAST,
-                    watch: Watch::None,
-                    is_compacted: false,
-                };
-                pages.held.insert(claim.owner, held);
-                book.news.notify_one();
+        let mut pages = lock(&book.pages);
+        let known = pages.held.get(&claim.owner);
+        if known.is_none_or(|held| held.since != since) {
+            if let Some(Watch::Begun(id)) = known.map(|held| held.watch) {
+                pages.to_cancel.push(id);
             }
+            let held = Held {
+                key: Keys::of(&self.prefix, claim).own,
+                since,
+                due: BootClock.now() + AT_LEAST,
+                watch: Watch::None,
+                is_compacted: false,
+            };
+            pages.held.insert(claim.owner, held);
+            book.news.notify_one();
         }
-        let mut task = lock(&self.vigils.task);
-        // It ends with the runtime that it was started in.
-        if task.as_ref().is_none_or(AbortHandle::is_finished) {
-            let keeping = keep(Arc::downgrade(self), book.clone());
-            *task = Some(tokio::spawn(keeping).abort_handle());
+        if std::mem::replace(&mut pages.is_kept, true) {
+            return;
+        }
+        drop(pages);
+        let keeping = keep(
+            Arc::downgrade(self),
+            Kept {
+                book: book.clone(),
+                has_ended: false,
+            },
+        );
+        *lock(&self.vigils.task) = Some(tokio::spawn(keeping).abort_handle());
+    }
+}
+
+/// Notes when the task is gone because its runtime dropped it.
+struct Kept {
+    book: Arc<Book>,
+    /// It has said so itself, and there may be another task by now.
+    has_ended: bool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut pages = lock(&self.book.pages);
+            pages.is_kept = false;
+            pages.start_anew();
         }
     }
 }
 
-/// Runs until the hub is gone.
-async fn keep(hub: Weak<Hub>, book: Arc<Book>) {
-    loop {
-        book.until_due().await;
+/// Runs until nothing is held, or the hub is gone.
+async fn keep(hub: Weak<Hub>, mut kept: Kept) {
+    let book = &*kept.book.clone();
+    while book.until_due().await {
         let Some(held) = hub.upgrade() else { return };
         let link = held.link(Operation::Renew).await;
         drop(held);
         let is_broken = match link {
-            Ok(link) => Stream::run(&hub, &book, &link).await,
+            Ok(link) => Stream::run(&hub, book, &link).await,
             Err(_) => true,
         };
         let Some(hub) = hub.upgrade() else { return };
         // What became of the locks while nobody watched is not known.
-        let watched = book.start_anew();
+        let watched = lock(&book.pages).start_anew();
         if !watched.is_empty() {
             hub.bell.ring(&watched);
         }
@@ -146,21 +172,38 @@ async fn keep(hub: Weak<Hub>, book: Arc<Book>) {
             BootClock.sleep_until(BootClock.now() + PAUSE).await;
         }
     }
+    kept.has_ended = true;
 }
 
 impl Book {
-    /// Completes when there is a lock to be watched.
-    async fn until_due(&self) {
+    /// Completes when there is a lock to be watched. False: nothing is held, and the task has to end.
+    async fn until_due(&self) -> bool {
         loop {
+            if self.may_end() {
+                return false;
+            }
             let next = self.next_due();
             if next <= BootClock.now() {
-                return;
+                return true;
             }
             tokio::select! {
                 () = BootClock.sleep_until(next) => {}
                 () = self.news.notified() => {}
             }
         }
+    }
+
+    /// Whether nothing is held. Whoever is granted a lock from then on starts another task.
+    fn may_end(&self) -> bool {
+        let mut pages = lock(&self.pages);
+        if pages.held.is_empty() {
+            pages.is_kept = false;
+        }
+        pages.held.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        lock(&self.pages).held.is_empty()
     }
 
     /// When the next lock is to be watched.
@@ -188,13 +231,14 @@ impl Book {
         });
         taken.collect()
     }
+}
 
+impl Pages {
     /// The stream is gone, and all watches with it. Returns whose locks it watched.
-    fn start_anew(&self) -> Vec<OwnerId> {
-        let mut pages = lock(&self.pages);
-        pages.to_cancel.clear();
+    fn start_anew(&mut self) -> Vec<OwnerId> {
+        self.to_cancel.clear();
         let mut watched = Vec::new();
-        for (owner, held) in &mut pages.held {
+        for (owner, held) in &mut self.held {
             if let Watch::Begun(_) = held.watch {
                 watched.push(*owner);
             }
@@ -235,13 +279,13 @@ impl<'a> Stream<'a> {
             watched: HashMap::new(),
         };
         tokio::select! {
-            () = stream.until_over() => true,
+            () = stream.until_over() => !book.is_empty(),
             () = link.until_given_up() => false,
         }
     }
 
     async fn until_over(&mut self) {
-        while self.send().await.is_ok() {
+        while !self.book.is_empty() && self.send().await.is_ok() {
             let next = self.next_due();
             tokio::select! {
                 message = self.events.message() => match message {

@@ -164,6 +164,11 @@ impl<S: Clone> Book<S> {
         }
     }
 
+    /// Whether this session is among those there are.
+    pub(super) fn has(&self, number: Number) -> bool {
+        self.slots.iter().any(|slot| slot.number == number)
+    }
+
     /// The owners whose locks this session holds or asks for, the newest first.
     pub(super) fn owners(&self, number: Number) -> Vec<OwnerId> {
         let slot = self.slots.iter().find(|slot| slot.number == number);

@@ -135,6 +135,12 @@ impl Address {
         &self.shown
     }
 
+    /// The same server, where sessions show this name whatever the address says.
+    pub(crate) fn with_application_name(mut self, name: &str) -> Self {
+        self.config.application_name(name);
+        self
+    }
+
     /// What the address itself says `application_name` is.
     pub(crate) fn application_name(&self) -> Option<&str> {
         self.config.get_application_name()

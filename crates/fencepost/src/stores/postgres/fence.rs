@@ -31,9 +31,23 @@ pub(crate) use create_sequences;
 
 const CREATE: &str = create_sequences!();
 
-/// Two who create at the same time would fail each other, although each says IF NOT EXISTS. A lock of two numbers is no lock of a name; the
-/// first spells `fenc`.
-const CREATE_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 1)";
+/// Statements of PL/pgSQL that make the sequences that are missing. That one is missing is asked first, because IF NOT EXISTS asks for the right to
+/// create before it looks.
+pub(crate) fn make_missing() -> String {
+    let sequences = CREATE.split(';').map(|create| {
+        let name = create.split_whitespace().nth(5).unwrap_or_default();
+        format!("IF to_regclass('{name}') IS NULL THEN {create}; END IF; ")
+    });
+    sequences.collect()
+}
+
+/// Carries out statements of PL/pgSQL that create something, one program after the other: two who create at the same time would fail each other, although each
+/// looks first. It is one statement, which leaves no transaction open when it fails or nobody waits for its answer.
+///
+/// A lock of two numbers is no lock of a name; the first spells `fenc`.
+pub(crate) fn in_turn(statements: &str) -> String {
+    format!("DO $make$ BEGIN PERFORM pg_advisory_xact_lock(1717923427, 1); {statements} END $make$")
+}
 
 /// For the transaction it stands in: nobody waits for the disk and for standbys here, as the grant does, and all that was written before is
 /// there then.
@@ -65,6 +79,13 @@ SELECT a.pid FROM pg_stat_activity AS a WHERE a.datname = current_database() AND
 AND (a.application_name ~ ' [0-9]+ [0-9a-f]{32}$' OR (a.application_name = 'fencepost' \
 AND (a.query LIKE '/*fencepost %' OR a.query = '<insufficient privilege>') AND EXISTS \
 (SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.objsubid = 1))) LIMIT 1";
+
+/// A table of locks in transactions as older versions have it, in any schema. Those who use it take the same advisory locks, and draw their
+/// fences from it.
+const OLDER_TABLE: &str = "\
+SELECT quote_ident(n.nspname) || '.fencepost_tx' FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+JOIN pg_attribute AS e ON e.attrelid = t.oid WHERE t.relname = 'fencepost_tx' AND t.relkind IN ('r', 'p') \
+AND e.attname = 'epoch' AND NOT e.attisdropped LIMIT 1";
 
 /// Where a store takes its fences from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +134,9 @@ impl Source {
         let mut state = State::of(operation, connection).await?;
         if let Self::Sequences { create: true } = self
             && state.found < 2
-            && state.other_kind.is_none()
+            && state.is_alone()
         {
-            let make = format!("{WITHOUT_WAITING}; {CREATE_IN_TURN}; {CREATE}");
+            let make = format!("{WITHOUT_WAITING}; {}", in_turn(&make_missing()));
             let made = rows(connection, operation, &make).await;
             made.map_err(|error| match failure::code(&error).map(SqlState::code) {
                 // No right to create, or no such schema.
@@ -130,18 +151,29 @@ impl Source {
     fn judge(self, operation: Operation, state: &State) -> Result<()> {
         let unusable = |message| Error::new(ErrorKind::Unusable, STORE, operation, message);
         match self {
-            Self::TransactionIds if state.found > 0 => Err(unusable(
-                "fences are drawn from the sequence public.fencepost_fence here, and this store is told to take transaction ids, which cannot be compared with them: leave out fence=transaction-id".to_owned(),
-            )),
+            Self::TransactionIds if state.found > 0 => Err(met_sequences(operation)),
             Self::TransactionIds => Ok(()),
             Self::Sequences { .. } => match state {
-                State { other_kind: Some(pid), .. } => Err(other_kind(STORE, operation, *pid)),
+                State {
+                    other_kind: Some(pid),
+                    ..
+                } => Err(other_kind(STORE, operation, *pid)),
+                State {
+                    older_table: Some(table),
+                    ..
+                } => Err(older_table(STORE, operation, table)),
                 State { found: 0 | 1, .. } => Err(missing(operation)),
-                State { is_allowed: false, .. } => {
+                State {
+                    is_allowed: false, ..
+                } => {
                     let user = &state.user;
-                    Err(unusable(format!("the user may not draw fences; let the owner of the sequences run: GRANT USAGE, SELECT, UPDATE ON SEQUENCE public.fencepost_fence, public.fencepost_lift TO {user}")))
+                    Err(unusable(format!(
+                        "the user may not draw fences; let the owner of the sequences run: GRANT USAGE, SELECT, UPDATE ON SEQUENCE public.fencepost_fence, public.fencepost_lift TO {user}"
+                    )))
                 }
-                State { is_sound: false, .. } => Err(unusable(format!(
+                State {
+                    is_sound: false, ..
+                } => Err(unusable(format!(
                     "public.fencepost_fence or public.fencepost_lift is not as it must be (a logged sequence with increment 1 and cache 1, without cycle), so fences could fall; it should be: {CREATE}"
                 ))),
                 _ => Ok(()),
@@ -157,16 +189,23 @@ struct State {
     is_sound: bool,
     /// A session that draws in the other way.
     other_kind: Option<i32>,
+    /// See [`OLDER_TABLE`].
+    older_table: Option<String>,
     user: String,
 }
 
 impl State {
+    /// Nobody is seen who draws in another way.
+    fn is_alone(&self) -> bool {
+        self.other_kind.is_none() && self.older_table.is_none()
+    }
+
     async fn of(operation: Operation, connection: &Connection) -> Result<Self> {
         let look = format!(
             "SELECT count(*), bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_sequence_privilege(c.oid, 'USAGE') \
              AND has_sequence_privilege(c.oid, 'SELECT') AND has_sequence_privilege(c.oid, 'UPDATE')), \
              bool_and(c.relpersistence = 'p' AND s.seqincrement = 1 AND s.seqcache = 1 AND NOT s.seqcycle), \
-             ({OTHER_KIND}), quote_ident(current_user) \
+             ({OTHER_KIND}), quote_ident(current_user), ({OLDER_TABLE}) \
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_sequence AS s ON s.seqrelid = c.oid \
              WHERE n.nspname = 'public' AND c.relname IN ('fencepost_fence', 'fencepost_lift')"
         );
@@ -179,49 +218,56 @@ impl State {
             is_sound: text(row, 2) == "t",
             other_kind: number(row, 3),
             user: text(row, 4).to_owned(),
+            older_table: row.get(5).map(str::to_owned),
         })
     }
 }
 
-/// Lifts past the time, and to `least` if that is larger, and notes it. The first column is the session that draws in the other way, if
-/// there is one; then nothing is done.
+/// Lifts past the time, and to `least` if that is larger, and notes it. The first column is the session that draws in the other way, the second the table of
+/// an older version, if there is one; then nothing is done.
 pub(crate) fn lift(least: &str) -> String {
     format!(
-        "WITH other AS MATERIALIZED ({OTHER_KIND}), \
+        "WITH other AS MATERIALIZED (SELECT ({OTHER_KIND}) AS pid, ({OLDER_TABLE}) AS older), \
          age AS (SELECT floor((extract(epoch FROM clock_timestamp()) - 1704067200) * 128000)::bigint AS units) \
-         SELECT (SELECT pid FROM other), CASE WHEN NOT EXISTS (SELECT 1 FROM other) THEN concat(\
+         SELECT pid, older, CASE WHEN pid IS NULL AND older IS NULL THEN concat(\
          setval('public.fencepost_lift', greatest(pg_sequence_last_value('public.fencepost_lift'), \
          greatest(CASE WHEN units BETWEEN 0 AND {LIFT_END} THEN units ELSE 0 END, {least}) \
-         - coalesce(pg_sequence_last_value('public.fencepost_fence'), 0), 0)), set_config('fencepost.lifted', 'yes', false)) END FROM age"
+         - coalesce(pg_sequence_last_value('public.fencepost_fence'), 0), 0)), set_config('fencepost.lifted', 'yes', false)) END FROM age, other"
     )
 }
 
-/// Whether a lift has lifted, out of the rows it answered.
-pub(super) fn lifted(answer: &[SimpleQueryRow]) -> Result<()> {
-    // The setting, the turn, the lift.
-    match answer.get(2).map(|row| number(row, 0)) {
-        Some(Some(pid)) => Err(other_kind(STORE, Operation::Acquire, pid)),
-        Some(None) => Ok(()),
-        None => Err(failure::unexpected(
-            STORE,
-            Operation::Acquire,
-            "no row of a lift",
-        )),
+/// Whether a lift has lifted, out of the row it answered, which may be missing.
+pub(crate) fn lifted(store: &'static str, row: Option<&SimpleQueryRow>) -> Result<()> {
+    let operation = Operation::Acquire;
+    let row = row.ok_or_else(|| failure::unexpected(store, operation, "no row of a lift"))?;
+    match (number(row, 0), row.get(1)) {
+        (Some(pid), _) => Err(other_kind(store, operation, pid)),
+        (None, Some(table)) => Err(older_table(store, operation, table)),
+        (None, None) => Ok(()),
     }
 }
 
 /// A program from before the sequences, or one that was told to use transaction ids.
-pub(crate) fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
+fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
     let message = format!(
         "process {pid} of the server takes locks in this database for a program that draws fences from transaction ids (an older version, or fence=transaction-id); those cannot be compared with the fences of this one: stop that program first"
     );
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// The session at the server is not the one that lifted, or the store draws transaction ids and somebody began to draw from sequences.
-pub(super) fn may_not() -> Error {
-    let message = "this session of the server must not draw fences: a pooler gave us another session, or somebody began to draw fences from sequences while this store takes transaction ids; the session is closed";
-    Error::new(ErrorKind::Unusable, STORE, Operation::Acquire, message)
+/// Programs of an older version lock in transactions here, or could.
+fn older_table(store: &'static str, operation: Operation, table: &str) -> Error {
+    let message = format!(
+        "the table {table} is one of an older version, whose programs take the same locks under fences that cannot be compared with those of this one: \
+         stop them, and run PgTxLock::create_table, or: ALTER TABLE {table} RENAME COLUMN epoch TO fence"
+    );
+    Error::new(ErrorKind::Unusable, store, operation, message)
+}
+
+/// A store that takes transaction ids, where there are sequences.
+pub(super) fn met_sequences(operation: Operation) -> Error {
+    let message = "fences are drawn from the sequence public.fencepost_fence here, and this store takes transaction ids, which cannot be compared with them: leave out fence=transaction-id";
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
 fn missing(operation: Operation) -> Error {
@@ -241,5 +287,14 @@ mod tests {
         let most = format!("MAXVALUE {}", Fence::EPOCH_END - 1);
         assert_eq!(CREATE.matches(&most).count(), 2);
         assert!(LIFT_END.cast_unsigned() < Fence::EPOCH_END);
+    }
+
+    #[test]
+    fn each_sequence_is_made_if_it_is_missing() {
+        let make = make_missing();
+        for name in ["public.fencepost_fence", "public.fencepost_lift"] {
+            let look = format!("IF to_regclass('{name}') IS NULL THEN");
+            assert_eq!(make.matches(&look).count(), 1, "{make}");
+        }
     }
 }

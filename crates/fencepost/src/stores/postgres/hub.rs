@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::STORE;
 use super::book::{Book, Number, Pick};
 use super::connect::Address;
+use super::failure;
 use super::fence::Source;
-use super::published::{comment, program};
-use super::seat::{Flight, Seat, keeping, leaving, trying, waiting};
+use super::published::{Said, comment, program};
+use super::seat::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
 use super::statement::{self, Granting, Lasting};
 use crate::backend::LossBell;
@@ -17,7 +19,12 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 
+mod renewals;
+mod upkeep;
 mod visit;
+
+use renewals::Renewals;
+use upkeep::Upkeep;
 
 /// What the builder decided.
 #[derive(Debug, Clone)]
@@ -48,6 +55,7 @@ struct Shared {
 struct State {
     book: Book<Arc<Session>>,
     seats: HashMap<OwnerId, Arc<Seat>>,
+    renewals: HashMap<Number, Renewals>,
 }
 
 /// How an owner came to a seat.
@@ -64,6 +72,7 @@ impl Hub {
     pub(super) fn new(address: Address, settings: Settings) -> Self {
         let program =
             program(address.application_name().unwrap_or(STORE_PROGRAM)) + settings.source.mark();
+        let address = address.with_application_name(&program);
         let book = Book::new(settings.connections);
         Self {
             address,
@@ -73,6 +82,7 @@ impl Hub {
                 state: Mutex::new(State {
                     book,
                     seats: HashMap::new(),
+                    renewals: HashMap::new(),
                 }),
                 bell: LossBell::new(),
             }),
@@ -85,7 +95,6 @@ impl Hub {
             connect_timeout,
             spare,
             source,
-            looks_only,
             ..
         } = self.settings;
         let shared = Arc::downgrade(&self.shared);
@@ -95,9 +104,7 @@ impl Hub {
             }
         };
         let times = (connect_timeout, spare);
-        // Who opens the store tries first whether locks exclude there.
-        let draws = !looks_only && operation != Operation::Open;
-        Session::open(operation, &self.address, times, (source, draws), ended).await
+        Session::open(operation, &self.address, times, source, ended).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.
@@ -111,51 +118,73 @@ impl Hub {
 
     /// Finds a session for the claim and asks for the lock.
     pub(super) async fn place(&self, claim: &Claim, key: i64) -> Result<Placed> {
+        loop {
+            let reserved = match self.reserve(claim, key).await? {
+                Found::Place(reserved) => reserved,
+                Found::Seat(seat) => return Ok(Placed::Already(seat)),
+                Found::Nothing => return Ok(Placed::Nowhere),
+            };
+            match self.ready(&reserved.session).await {
+                Ok(()) => return Ok(self.sit(claim, key, reserved)),
+                Err(error) if reserved.is_reused && failure::was_ended(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn reserve(&self, claim: &Claim, key: i64) -> Result<Found<'_>> {
         let opening = {
             let mut state = self.tidied();
             if let Some(seat) = state.seats.get(&claim.owner) {
-                return Ok(Placed::Already(seat.clone()));
+                return Ok(Found::Seat(seat.clone()));
             }
             match state.book.pick(claim.owner, key, self.fresh_since()) {
                 Pick::Use(number, session) => {
-                    return Ok(self.sit(&mut state, claim, key, (number, session), true));
+                    let reserved = Reserved::new(self, (number, session), claim.owner, true);
+                    return Ok(Found::Place(reserved));
                 }
-                Pick::None => return Ok(Placed::Nowhere),
+                Pick::None => return Ok(Found::Nothing),
                 Pick::Open => Opening::new(self),
             }
         };
         let session = self.open(Operation::Acquire).await?;
         let mut state = self.state();
         let number = opening.done(&mut state, session.clone());
-        if let Some(seat) = state.seats.get(&claim.owner) {
-            return Ok(Placed::Already(seat.clone()));
-        }
         state.book.assign(number, claim.owner, key);
-        Ok(self.sit(&mut state, claim, key, (number, session), false))
+        let reserved = Reserved::new(self, (number, session), claim.owner, false);
+        Ok(Found::Place(reserved))
     }
 
-    fn sit(
-        &self,
-        state: &mut State,
-        claim: &Claim,
-        key: i64,
-        at: (Number, Arc<Session>),
-        is_reused: bool,
-    ) -> Placed {
-        let (number, session) = at;
-        let (lasting, others) = self.let_go(state, number, None);
+    /// Sees to it that fences can be drawn in this session; at once if that was done before.
+    async fn ready(&self, session: &Session) -> Result<()> {
+        let ready = session.ready(Operation::Acquire);
+        match tokio::time::timeout(self.settings.connect_timeout, ready).await {
+            Ok(ready) => ready,
+            Err(_) => Err(failure::unreachable(STORE, Operation::Acquire)),
+        }
+    }
+
+    fn sit(&self, claim: &Claim, key: i64, reserved: Reserved<'_>) -> Placed {
+        let mut state = self.state();
+        if let Some(seat) = state.seats.get(&claim.owner).cloned() {
+            drop(state);
+            return Placed::Already(seat);
+        }
+        let (number, session, is_reused) = reserved.taken();
+        let upkeep = Upkeep::of(&mut state, number, self.settings.spare, None);
         let granting = Granting {
             owner: claim.owner,
-            session_ttl: claim.ttl.max(lasting.needed),
+            session_ttl: claim.ttl.max(upkeep.lasting.needed),
             program: &self.program,
             source: self.settings.source,
         };
-        let new = super::published::Said::of(claim, None);
-        let others: Vec<_> = others.iter().map(|seat| seat.said()).collect();
-        let comment = comment(std::iter::once(&new).chain(&others));
-        let statement = comment + &statement::try_lock(key, &granting, &lasting);
+        let others = upkeep.seats.iter().map(|seat| seat.said());
+        let comment = comment(std::iter::once(Said::of(claim, None)).chain(others));
+        let statement = comment + &statement::try_lock(key, &granting, &upkeep.lasting);
         let lift = session.is_to_lift().then(|| self.settings.source.lift());
-        let deed = trying(session.clone(), key, lift.flatten(), statement);
+        let answer = trying(session.clone(), key, lift.flatten(), statement);
+        upkeep.sent(&answer);
+        let deed = Deed::Try(answer);
         let seat = Arc::new(Seat::new(claim, key, (number, session), is_reused, deed));
         state.seats.insert(claim.owner, seat.clone());
         Placed::Asking(seat)
@@ -163,7 +192,8 @@ impl Hub {
 
     /// Makes a seat that was refused the lock wait for it; false when its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
-        if !self.state().book.may_wait(seat.number) {
+        // Locks beside it that are over must not keep it from waiting.
+        if !self.tidied().book.may_wait(seat.number) {
             return false;
         }
         let granting = Granting {
@@ -172,8 +202,7 @@ impl Hub {
             program: &self.program,
             source: self.settings.source,
         };
-        let said = seat.said();
-        let comment = comment(std::iter::once(&said));
+        let comment = comment(std::iter::once(seat.said()));
         let wait = comment.clone() + &statement::wait(seat.key, self.settings.requeue_after);
         let fence = comment + &statement::fence(&granting);
         seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
@@ -185,15 +214,19 @@ impl Hub {
         self.state().book.waits_no_more(seat.number);
     }
 
-    /// Gives back what a seat has.
+    /// Gives back what a seat has, if it has not been forgotten: then it has nothing.
     pub(super) fn give_back(&self, seat: &Seat) {
         let mut state = self.state();
-        let (lasting, others) = self.let_go(&mut state, seat.number, Some(seat));
-        let said: Vec<_> = others.iter().map(|seat| seat.said()).collect();
-        let spare_program = others.is_empty().then_some(self.program.as_str());
+        if !state.has(seat) {
+            return;
+        }
+        let upkeep = Upkeep::of(&mut state, seat.number, self.settings.spare, Some(seat));
+        let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
         let statement =
-            comment(said.iter()) + &statement::unlock(seat.key, &lasting, spare_program);
-        seat.does(leaving(seat.session.clone(), statement));
+            upkeep.comment() + &statement::unlock(seat.key, &upkeep.lasting, spare_program);
+        let answer = leaving(seat.session.clone(), statement);
+        upkeep.sent(&answer);
+        seat.does(Deed::Leave(answer));
     }
 
     /// This owner has nothing to do with the server any more.
@@ -210,58 +243,9 @@ impl Hub {
         }
     }
 
-    /// A sign of life for one lock; `None` when it has been let go. The locks beside it that nobody extends are let go.
-    pub(super) fn sign_of_life(&self, seat: &Seat) -> Option<Flight<Result<()>>> {
-        let mut state = self.state();
-        if !state.has(seat) || seat.is_leaving() {
-            return None;
-        }
-        seat.extends(BootClock.now());
-        Some(self.send(&mut state, seat.number, &seat.session, statement::renew))
-    }
-
     /// Makes the session last as long as its leases do, whatever else it is used for.
     fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
-        let _sent = self.send(state, number, session, statement::keep);
-    }
-
-    fn send(
-        &self,
-        state: &mut State,
-        number: Number,
-        session: &Arc<Session>,
-        statement: impl FnOnce(&Lasting) -> String,
-    ) -> Flight<Result<()>> {
-        let (lasting, seats) = self.let_go(state, number, None);
-        let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
-        let statement = comment(said.iter()) + &statement(&lasting);
-        keeping(session.clone(), statement)
-    }
-
-    /// Takes the leases of a session that have ended out of the book. Returns what the next statement has to say about the session, and
-    /// the seats that are left there, not counting the one that is `leaving` with that statement.
-    fn let_go(
-        &self,
-        state: &mut State,
-        number: Number,
-        leaving: Option<&Seat>,
-    ) -> (Lasting, Vec<Arc<Seat>>) {
-        let now = BootClock.now();
-        let leaving = leaving.map(|seat| seat.claim.owner);
-        let mut seats = state.on(number);
-        seats.retain(|seat| Some(seat.claim.owner) != leaving);
-        let (over, left): (Vec<_>, Vec<_>) =
-            seats.into_iter().partition(|seat| seat.is_overdue(now));
-        for seat in &over {
-            state.forget(seat);
-        }
-        let needed = left.iter().map(|seat| seat.left(now)).max();
-        let lasting = Lasting {
-            needed: needed.unwrap_or_default(),
-            spare: self.settings.spare,
-            overdue: over.iter().map(|seat| seat.key).collect(),
-        };
-        (lasting, left)
+        let _sent = state.send(number, session, self.settings.spare, statement::keep);
     }
 
     /// What a spare session must have been used after, so that the server is not about to end it.
@@ -274,6 +258,7 @@ impl Hub {
         self.shared.forget_closed();
         let mut state = self.state();
         drop(state.book.remove_stale(self.fresh_since()));
+        state.forget_renewals();
         let left = state.seats.values().filter(|seat| seat.has_left());
         for seat in left.cloned().collect::<Vec<_>>() {
             state.forget(&seat);
@@ -300,6 +285,7 @@ impl Shared {
             for owner in &lost {
                 state.seats.remove(owner);
             }
+            state.forget_renewals();
             lost
         };
         if !lost.is_empty() {
@@ -317,6 +303,27 @@ impl State {
             .collect()
     }
 
+    /// Sends a statement that is about the leases of a session and nothing else.
+    fn send(
+        &mut self,
+        number: Number,
+        session: &Arc<Session>,
+        spare: Duration,
+        statement: impl FnOnce(&Lasting) -> String,
+    ) -> Flight<Result<()>> {
+        let upkeep = Upkeep::of(self, number, spare, None);
+        let statement = upkeep.comment() + &statement(&upkeep.lasting);
+        let answer = keeping(session.clone(), statement);
+        upkeep.sent(&answer);
+        answer
+    }
+
+    /// Those of sessions that are gone.
+    fn forget_renewals(&mut self) {
+        let Self { book, renewals, .. } = self;
+        renewals.retain(|number, _| book.has(*number));
+    }
+
     /// Whether this is still its owner's seat. The owner may have asked anew meanwhile, elsewhere.
     fn has(&self, seat: &Seat) -> bool {
         let found = self.seats.get(&seat.claim.owner);
@@ -328,6 +335,54 @@ impl State {
         if self.has(seat) {
             self.seats.remove(&owner);
             self.book.leave(seat.number, owner, BootClock.now());
+        }
+    }
+}
+
+/// Where a claim can go.
+enum Found<'a> {
+    Place(Reserved<'a>),
+    /// Its owner has one already.
+    Seat(Arc<Seat>),
+    Nothing,
+}
+
+/// A session that is to ask for a lock has noted it down, until it asks or nobody wants it any more.
+struct Reserved<'a> {
+    hub: Option<&'a Hub>,
+    number: Number,
+    session: Arc<Session>,
+    owner: OwnerId,
+    is_reused: bool,
+}
+
+impl<'a> Reserved<'a> {
+    fn new(
+        hub: &'a Hub,
+        (number, session): (Number, Arc<Session>),
+        owner: OwnerId,
+        is_reused: bool,
+    ) -> Self {
+        Self {
+            hub: Some(hub),
+            number,
+            session,
+            owner,
+            is_reused,
+        }
+    }
+
+    fn taken(mut self) -> (Number, Arc<Session>, bool) {
+        self.hub = None;
+        (self.number, self.session.clone(), self.is_reused)
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub {
+            let mut state = hub.state();
+            state.book.leave(self.number, self.owner, BootClock.now());
         }
     }
 }

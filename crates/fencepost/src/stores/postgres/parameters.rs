@@ -6,6 +6,7 @@ use super::STORE;
 use super::connect::Parameters;
 use super::fence::Source;
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::stores::kit::times;
 
 /// The parameters of an address that are about these locks.
 pub(super) const NAMES: &[&str] = &["requeue_after", "fence"];
@@ -15,12 +16,9 @@ pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>>
     let Some(value) = value(parameters, "requeue_after") else {
         return Ok(None);
     };
-    let number = |text: &str| text.parse().ok();
-    let duration = match (value.strip_suffix("ms"), value.strip_suffix('s')) {
-        _ if value == "never" => Some(Duration::MAX),
-        (Some(millis), _) => number(millis).map(Duration::from_millis),
-        (None, Some(seconds)) => number(seconds).map(Duration::from_secs),
-        (None, None) => None,
+    let duration = match value {
+        "never" => Some(Duration::MAX),
+        time => times::parse(time),
     };
     let message = "requeue_after in the address is a time such as 10s or 500ms, or never";
     duration.map(Some).ok_or_else(|| wrong(message))

@@ -13,16 +13,14 @@ use super::view::Sight;
 use super::{STORE, failure, statement};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
-use crate::clock::{BootClock, Clock, Moment};
+use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
+use crate::stores::kit::outage::Outage;
 
 /// How often one asks who has no session to wait with.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// Pauses between attempts to reach a server that is away.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A request to stop waiting is repeated after this time: the wait may not have begun when it came.
 const CANCEL_AGAIN: Duration = Duration::from_millis(50);
 
@@ -62,7 +60,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
     let mut outage = Outage::default();
     let mut polls = 0;
     loop {
-        match wait_once(hub, claim, key, wait).await {
+        match wait_once(hub, claim, key, wait, &mut outage).await {
             Ok(Some(grant)) => return Ok(grant),
             Ok(None) => {
                 wait.heard();
@@ -80,7 +78,13 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
 }
 
 /// Asks, and waits if there is a session to wait with. `None`: somebody else has it, and one has to ask again.
-async fn wait_once(hub: &Hub, claim: &Claim, key: i64, wait: &Wait) -> Result<Option<Grant>> {
+async fn wait_once(
+    hub: &Hub,
+    claim: &Claim,
+    key: i64,
+    wait: &Wait,
+    outage: &mut Outage,
+) -> Result<Option<Grant>> {
     loop {
         let seat = match hub.place(claim, key).await? {
             Placed::Nowhere => return Ok(None),
@@ -98,6 +102,8 @@ async fn wait_once(hub: &Hub, claim: &Claim, key: i64, wait: &Wait) -> Result<Op
                 Ok(Some(grant)) => return Ok(Some(grant)),
                 Ok(None) => {
                     wait.heard();
+                    // The server is there. What happens while we stand in its line is another outage.
+                    *outage = Outage::default();
                     if !hub.wait(&seat) {
                         hub.refused(&seat);
                         return Ok(None);
@@ -146,30 +152,21 @@ async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
     Ok(match renewed {
         Renewal::Extended => Some(Grant { asked_at, ..grant }),
         Renewal::Lost => {
-            hub.forget(seat);
+            leave(hub, seat).await;
             None
         }
     })
 }
 
-/// A server that was there and is away: how long it has been.
-#[derive(Default)]
-struct Outage {
-    since: Option<Moment>,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Waits a little; gives up when it has lasted too long.
-    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(error);
-        }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
-        Ok(())
+/// Sees to it that a seat has nothing, whatever it had.
+async fn leave(hub: &Hub, seat: &Seat) {
+    if !seat.session.is_closed() {
+        hub.give_back(seat);
     }
+    if let Deed::Leave(flight) = seat.deed() {
+        let _had_it = flight.await;
+    }
+    hub.forget(seat);
 }
 
 /// Each claim by itself: the session of one may not answer, and the others do not wait for it.
@@ -192,7 +189,12 @@ async fn renew_seat(hub: &Hub, seat: &Seat) -> Result<Renewal> {
     let Some(sent) = hub.sign_of_life(seat) else {
         return Ok(Renewal::Lost);
     };
-    match sent.await {
+    let answer = sent.await;
+    // It may have shared a statement that was sent later, when it was too late for this lock.
+    if seat.is_lost() {
+        return Ok(Renewal::Lost);
+    }
+    match answer {
         Ok(()) => Ok(Renewal::Extended),
         Err(error) if seat.session.is_closed() || failure::is_over(&error) => {
             tracing::debug!(%error, "a session with locks is over");

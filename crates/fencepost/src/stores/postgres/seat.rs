@@ -8,7 +8,7 @@ use futures_util::future::{Shared, join};
 use tokio_postgres::SimpleQueryRow;
 
 use super::book::Number;
-use super::fence::{MAY_NOT, may_not};
+use super::fence::MAY_NOT;
 use super::published::{Said, Since};
 use super::session::{Session, text};
 use super::{STORE, failure, statement};
@@ -57,6 +57,21 @@ struct State {
     /// When the lease ends that the last statement asked for: the server carries statements out in their order, so every later one
     /// finds it granted, extended, or refused.
     until: Moment,
+    /// Was sent to give back the lock, which was overdue; true: it was carried out. Whatever becomes of it, the lock is lost.
+    unlocking: Option<Flight<bool>>,
+}
+
+/// What the next statement of a session has to do about a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing.
+    Lasts,
+    /// It was granted and not extended in time: give it back.
+    Overdue,
+    /// A statement that gives it back is under way.
+    Unlocking,
+    /// A statement has given it back.
+    Unlocked,
 }
 
 impl Seat {
@@ -78,6 +93,7 @@ impl Seat {
                 held: None,
                 ttl: claim.ttl,
                 until: BootClock.now() + claim.ttl,
+                unlocking: None,
             }),
         }
     }
@@ -144,18 +160,47 @@ impl Seat {
         }
     }
 
-    /// It was granted, and not extended in time.
-    pub(super) fn is_overdue(&self, now: Moment) -> bool {
+    pub(super) fn standing(&self, now: Moment) -> Standing {
         self.settle();
+        let unlocking = lock(&self.state).unlocking.clone();
+        match unlocking.map(|flight| flight.now_or_never()) {
+            Some(Some(true)) => return Standing::Unlocked,
+            // It failed, and may have given the lock back or not.
+            Some(Some(false)) if !self.is_leaving() => return Standing::Overdue,
+            Some(None) if !self.is_leaving() => return Standing::Unlocking,
+            _ => {}
+        }
         let state = lock(&self.state);
-        state.held.is_some() && state.until < now && !matches!(state.deed, Deed::Leave(_))
+        let is_overdue = state.held.is_some() && state.until < now;
+        match is_overdue && !matches!(state.deed, Deed::Leave(_)) {
+            true => Standing::Overdue,
+            false => Standing::Lasts,
+        }
     }
 
-    /// It asked to be rid of the lock, and is.
+    /// The lock is overdue, and a statement that gives it back was sent, with this answer.
+    pub(super) fn unlocks<T: Clone + Send + Sync + 'static>(&self, answer: &Flight<Result<T>>) {
+        let is_done: BoxFuture<'static, bool> =
+            Box::pin(answer.clone().map(|answer| answer.is_ok()));
+        lock(&self.state).unlocking = Some(is_done.shared());
+    }
+
+    /// It is on its way out, or was let go: it cannot be extended any more.
+    pub(super) fn is_lost(&self) -> bool {
+        let state = lock(&self.state);
+        state.unlocking.is_some() || matches!(state.deed, Deed::Leave(_))
+    }
+
+    /// It is rid of the lock.
     pub(super) fn has_left(&self) -> bool {
-        match self.deed() {
-            Deed::Leave(flight) => flight.now_or_never().is_some(),
-            Deed::Try(_) | Deed::Wait(_) => false,
+        let (deed, unlocking) = {
+            let state = lock(&self.state);
+            (state.deed.clone(), state.unlocking.clone())
+        };
+        let is_unlocked = unlocking.and_then(|flight| flight.now_or_never()) == Some(true);
+        match deed {
+            Deed::Leave(flight) => is_unlocked || flight.now_or_never().is_some(),
+            Deed::Try(_) | Deed::Wait(_) => is_unlocked,
         }
     }
 
@@ -175,7 +220,7 @@ pub(super) fn trying(
     key: i64,
     lift: Option<String>,
     statement: String,
-) -> Deed {
+) -> Flight<Result<Option<Held>>> {
     let asked_at = BootClock.now();
     let flight = async move {
         // Both are sent at once, in this order.
@@ -196,7 +241,7 @@ pub(super) fn trying(
             }
         }
     };
-    Deed::Try(started(flight))
+    started(flight)
 }
 
 /// Waits for the lock; then makes a lease of it, which lasts from that moment.
@@ -231,7 +276,7 @@ async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
 }
 
 /// Gives the lock back. A session that cannot say whether it did is closed: that does.
-pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
+pub(super) fn leaving(session: Arc<Session>, statement: String) -> Flight<Result<bool>> {
     let flight = async move {
         let answer = session.ask(Operation::Release, &statement).await;
         if answer.is_err() {
@@ -239,7 +284,7 @@ pub(super) fn leaving(session: Arc<Session>, statement: String) -> Deed {
         }
         answer.map(|row| text(&row, 1) == "t")
     };
-    Deed::Leave(started(flight))
+    started(flight)
 }
 
 /// Sets how long the session lasts.
@@ -288,8 +333,7 @@ fn granted(session: &Session, said: &str, asked_at: Moment) -> Result<Option<Hel
         return Ok(None);
     }
     if said == MAY_NOT {
-        session.close();
-        return Err(may_not());
+        return Err(session.must_not_draw());
     }
     let mut words = said.split(' ').skip(1).step_by(2);
     let mut number = || words.next()?.parse().ok();

@@ -29,12 +29,15 @@ pub(super) struct Session {
     has_lifted: AtomicBool,
     /// The server stopped waiting for its standbys before they confirmed a write.
     is_unconfirmed: Arc<AtomicBool>,
+    /// Fences can be drawn from the source of this store, as far as one can tell beforehand.
+    is_ready: AtomicBool,
+    source: Source,
     /// The process that serves it.
     pub(super) pid: i32,
 }
 
 impl Session {
-    /// Connects and prepares, also for fences from a source if they will be drawn. `times` says how long that may take, and how long the server keeps the session
+    /// Connects and prepares. Whoever takes locks with it makes it [ready](Self::ready) first. `times` says how long that may take, and how long the server keeps the session
     /// while nothing is done with it. `ended` is called when the connection has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
     ///
     /// # Cancel safety
@@ -43,7 +46,7 @@ impl Session {
         operation: Operation,
         address: &Address,
         (patience, spare): (Duration, Duration),
-        (source, draws): (Source, bool),
+        source: Source,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -61,21 +64,18 @@ impl Session {
             }
         };
         let opening = async {
-            let program = format!("{STORE_PROGRAM}{}", source.mark());
-            let connecting = listen(STORE, operation, address, &program, patience, hear);
+            let connecting = listen(STORE, operation, address, STORE_PROGRAM, patience, hear);
             let connection = connecting.await?;
             let pid = prepare(operation, &connection, spare.max(NEW)).await?;
-            let session = Self {
+            Ok(Arc::new(Self {
                 connection,
                 is_over,
                 has_lifted: AtomicBool::new(source.lift().is_none()),
                 is_unconfirmed,
+                is_ready: AtomicBool::new(false),
+                source,
                 pid,
-            };
-            if draws {
-                session.ready(operation, source).await?;
-            }
-            Ok(Arc::new(session))
+            }))
         };
         match tokio::time::timeout(patience, opening).await {
             Ok(opened) => opened,
@@ -122,9 +122,26 @@ impl Session {
         })
     }
 
-    /// Sees to it that fences can be drawn here from `source`.
-    pub(super) async fn ready(&self, operation: Operation, source: Source) -> Result<()> {
-        source.ready(operation, &self.connection).await
+    /// Sees to it that fences can be drawn here, once. Looking needs none of that.
+    pub(super) async fn ready(&self, operation: Operation) -> Result<()> {
+        if !self.is_ready.load(Ordering::Relaxed) {
+            self.source.ready(operation, &self.connection).await?;
+            self.is_ready.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The server said that no fence can be drawn in this session.
+    pub(super) fn must_not_draw(&self) -> Error {
+        match self.source {
+            // It is not the session that we know.
+            Source::Sequences { .. } => {
+                self.close();
+                pooled(Operation::Acquire)
+            }
+            // Nothing was granted. The locks that the session has are not affected.
+            Source::TransactionIds => fence::met_sequences(Operation::Acquire),
+        }
     }
 
     /// Whether a lift has to be sent before the next grant; it is taken for sent then.
@@ -135,7 +152,8 @@ impl Session {
     /// Sends a lift of the fence. A session that cannot is closed: it must not grant.
     pub(super) async fn lift(&self, statement: &str) -> Result<()> {
         let answer = self.ask_all(Operation::Acquire, statement).await;
-        let lifted = answer.and_then(|rows| fence::lifted(&rows));
+        // The setting, the turn, the lift.
+        let lifted = answer.and_then(|rows| fence::lifted(STORE, rows.get(2)));
         lifted.inspect_err(|_| self.close())
     }
 

@@ -15,13 +15,11 @@ use super::names::{holder_of, micros, row_of};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Effect, Error, Operation, Result};
+use crate::error::{Effect, Operation, Result};
+use crate::stores::kit::outage::Outage;
 
 /// Leases in one renewal: keeps the rows it locks at once few.
 pub(super) const RENEWED_AT_ONCE: usize = 256;
-/// Between two attempts to reach a server that is away.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the server said to one who asked for a lock.
 enum Asked {
@@ -86,9 +84,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                     seated.until_worth_asking().await;
                 }
             }
+            // The server is there: this is no part of an outage, before or after.
             Err(error) if failure::is_row_locked(&error) => {
                 wait.heard();
-                outage.sit_out(Duration::MAX, error).await?;
+                outage.was_answered();
+                outage.pause().await;
             }
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
@@ -148,26 +148,6 @@ async fn join_line(link: &Link, seat: &Seat) -> Result<()> {
         }
     };
     joined.map(|_| ())
-}
-
-/// A server that was there and is away: how long it has been.
-#[derive(Default)]
-struct Outage {
-    since: Option<Moment>,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Waits a little; gives up when it has lasted too long.
-    async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(error.with_effect(Effect::Maybe));
-        }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
-        Ok(())
-    }
 }
 
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {

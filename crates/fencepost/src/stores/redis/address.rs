@@ -6,6 +6,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use crate::stores::kit::certificates::{Files, OURS};
 use crate::stores::kit::percent;
+use crate::stores::kit::times;
 
 const FORM: &str = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], \
      rediss://…[?ca=FILE][&cert=FILE&key=FILE] or unix:/PATH; [?keep_fences=24h] may follow the first two";
@@ -46,7 +47,7 @@ fn without_ours(address: &str) -> Option<(String, Ours)> {
     let mut others = Vec::new();
     for pair in query.split('&') {
         match pair.split_once('=') {
-            Some(("keep_fences", time)) => ours.keep_fences = Some(time_of(time)?),
+            Some(("keep_fences", time)) => ours.keep_fences = Some(times::parse(time)?),
             Some((name, path)) if ours.files.knows(name) => {
                 ours.files.note(name, percent::decode(path)?);
             }
@@ -56,20 +57,6 @@ fn without_ours(address: &str) -> Option<(String, Ours)> {
     let mark = if others.is_empty() { "" } else { "?" };
     let plain = format!("{base}{mark}{}{fragment}", others.join("&"));
     Some((plain, ours))
-}
-
-/// A number of days, hours, minutes or seconds: `7d`, `24h`, `90m`, `7200s`.
-fn time_of(text: &str) -> Option<Duration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "d" => 86_400,
-        "h" => 3600,
-        "m" => 60,
-        "s" => 1,
-        _ => return None,
-    };
-    let number: u64 = number.parse().ok()?;
-    Some(Duration::from_secs(number.checked_mul(seconds)?))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The requests: what is asked, and what the answers mean.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
 use redis::Value;
@@ -17,13 +17,11 @@ use super::seat::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
-use crate::error::{Effect, Error, Operation, Result};
+use crate::error::{Effect, Operation, Result};
+use crate::stores::kit::outage::Outage;
 
 /// Leases in one renewal command: keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
-/// Between two attempts to reach a server that is away.
-const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the server said to one who asked for a lock.
 enum Asked {
@@ -242,26 +240,6 @@ async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
 fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
     let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
     !is_behind && is_fresh(grant, BootClock.now())
-}
-
-/// A server that was there and is away: how long it has been.
-#[derive(Default)]
-pub(crate) struct Outage {
-    since: Option<Moment>,
-    pause: Duration,
-}
-
-impl Outage {
-    /// Waits a little; gives up when it has lasted too long.
-    pub(crate) async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
-        if now.since(*self.since.get_or_insert(now)) >= longest {
-            return Err(error.with_effect(Effect::Maybe));
-        }
-        self.pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(now + self.pause).await;
-        Ok(())
-    }
 }
 
 /// A future that waits on a seat.

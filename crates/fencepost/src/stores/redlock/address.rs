@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::stores::kit::times;
+
 /// Where the servers are.
 pub(super) const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with at least three servers and, \
      for all of them, [/DATABASE]; [?restart_delay=30s&keep_fences=24h] may follow; a comma in a password is written %2C";
@@ -63,26 +65,12 @@ impl Options {
                 "keep_fences" => &mut options.keep_fences,
                 _ => return None,
             };
-            if chosen.replace(time(value)?).is_some() {
+            if chosen.replace(times::parse(value)?).is_some() {
                 return None;
             }
         }
         Some(options)
     }
-}
-
-/// `500ms`, `30s`, `24h` or `7d`.
-fn time(text: &str) -> Option<Duration> {
-    let digits = text.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic());
-    let unit_ms = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" => 1000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    let number: u64 = digits.parse().ok()?;
-    Some(Duration::from_millis(number.checked_mul(unit_ms)?))
 }
 
 /// The first address that occurs twice: it would vote twice.

@@ -17,8 +17,8 @@ use crate::error::{Effect, ErrorKind, Operation, Result};
 use crate::lease::lock;
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
+use crate::stores::kit::outage::Outage;
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::requests::Outage;
 use crate::stores::redis::script::Answer;
 
 /// Before asking again, so that those who heard the same do not all ask at once; longer each time nobody got a majority.

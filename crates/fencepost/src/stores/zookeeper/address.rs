@@ -1,6 +1,6 @@
 //! Where the servers are, as whom, and below which node the locks are: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`.
 
-use super::paths::unescape;
+use crate::stores::kit::percent::decode;
 
 /// The node below which locks are, when the address names none.
 const DEFAULT_BASE: &str = "/fencepost";
@@ -46,8 +46,8 @@ impl Address {
 /// `%40` and the like stand for characters that would end the part they are in.
 fn read_credentials(text: &str) -> Option<String> {
     let (user, password) = text.split_once(':')?;
-    let user = unescape(user).filter(|user| !user.is_empty() && !user.contains(':'))?;
-    Some(format!("{user}:{}", unescape(password)?))
+    let user = decode(user).filter(|user| !user.is_empty() && !user.contains(':'))?;
+    Some(format!("{user}:{}", decode(password)?))
 }
 
 fn is_host(text: &str) -> bool {

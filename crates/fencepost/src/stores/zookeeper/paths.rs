@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::claim::{LockName, OwnerId};
+use crate::stores::kit::percent;
 
 /// What stands before the sequence number in nodes that Curator's `InterProcessMutex` makes, and in ours.
 const CURATOR_MARK: &str = "lock-";
@@ -51,26 +52,9 @@ fn escape(character: char, into: &mut String) {
 
 /// The lock's name that a node below `base` stands for; the node's own where it is no name of ours.
 pub(super) fn name_of(segment: &str, at_root: bool) -> String {
-    let name = unescape(segment);
+    let name = percent::decode(segment);
     let name = name.filter(|name| segment_of(name, at_root) == segment);
     name.unwrap_or_else(|| segment.to_owned())
-}
-
-/// Takes `%` and two hexadecimal digits for the byte they write. `None`: not written so, or not UTF-8 then.
-pub(super) fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// How the node of this owner begins: `_c_UUID-lock-`. The server adds the sequence number.

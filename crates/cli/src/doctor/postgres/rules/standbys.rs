@@ -11,6 +11,8 @@ pub(super) struct Standbys<'a> {
     commit: &'a str,
     is_synchronous: bool,
     waited_for: i64,
+    /// Those that may be waited for, now or when another is gone.
+    able: i64,
     /// Whether this user sees which are waited for.
     is_seen: bool,
 }
@@ -22,12 +24,14 @@ impl<'a> Standbys<'a> {
         let commit = facts.get("synchronous_commit");
         // Sessions of advisory locks raise everything to `on`, the table only `off`.
         let is_waited_for = read.kind == Kind::Advisory || commit != "local";
+        let waited_for = facts.number("standbys_waited_for").unwrap_or_default();
         Self {
             count: facts.number("standbys").unwrap_or_default(),
             names,
             commit,
             is_synchronous: !names.is_empty() && is_waited_for,
-            waited_for: facts.number("standbys_waited_for").unwrap_or_default(),
+            waited_for,
+            able: facts.number("standbys_able").unwrap_or(waited_for),
             is_seen: facts.number("standbys_seen") != Some(0),
         }
     }
@@ -65,6 +69,24 @@ impl<'a> Standbys<'a> {
         Some(format!(
             "{said}, and synchronous_standby_names is '{names}', which means {few} of them"
         ))
+    }
+
+    /// More can confirm a commit than are needed: one that is promoted is not missed, and the others go on confirming what the old primary
+    /// commits.
+    pub(super) fn more_than_needed(&self) -> Option<String> {
+        let (able, needed, names) = (self.able, self.needed(), self.names);
+        let is_more = self.is_synchronous && self.waited_for.max(able) > needed;
+        is_more.then(|| {
+            format!("{able} standbys can confirm a commit, and {needed} of them is enough: synchronous_standby_names is '{names}'")
+        })
+    }
+
+    /// What makes every commit wait for all that may be promoted.
+    pub(super) fn wait_for_all(&self) -> String {
+        let able = self.able;
+        format!(
+            "let every commit wait for all that may be promoted: synchronous_standby_names = 'FIRST {able} (…)'; or make sure that an old primary is stopped before a promotion"
+        )
     }
 
     pub(super) fn synchronous(&self) -> Option<String> {
@@ -157,9 +179,30 @@ mod tests {
         assert_eq!(of("1", "nosuch", "1", "0"), Severity::Danger);
         assert_eq!(of("2", "a", "2", "1"), Severity::Fine);
         assert_eq!(of("2", "FIRST 2 (a, b)", "2", "1"), Severity::Danger);
-        assert_eq!(of("2", "ANY 1 (a, b)", "2", "2"), Severity::Fine);
+        assert_eq!(of("2", "ANY 1 (a, b)", "2", "2"), Severity::Caution);
+        assert_eq!(of("2", "ANY 2 (a, b)", "2", "2"), Severity::Fine);
         assert_eq!(of("1", "2(a, b)", "1", "1"), Severity::Danger);
         assert_eq!(of("1", "a", "0", "0"), Severity::Unknown);
+    }
+
+    #[test]
+    fn a_standby_whose_confirmation_is_not_needed_can_confirm_for_an_old_primary() {
+        let of = |names, waited_for, able| {
+            let facts = Facts::of(&[
+                ("version_number", "150000"),
+                ("standbys", "2"),
+                ("synchronous_standbys", names),
+                ("synchronous_commit", "on"),
+                ("standbys_seen", "2"),
+                ("standbys_waited_for", waited_for),
+                ("standbys_able", able),
+            ]);
+            severity(facts, Kind::Advisory)
+        };
+        assert_eq!(of("FIRST 1 (a, b)", "1", "2"), Severity::Caution);
+        assert_eq!(of("a, b", "1", "2"), Severity::Caution);
+        assert_eq!(of("FIRST 2 (a, b)", "2", "2"), Severity::Fine);
+        assert_eq!(of("a", "1", "1"), Severity::Fine);
     }
 
     #[test]

@@ -38,6 +38,19 @@ impl Hub {
         }
     }
 
+    /// Sees to it that fences can be drawn, as the first lock of a session does.
+    pub(in crate::stores::postgres) async fn prepare(&self, operation: Operation) -> Result<()> {
+        loop {
+            let visit = self.visit(operation).await?;
+            let ready = visit.session.ready(operation);
+            match tokio::time::timeout(self.settings.connect_timeout, ready).await {
+                Ok(Err(_)) if visit.is_reused && visit.session.is_closed() => {}
+                Ok(ready) => return ready,
+                Err(_) => return Err(failure::silent(STORE, operation)),
+            }
+        }
+    }
+
     /// A session to look and to cancel with.
     async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
         let opening = {
@@ -84,10 +97,9 @@ impl<'a> Visit<'a> {
                 self.hub.set_end(&mut state, self.number, &self.session);
             }
             let seats = state.on(self.number);
-            let said: Vec<_> = seats.iter().map(|seat| seat.said()).collect();
-            let statement = match said.is_empty() {
+            let statement = match seats.is_empty() {
                 true => statement::spare(self.hub.settings.spare, statement),
-                false => comment(said.iter()) + statement,
+                false => comment(seats.iter().map(|seat| seat.said())) + statement,
             };
             looking(self.session.clone(), operation, statement)
         };

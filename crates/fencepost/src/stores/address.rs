@@ -1,0 +1,282 @@
+//! The address of a store: which kind it is, and what of it may be shown.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::kinds::{KINDS, Opener, Scheme, StoreKind};
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// What errors about addresses name as their store.
+const STORE: &str = "address";
+
+/// Where a store is: `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock`, `sqlite:/var/lib/shop/locks.db`.
+///
+/// Shown ([`Display`](fmt::Display), [`Debug`]) without its passwords; [`as_str`](Self::as_str) has them.
+///
+/// ```
+/// use fencepost::stores::StoreAddress;
+///
+/// let address: StoreAddress = "redis://shop:hunter2@cache".parse()?;
+/// assert_eq!(address.kind().name, "redis");
+/// assert_eq!(address.to_string(), "redis://shop:***@cache");
+/// # Ok::<(), fencepost::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct StoreAddress {
+    kind: &'static StoreKind,
+    scheme: Scheme,
+    text: String,
+}
+
+impl StoreAddress {
+    /// The kind of store that it names.
+    pub fn kind(&self) -> &'static StoreKind {
+        self.kind
+    }
+
+    /// The whole address. It may carry passwords.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The address without its scheme: for SQLite, the path. It may carry passwords.
+    pub fn rest(&self) -> &str {
+        &self.text[self.scheme.prefix.len()..]
+    }
+
+    /// Opens the store with the default settings.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`] if this build does not have the store, and what the store's own `open` returns.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes what it has opened.
+    pub async fn open(&self) -> Result<Arc<dyn Backend>> {
+        (self.opener()?.open)(&self.text).await
+    }
+
+    /// Opens the store to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+    ///
+    /// It differs from [`open`](Self::open) where a store is changed by opening it, or refuses to grant locks beside programs of an older
+    /// version: SQLite and advisory locks in Postgres.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// As [`open`](Self::open).
+    pub async fn open_to_look(&self) -> Result<Arc<dyn Backend>> {
+        (self.opener()?.look)(&self.text).await
+    }
+
+    fn opener(&self) -> Result<Opener> {
+        let built_in = self.kind.opener.filter(|_| self.scheme.is_built_in);
+        built_in.ok_or_else(|| {
+            invalid(format!(
+                "built without this kind of store: it needs the feature {}",
+                self.scheme.feature
+            ))
+        })
+    }
+}
+
+/// The text decides the kind.
+impl PartialEq for StoreAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for StoreAddress {}
+
+impl FromStr for StoreAddress {
+    type Err = Error;
+
+    /// Finds out which kind of store is meant. Whether the rest of the address is valid is for the store to say.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`] if no store has such addresses. The error does not quote the address.
+    fn from_str(text: &str) -> Result<Self> {
+        for kind in KINDS {
+            let scheme = kind.schemes.iter().find(|all| text.starts_with(all.prefix));
+            let is_meant = kind.parameter.is_none_or(|name| has_parameter(text, name));
+            if let (Some(scheme), true) = (scheme, is_meant) {
+                return Ok(Self {
+                    kind,
+                    scheme: *scheme,
+                    text: text.to_owned(),
+                });
+            }
+        }
+        let schemes = KINDS.iter().flat_map(|kind| kind.schemes);
+        let mut prefixes: Vec<&str> = schemes.map(|scheme| scheme.prefix).collect();
+        prefixes.dedup();
+        Err(invalid(format!(
+            "not the address of a store; it begins with one of {}",
+            prefixes.join(" ")
+        )))
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_password(&self.text))
+    }
+}
+
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreAddress({self})")
+    }
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
+}
+
+/// Whether an address has this parameter after its question mark.
+pub(super) fn has_parameter(address: &str, name: &str) -> bool {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    let mut names = query
+        .split('&')
+        .filter_map(|pair| Some(pair.split_once('=')?.0));
+    names.any(|own| own == name)
+}
+
+/// The same text with `***` for every password in it, also if it is not a valid address.
+pub fn without_password(address: &str) -> String {
+    let servers = address
+        .strip_prefix("redlock://")
+        .map(|servers| servers.split(','));
+    // Each server has its own user. What is neither host nor port may be the rest of a password with a comma.
+    if let Some(servers) = servers.filter(|servers| servers.clone().all(has_user_or_is_host)) {
+        let one = |server| without_password_of_one(&format!("redlock://{server}"));
+        let servers: Vec<String> = servers.map(one).collect();
+        return servers.join(",").replace(",redlock://", ",");
+    }
+    without_password_of_one(address)
+}
+
+fn has_user_or_is_host(server: &str) -> bool {
+    let host = server.split(['/', '?']).next().unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    server.contains('@') || host.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn without_password_of_one(address: &str) -> String {
+    let (scheme, rest) = match address.find("://") {
+        Some(at) => address.split_at(at + 3),
+        None => ("", address),
+    };
+    let is_path = scheme.is_empty() && rest.contains('/');
+    let (person, place) = match rest.rsplit_once('@').filter(|_| !is_path) {
+        Some((person, place)) => match person.split_once(':') {
+            Some((user, _)) => (format!("{user}:***@"), place),
+            None if scheme.is_empty() || scheme.starts_with("postgres") => {
+                (format!("{person}@"), place)
+            }
+            None => (format!("{person}:***@"), place),
+        },
+        None => (String::new(), rest),
+    };
+    format!("{scheme}{person}{}", without_password_parameter(place))
+}
+
+/// Sockets have it among their parameters: `unix:/PATH?pass=…`.
+fn without_password_parameter(place: &str) -> String {
+    let Some((path, parameters)) = place.split_once('?') else {
+        return place.to_owned();
+    };
+    let shown = parameters
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, _)) if name.starts_with("pass") => format!("{name}=***"),
+            _ => parameter.to_owned(),
+        });
+    format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_of(text: &str) -> &'static str {
+        text.parse::<StoreAddress>().expect(text).kind().name
+    }
+
+    #[test]
+    fn an_address_names_a_kind_of_store_whether_it_is_built_in_or_not() {
+        for (address, name) in [
+            ("sqlite:/srv/locks.db", "sqlite"),
+            ("redis://cache", "redis"),
+            ("rediss://u:p@cache:6380/2", "redis"),
+            ("unix:/run/redis.sock", "redis"),
+            ("redlock://a,b,c", "redlock"),
+            ("postgres://db/shop", "postgres"),
+            ("postgresql://db/table=x?sslmode=require", "postgres"),
+            ("postgres://db/shop?application_name=table", "postgres"),
+            (
+                "postgres://db/shop?sslmode=require&table=shedlock",
+                "postgres_table",
+            ),
+            ("etcd://a,b,c/locks", "etcd"),
+            ("etcds://a", "etcd"),
+            ("zk://a:2181", "zookeeper"),
+        ] {
+            assert_eq!(kind_of(address), name, "{address}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_address_is_refused_without_quoting_it() {
+        for wrong in ["", "redis", "mysql://shop:hunter2@db", "etcd:hunter2"] {
+            let error = wrong.parse::<StoreAddress>().expect_err(wrong);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_kind_can_be_named_by_what_its_form_shows() {
+        for kind in KINDS {
+            assert_eq!(kind_of(kind.form), kind.name);
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (address, shown) in [
+            (
+                "redis://shop:hunter2@cache:6379",
+                "redis://shop:***@cache:6379",
+            ),
+            ("redis://:p@ss@cache", "redis://:***@cache"),
+            ("redis://cache", "redis://cache"),
+            ("etcds://ci:p@a,b", "etcds://ci:***@a,b"),
+            (
+                "redlock://u:hunter2@a:1,b:2,[::1]:3,:hunter3@[::2]/5?restart_delay=3s",
+                "redlock://u:***@a:1,b:2,[::1]:3,:***@[::2]/5?restart_delay=3s",
+            ),
+            (
+                "unix:/run/redis.sock?db=1&pass=hunter2&user=shop",
+                "unix:/run/redis.sock?db=1&pass=***&user=shop",
+            ),
+        ] {
+            let address: StoreAddress = address.parse().expect(address);
+            assert_eq!(address.to_string(), shown);
+            assert_eq!(format!("{address:?}"), format!("StoreAddress({shown})"));
+        }
+        let comma = without_password("redlock://a,u:hunter,2@b,c");
+        assert!(!comma.contains("hunter"), "{comma}");
+        assert_eq!(without_password("shop:hunter2@cache"), "shop:***@cache");
+        assert_eq!(
+            without_password("--store=shop:hunter2@cache"),
+            "--store=shop:***@cache"
+        );
+        for unchanged in ["unix:/run/a@b.sock", "--name=a@b", "a:b"] {
+            assert_eq!(without_password(unchanged), unchanged);
+        }
+    }
+}

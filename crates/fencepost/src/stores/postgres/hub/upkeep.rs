@@ -1,0 +1,70 @@
+//! What every statement of a session does beside its purpose: it sets how long the session lasts, shows the locks of the session, and gives back
+//! those that are overdue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::State;
+use crate::clock::{BootClock, Clock};
+use crate::error::Result;
+use crate::stores::postgres::book::Number;
+use crate::stores::postgres::published::comment;
+use crate::stores::postgres::seat::{Flight, Seat, Standing};
+use crate::stores::postgres::statement::Lasting;
+
+/// For one statement.
+pub(super) struct Upkeep {
+    pub(super) lasting: Lasting,
+    /// The seats that stay, the newest first.
+    pub(super) seats: Vec<Arc<Seat>>,
+    overdue: Vec<Arc<Seat>>,
+}
+
+impl Upkeep {
+    /// For the next statement of a session. The seat that is `leaving` with that statement is not counted.
+    pub(super) fn of(
+        state: &mut State,
+        number: Number,
+        spare: Duration,
+        leaving: Option<&Seat>,
+    ) -> Self {
+        let now = BootClock.now();
+        let leaving = leaving.map(|seat| seat.claim.owner);
+        let (mut seats, mut overdue) = (Vec::new(), Vec::new());
+        for seat in state.on(number) {
+            if Some(seat.claim.owner) == leaving {
+                continue;
+            }
+            match seat.standing(now) {
+                Standing::Lasts => seats.push(seat),
+                Standing::Overdue => overdue.push(seat),
+                Standing::Unlocking => {}
+                Standing::Unlocked => state.forget(&seat),
+            }
+        }
+        let needed = seats.iter().map(|seat| seat.left(now)).max();
+        let lasting = Lasting {
+            needed: needed.unwrap_or_default(),
+            spare,
+            overdue: overdue.iter().map(|seat| seat.key).collect(),
+        };
+        Self {
+            lasting,
+            seats,
+            overdue,
+        }
+    }
+
+    /// What the session says about the locks that stay.
+    pub(super) fn comment(&self) -> String {
+        comment(self.seats.iter().map(|seat| seat.said()))
+    }
+
+    /// The statement was sent, and this is its answer. The overdue seats are kept until it has come: if the statement fails, a later one has to
+    /// give their locks back.
+    pub(super) fn sent<T: Clone + Send + Sync + 'static>(self, answer: &Flight<Result<T>>) {
+        for seat in self.overdue {
+            seat.unlocks(answer);
+        }
+    }
+}
