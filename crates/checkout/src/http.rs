@@ -13,11 +13,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkout::Checkout;
-use crate::facade::Facade;
 use crate::live::Live;
 
 mod access;
-mod facade;
 mod health;
 mod input;
 mod layers;
@@ -29,8 +27,8 @@ mod problem;
 mod products;
 mod watch;
 
+pub use input::{Body, PathId};
 pub use layers::InFlight;
-pub(crate) use locks::{LockView, of_products as locks_of_products};
 pub use problem::Problem;
 
 /// Bounds and rights.
@@ -63,6 +61,15 @@ impl Default for HttpSettings {
     }
 }
 
+/// Routes that the program around the service adds to it.
+#[derive(Clone)]
+pub struct ExtraRoutes {
+    /// The routes. The layers of the service go around them too.
+    pub routes: Router<App>,
+    /// Their part of `/openapi.json`.
+    pub description: utoipa::openapi::OpenApi,
+}
+
 /// What every handler can reach. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
@@ -71,7 +78,7 @@ struct Parts {
     checkout: Checkout,
     settings: HttpSettings,
     metrics: Option<PrometheusHandle>,
-    facade: Option<Arc<Facade>>,
+    extra: Option<ExtraRoutes>,
     in_flight: InFlight,
     places: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
@@ -81,11 +88,10 @@ struct Parts {
 }
 
 impl App {
-    /// The service around a checkout, and around the shop of load tests where there is one. `closing` ends streams, and makes it not
-    /// ready.
+    /// The service around a checkout, with extra routes where there are any. `closing` ends streams and makes the service not ready.
     pub fn new(
         checkout: Checkout,
-        facade: Option<Arc<Facade>>,
+        extra: Option<ExtraRoutes>,
         settings: HttpSettings,
         metrics: Option<PrometheusHandle>,
         closing: CancellationToken,
@@ -99,7 +105,7 @@ impl App {
             checkout,
             settings,
             metrics,
-            facade,
+            extra,
             closing,
         }))
     }
@@ -114,9 +120,11 @@ impl App {
         &self.0.live
     }
 
-    /// The routes. Further ones may be merged into them; [`layered`](Self::layered) then goes around all.
+    /// The routes, the extra ones included. Further ones may be merged into them; [`layered`](Self::layered) then goes around all.
     pub fn routes(&self) -> Router<App> {
-        Router::new()
+        let extra = self.0.extra.as_ref();
+        let extra = extra.map_or_else(Router::new, |extra| extra.routes.clone());
+        extra
             .route("/v1/products", get(products::list).post(products::add))
             .route("/v1/products/{id}", get(products::show))
             .route("/v1/checkout/review", post(orders::review))
@@ -128,9 +136,6 @@ impl App {
             .route("/v1/locks/metrics", get(locks::figures))
             .route("/v1/invariant", get(products::invariant))
             .route("/v1/events", get(watch::events))
-            .route("/reset", post(facade::reset))
-            .route("/purchase", post(facade::purchase))
-            .route("/stock/{id}", get(facade::stock))
             .route("/healthz", get(health::alive))
             .route("/readyz", get(health::ready))
             .route("/metrics", get(health::metrics))

@@ -1,12 +1,12 @@
-//! Whole numbers as JSON has them: `2` and `2.0` are the same number, `1.5` is none.
+//! Whole numbers in JSON: `2` and `2.0` are the same number, and `1.5` is not a whole number.
 
 use serde_json::Number;
 
 /// Beyond this, a floating point number does not stand for one whole number any more.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The whole number, if it is one.
-pub(crate) fn whole(number: &Number) -> Option<i64> {
+/// The whole number that a JSON number stands for, or `None` if it is not whole or too large.
+pub fn whole(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|float| float.fract() == 0.0);
     let exact = float.filter(|float| float.abs() < EXACT);
     number.as_i64().or(exact.map(|float| float as i64))

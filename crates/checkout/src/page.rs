@@ -1,10 +1,8 @@
-//! The page's files: written here, joined with the viewer that it shares with the lab's reports, carried by the program.
-
-use fencepost_trial::report::viewer;
+//! The files of the live page, joined with the viewer that it shares with the lab's reports and built into the program.
 
 const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// In the order in which they need each other, after the viewer's.
+/// Each script comes after those that it uses; the viewer's come first.
 const SCRIPTS: [&str; 6] = [
     include_str!("page/keyed.js"),
     include_str!("page/board.js"),
@@ -21,10 +19,10 @@ pub(crate) fn document() -> String {
 
 /// All of its script.
 pub(crate) fn script() -> String {
-    viewer::script(&SCRIPTS)
+    fencepost_viewer::script(&SCRIPTS)
 }
 
 /// All of its styles.
 pub(crate) fn style() -> String {
-    viewer::style(STYLE)
+    fencepost_viewer::style(STYLE)
 }

@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::breaker::BreakerSettings;
 use crate::checkout::{Checkout, OrderPath};
 use crate::events::Events;
-use crate::facade::Facade;
-use crate::http::{App, HttpSettings, page};
+use crate::http::{App, ExtraRoutes, HttpSettings, page};
 use crate::live::{self, Lab};
 use crate::locking::{Locks, Patience};
 use crate::server::{self, ConnectionSettings};
@@ -88,14 +87,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// Puts it together, with the shop of load tests where one is wanted. `metrics` is what [`telemetry::install`] gave, before the lock store was opened.
+    /// Puts the service together, with extra routes where there are any. `metrics` is what [`telemetry::install`] returned before the lock
+    /// store was opened.
     ///
     /// # Errors
     /// A setting of the locks is out of range.
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Arc<dyn Backend>,
-        facade: Option<Facade>,
+        extra: Option<ExtraRoutes>,
         settings: Settings,
         metrics: Option<PrometheusHandle>,
     ) -> fencepost::Result<Self> {
@@ -115,7 +115,7 @@ impl Service {
         let closing = CancellationToken::new();
         let app = App::new(
             checkout.clone(),
-            facade.map(Arc::new),
+            extra,
             settings.http.clone(),
             metrics.clone(),
             closing.clone(),

@@ -2,14 +2,24 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use fencepost_trial::history::{NotAHistory, Saved};
 use fencepost_trial::report::checks::Rejudged;
 
-use crate::arguments::Check;
 use crate::exit;
 use crate::fault::{Fault, system_words};
+use crate::screen::Look;
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Check {
+    file: PathBuf,
+    #[command(flatten)]
+    look: Look,
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {

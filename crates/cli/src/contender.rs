@@ -1,4 +1,4 @@
-//! Who is put on trial: a strategy of ours, played by this program, or a program of somebody else's.
+//! Who is put on trial: a strategy of the lab, played by this program, or an external lock.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,16 +7,20 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
-use fencepost_trial::protocol::Resource;
+use fencepost_trial::protocol::{Claims, Resource};
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Stores, Strategy};
 
-use crate::arguments::Lock;
 use crate::exit;
 use crate::fault::Fault;
-use crate::oversell::explain;
+use crate::stopped::explain;
 use crate::store::{Site, WITH_ALL_STORES};
-use crate::stranger::Stranger;
+
+mod external;
+mod lock;
+
+pub(crate) use external::ExternalLock;
+pub(crate) use lock::{Lock, lock_of, strategies};
 
 /// Somebody on trial, and how to start its processes.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ pub(crate) struct Contender {
 enum Program {
     /// This one, in the role of a subject.
     Ours(PathBuf),
-    Theirs(Stranger),
+    External(ExternalLock),
 }
 
 impl Contender {
@@ -47,15 +51,15 @@ impl Contender {
         })
     }
 
-    /// A program of somebody else's, with a strategy that says what it promises.
-    pub(crate) fn theirs(stranger: Stranger, strategy: &'static Strategy) -> Self {
+    /// An external lock that makes these claims.
+    fn external(lock: ExternalLock, claims: Claims) -> Self {
         Self {
-            strategy,
-            program: Program::Theirs(stranger),
+            strategy: lock.strategy(claims),
+            program: Program::External(lock),
         }
     }
 
-    /// Who `lock` names; none where it asks for help instead.
+    /// Who `lock` names; `None` if it asks for help instead.
     pub(crate) fn of(
         lock: &Lock,
         site: &Site,
@@ -69,7 +73,7 @@ impl Contender {
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
             }
-            Lock::Stranger(_) if site.place.lock_servers().is_some() => {
+            Lock::External(_) if site.place.lock_servers().is_some() => {
                 let store = site.place.name();
                 let what = "locks of other programs are not tried on these servers so far";
                 Err(Fault::new(exit::USAGE, what)
@@ -77,9 +81,10 @@ impl Contender {
                     .effect("none: no process was started")
                     .try_this("the same with --store redis or sqlite"))
             }
-            Lock::Stranger(stranger) => stranger
-                .meet(&site.place, ttl_ms, resource, interrupt)
-                .map(Some),
+            Lock::External(external) => {
+                let claims = external.claims(&site.place, ttl_ms, resource, interrupt)?;
+                Ok(Some(Self::external(external.clone(), claims)))
+            }
         }
     }
 
@@ -92,7 +97,7 @@ impl Contender {
                 command.arg("subject").arg(lock);
                 command
             }
-            Program::Theirs(stranger) => stranger.command(),
+            Program::External(external) => external.command(),
         }
     }
 }
@@ -129,11 +134,10 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         ),
         (Stores::Zookeeper, _) => (
             format!("{name} stands in line at ZooKeeper: it is tried there"),
-            match Kind::Zookeeper.is_built_in() {
-                true => {
-                    format!("--lock={name} --store zk      or --lock help for all, a line each")
-                }
-                false => format!("{WITH_ALL_STORES}, then --lock={name} --store zk"),
+            if Kind::Zookeeper.is_built_in() {
+                format!("--lock={name} --store zk      or --lock help for all, a line each")
+            } else {
+                format!("{WITH_ALL_STORES}, then --lock={name} --store zk")
             },
         ),
         (Stores::Everywhere | Stores::Any, _) => (

@@ -7,16 +7,23 @@ use clap::Args;
 
 use fencepost_trial::report::numbers::count;
 
-use crate::arguments::Look;
-use crate::arguments::durations::duration;
-use crate::backend::LockStore;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::screen::Look;
+use crate::store::{LockStore, ServerKind};
+use crate::values::duration;
 
 #[cfg(feature = "etcd")]
 mod etcd;
 mod finding;
 mod pace;
+#[cfg(all(
+    test,
+    feature = "postgres",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "redlock"
+))]
+mod page;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(
@@ -29,6 +36,7 @@ mod reach;
 mod redis;
 #[cfg(feature = "redlock")]
 mod redlock;
+mod rules;
 mod show;
 mod sqlite;
 #[cfg(feature = "zookeeper")]
@@ -64,16 +72,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs the command.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
-        LockStore::Address(address) => at(&arguments.store, address)?,
+        LockStore::Address(address) => at(&arguments.store, address, arguments.slow)?,
         LockStore::Sqlite(path) => {
             let place = arguments.store.path(path.as_deref());
             sqlite::examine(&place.map_err(|error| error.fault())?, path.is_none())?
         }
     };
-    let weighed = examination.findings.into_iter();
-    examination.findings = weighed
-        .map(|finding| pace::weigh(finding, arguments.slow))
-        .collect();
     examination.findings.sort_by_key(|finding| finding.severity);
     let mut screen = arguments.look.screen();
     if arguments.look.json {
@@ -94,18 +98,18 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     )),
     expect(unused_variables, reason = "Redis has words of its own")
 )]
-fn at(store: &LockStore, address: &str) -> Result<Examination, Fault> {
-    let server = Server::of(address).map_or("Redis", |server| server.name);
+fn at(store: &LockStore, address: &str, slow: Duration) -> Result<Examination, Fault> {
+    let server = ServerKind::of(address).map_or("Redis", |server| server.name);
     match server {
         #[cfg(feature = "postgres")]
-        "Postgres" => reach::in_runtime(postgres::examine(store, address)),
+        "Postgres" => reach::in_runtime(postgres::examine(store, address, slow)),
         #[cfg(feature = "etcd")]
-        "etcd" => reach::in_runtime(etcd::examine(store, address)),
+        "etcd" => reach::in_runtime(etcd::examine(store, address, slow)),
         #[cfg(feature = "zookeeper")]
-        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address)),
+        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
         #[cfg(feature = "redlock")]
-        _ if address.starts_with("redlock://") => redlock::examine(store, address),
-        _ => redis::examine(address),
+        _ if address.starts_with("redlock://") => redlock::examine(store, address, slow),
+        _ => redis::examine(address, slow),
     }
 }
 

@@ -14,10 +14,11 @@ use fencepost::{LockName, Locker, MAX_TTL, ReleaseOutcome};
 use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 
-use crate::arguments::durations::duration;
-use crate::backend::LockStore;
 use crate::exit;
-use crate::fault::{self, Fault, Wishes, system_words};
+use crate::fault::{self, Fault, system_words};
+use crate::store::LockStore;
+use crate::terminal::Wishes;
+use crate::values::duration;
 use crate::wording::{seconds, shell_word};
 
 mod family;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use fencepost_trial::report::ink::{Ink, Role};
 use fencepost_trial::report::wrap::wrapped;
 
-use crate::screen::{self, Colour};
+use crate::terminal::{self, Wishes};
 
 /// Why a command did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,46 +73,15 @@ impl Fault {
     }
 }
 
-/// How somebody wants to be spoken to, read from the words before they are understood: they may be what is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wishes {
-    pub(crate) colour: Colour,
-    pub(crate) ascii: bool,
-}
-
-impl Wishes {
-    /// The last wish counts, and one that is not understood is none.
-    pub(crate) fn of(words: &[String]) -> Self {
-        let mut wishes = Self {
-            colour: Colour::Auto,
-            ascii: false,
-        };
-        for (index, word) in words.iter().enumerate() {
-            let value = match word.as_str() {
-                "--ascii" => {
-                    wishes.ascii = true;
-                    continue;
-                }
-                "--color" => words.get(index + 1).map(String::as_str),
-                word => word.strip_prefix("--color="),
-            };
-            wishes.colour = match value {
-                Some("always") => Colour::Always,
-                Some("never") => Colour::Never,
-                _ => wishes.colour,
-            };
-        }
-        wishes
-    }
-}
-
 /// Writes the fault to standard error.
 pub(crate) fn report(fault: &Fault, wishes: Wishes) -> ExitCode {
     let is_terminal = io::stderr().is_terminal();
-    let ink = screen::ink(wishes.colour, wishes.ascii, is_terminal);
-    let text = match is_terminal {
-        true => wrapped(&fault.text(ink), ink.columns),
-        false => fault.text(ink),
+    let ink = terminal::ink(wishes.colour, wishes.ascii, is_terminal);
+    let text = fault.text(ink);
+    let text = if is_terminal {
+        wrapped(&text, ink.columns)
+    } else {
+        text
     };
     // Nobody is left to be told when standard error is closed.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -146,21 +115,6 @@ mod tests {
              \x20 effect    none: checked before the run\n\
              \x20 try       mkdir results\n"
         );
-    }
-
-    #[test]
-    fn wishes_are_heard_before_the_rest_is_understood() {
-        let wishes = |line: &str| {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            Wishes::of(&words)
-        };
-        let (colour, ascii) = (Colour::Never, true);
-        assert_eq!(
-            wishes("oversel --color never --ascii"),
-            Wishes { colour, ascii }
-        );
-        assert_eq!(wishes("oversell --color=always").colour, Colour::Always);
-        assert_eq!(wishes("oversell --color").colour, Colour::Auto);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::strategy::{self, Stores, Strategy};
 
-use crate::arguments::TRIALS;
 use crate::exit;
+use crate::holds::TRIALS;
 
 mod doctor;
 mod serve;
@@ -324,25 +324,6 @@ Examples
   fencepost run-all --output results --seed 7041
 ";
 
-const YOURS: &str = "\
-\x20 YOUR OWN
-  'COMMAND'        a program that speaks the lab's protocol, as in --lock='python3 my_lock.py'
-";
-
-/// `--lock help`: every strategy, a line each.
-pub(crate) fn strategies() -> String {
-    let mut text = String::new();
-    let mut group = None;
-    for strategy in strategy::ALL {
-        if group.replace(strategy.group) != Some(strategy.group) {
-            text.push_str(&format!("  {}\n", strategy.group.heading()));
-        }
-        text.push_str(&format!("  {:<15}  {}\n", strategy.name, strategy.summary));
-    }
-    text.push_str(YOURS);
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,6 +378,10 @@ mod tests {
                 "{text}"
             );
         }
-        assert!(strategies().lines().all(|line| line.chars().count() <= 100));
+        assert!(
+            crate::contender::strategies()
+                .lines()
+                .all(|line| line.chars().count() <= 100)
+        );
     }
 }

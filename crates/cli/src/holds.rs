@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::process::ExitCode;
 
+use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::locks::Kind;
@@ -14,30 +15,102 @@ use fencepost_trial::report::lanes::{Lanes, title};
 use fencepost_trial::report::{grounds, html, numbers};
 use fencepost_trial::stopped::Stopped;
 
-use crate::arguments::{Crash, Deadlock, Holds, Lock, OneTrial, random_seed};
-use crate::contender::{Contender, outlives_servers};
+use crate::contender::{Contender, Lock, outlives_servers, strategies};
 use crate::exit;
 use crate::fault::Fault;
-use crate::help;
-use crate::oversell::explain;
-use crate::results::Files;
+use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
-use crate::store::{Site, Store};
+use crate::stopped::explain;
+use crate::store::{Site, TrialStore};
+use crate::trial_flags::TrialFlags;
+use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Deadlock {
+    #[arg(long)]
+    mitigate: bool,
+    #[command(flatten)]
+    holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Crash {
+    #[arg(long)]
+    ttl_edge: bool,
+    #[arg(long, allow_hyphen_values = true, value_parser = work)]
+    work: Option<u64>,
+    #[command(flatten)]
+    holds: Holds,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct OneTrial {
+    #[arg(value_parser = scenario)]
+    name: Scenario,
+    #[command(flatten)]
+    holds: Holds,
+}
+
+/// What every lock trial takes.
+#[derive(Debug, Args)]
+pub(crate) struct Holds {
+    #[arg(long, default_value = "safe", value_parser = Lock::parse_holding)]
+    lock: Lock,
+    #[arg(long, allow_hyphen_values = true, value_parser = ttl)]
+    ttl: Option<u64>,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    files: FileFlags,
+    #[command(flatten)]
+    trial: TrialFlags,
+}
+
+/// The scenarios without a command of their own.
+pub(crate) const TRIALS: [Scenario; 5] = [
+    Scenario::StaleRelease,
+    Scenario::ShortStock,
+    Scenario::Failover,
+    Scenario::RestartEmpty,
+    Scenario::LostWakeup,
+];
+
+fn scenario(text: &str) -> Result<Scenario, BadValue> {
+    let named = TRIALS.into_iter().find(|scenario| scenario.name() == text);
+    named.ok_or_else(|| {
+        let names = TRIALS.map(Scenario::name);
+        let advice = match nearest(text, &names) {
+            Some(name) => format!("fencepost trial {name}"),
+            None => names
+                .map(|name| format!("fencepost trial {name}"))
+                .join(" · "),
+        };
+        BadValue {
+            what: format!("there is no trial '{text}'"),
+            advice,
+        }
+    })
+}
 
 /// Two locks, in opposite or in the same order.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let scenario = match arguments.mitigate {
-        true => Scenario::Sorted,
-        false => Scenario::Deadlock,
+    let scenario = if arguments.mitigate {
+        Scenario::Sorted
+    } else {
+        Scenario::Deadlock
     };
     run(scenario, None, &arguments.holds, interrupt)
 }
 
 /// The holder is killed, or works longer than its lease.
 pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let scenario = match arguments.ttl_edge {
-        true => Scenario::TtlEdge,
-        false => Scenario::Crash,
+    let scenario = if arguments.ttl_edge {
+        Scenario::TtlEdge
+    } else {
+        Scenario::Crash
     };
     run(scenario, arguments.work, &arguments.holds, interrupt)
 }
@@ -53,20 +126,19 @@ fn run(
     arguments: &Holds,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
-    let list = || Ok(arguments.common.screen().finish(&help::strategies()));
+    let list = || Ok(arguments.trial.screen().finish(&strategies()));
     if let Lock::Help = arguments.lock {
         return list();
     }
-    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let asked = arguments.common.store_for(Some(&arguments.lock))?;
-    let site = match scenario.fails_servers() {
-        true => {
-            if let Lock::Strategy(strategy) = &arguments.lock {
-                outlives_servers(strategy)?;
-            }
-            servers_to_fail(scenario, asked)?
+    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let asked = arguments.trial.store_for(Some(&arguments.lock))?;
+    let site = if scenario.fails_servers() {
+        if let Lock::Strategy(strategy) = &arguments.lock {
+            outlives_servers(strategy)?;
         }
-        false => asked.unwrap_or(Store::Sqlite).open()?,
+        servers_to_fail(scenario, asked)?
+    } else {
+        asked.unwrap_or(TrialStore::Sqlite).open()?
     };
     let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.place));
     lasts_long_enough(ttl_ms, &site.place)?;
@@ -78,7 +150,7 @@ fn run(
     else {
         return list();
     };
-    // Where servers fail, the trial starts its own; this one was there to see that it can, and to meet strangers at.
+    // Where servers fail, the trial starts its own; this one was there to see that it can, and for external locks to say what they promise.
     let place = site.place.clone();
     let _site = (!scenario.fails_servers()).then_some(site);
     let trial = Trial {
@@ -89,13 +161,9 @@ fn run(
         place,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
-    let files = Files::open(
-        arguments.output.as_deref(),
-        arguments.history.as_deref(),
-        &arguments.drawings,
-    )?;
+    let files = Files::open(&arguments.files)?;
     let file = files.history()?;
-    let mut screen = arguments.common.screen();
+    let mut screen = arguments.trial.screen();
     let ink = screen.ink;
     if !json {
         screen.print(&format!("{}\n", title(&trial)));
@@ -124,13 +192,13 @@ fn run(
 }
 
 /// The store whose servers are killed: only ever the lab's own.
-fn servers_to_fail(scenario: Scenario, asked: Option<Store>) -> Result<Site, Fault> {
-    let store = asked.unwrap_or(Store::PrivateRedis);
+fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, Fault> {
+    let store = asked.unwrap_or(TrialStore::PrivateRedis);
     let what = match (scenario, &store) {
-        (_, Store::PrivateRedis) => return store.open(),
-        (_, Store::Sqlite) => "a file has no server that could fail",
-        (_, Store::PrivatePostgres) => "this trial is not held on Postgres so far",
-        (_, Store::Locks(servers)) if servers.is_private() => match (scenario, servers.kind) {
+        (_, TrialStore::PrivateRedis) => return store.open(),
+        (_, TrialStore::Sqlite) => "a file has no server that could fail",
+        (_, TrialStore::PrivatePostgres) => "this trial is not held on Postgres so far",
+        (_, TrialStore::Locks(servers)) if servers.is_private() => match (scenario, servers.kind) {
             (Scenario::Failover, Kind::Etcd) | (Scenario::RestartEmpty, Kind::Redlock) => {
                 return servers.open_to_fail();
             }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use fencepost::{Backend, LockName};
 
-use crate::arguments::BadValue;
-use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
-use crate::screen::{Colour, Screen};
+use crate::screen::Screen;
+use crate::store::{LockStore, NotOpened};
+use crate::terminal::Colour;
+use crate::values::BadValue;
 use crate::wording::{harmless_record, shell_word};
 
 mod document;
@@ -59,7 +60,7 @@ struct Common {
     json: bool,
     #[arg(long, short, global = true)]
     quiet: bool,
-    #[arg(long, global = true, default_value = "auto", value_parser = crate::arguments::colour)]
+    #[arg(long, global = true, default_value = "auto", value_parser = Colour::parse)]
     color: Colour,
     #[arg(long, global = true)]
     ascii: bool,

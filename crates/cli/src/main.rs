@@ -3,11 +3,9 @@
 //! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
 
 mod arguments;
-mod backend;
 mod check;
 mod contender;
 mod doctor;
-mod drawings;
 mod exec;
 mod exit;
 mod fault;
@@ -21,10 +19,12 @@ mod retry;
 mod run_all;
 mod screen;
 mod serve;
-mod server;
+mod stopped;
 mod store;
-mod stranger;
+mod terminal;
+mod trial_flags;
 mod usage;
+mod values;
 mod wording;
 
 use std::io;
@@ -35,8 +35,10 @@ use fencepost_rig::Interrupt;
 use fencepost_trial::{strategy, subject};
 
 use arguments::{Arguments, Command};
-use fault::{Fault, Wishes};
+use fault::Fault;
 use screen::Screen;
+use serve::Serve;
+use terminal::Wishes;
 
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
@@ -67,11 +69,9 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
     let command = match command {
         // It has signals of its own to listen to, and forks before anything else happens.
         Command::Exec(arguments) => return exec::run(arguments, wishes),
-        // So has this one.
-        Command::Serve(arguments) => {
-            let served = serve::run(*arguments);
-            return served.unwrap_or_else(|fault| fault::report(&fault, wishes));
-        }
+        // So do these two.
+        Command::Serve(arguments) => return served(*arguments, wishes),
+        Command::HttpServer(arguments) => return served(arguments.with_lab(), wishes),
         command => command,
     };
     let interrupt = match Interrupt::listen() {
@@ -91,9 +91,16 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Locks(arguments) => locks::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Exec(_) | Command::Serve(_) | Command::Subject { .. } => Ok(ExitCode::SUCCESS),
+        Command::Exec(_) | Command::Serve(_) | Command::HttpServer(_) | Command::Subject { .. } => {
+            Ok(ExitCode::SUCCESS)
+        }
     };
     outcome.unwrap_or_else(|fault| fault::report(&fault, wishes))
+}
+
+fn served(arguments: Serve, wishes: Wishes) -> ExitCode {
+    let served = serve::run(arguments);
+    served.unwrap_or_else(|fault| fault::report(&fault, wishes))
 }
 
 /// The child role: buys, or holds locks, as it is told on standard input.

@@ -1,39 +1,59 @@
 //! `fencepost oversell`: one race, or every strategy in the same race.
 
 use std::fs::File;
-use std::io::{Write, stderr};
-use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::protocol::Resource;
-use fencepost_trial::report::numbers::plural;
 use fencepost_trial::report::race::{self, Columns};
 use fencepost_trial::report::{Judged, grounds, html, json, table};
 use fencepost_trial::sale::{self, Sale, Stopped, Watch};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict;
 
-use crate::arguments::{Lock, Oversell, random_seed};
-use crate::contender::Contender;
-use crate::drawings::Drawings;
-use crate::exit;
-use crate::fault::{Fault, system_words};
-use crate::help;
-use crate::results::{Files, Results};
+use crate::contender::{Contender, Lock, strategies};
+use crate::fault::Fault;
+use crate::results::{Drawings, FileFlags, Files, Results};
 use crate::screen::Screen;
+use crate::stopped::explain;
+use crate::trial_flags::TrialFlags;
+use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
-/// The lease that a stranger is told of when it is asked what it promises; in the race it is longer than the work.
+/// The lease that an external lock is told when it is asked what it promises. In the race the lease is longer than the work.
 const LEASE_MS: u64 = 10_000;
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Oversell {
+    #[arg(long, default_value = "none", value_parser = Lock::parse)]
+    lock: Lock,
+    #[arg(long, conflicts_with_all = ["lock", "history"])]
+    all: bool,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::STOCK, value_parser = stock)]
+    stock: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::CONCURRENCY, value_parser = concurrency)]
+    concurrency: usize,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::DELAY_US, value_parser = delay)]
+    delay: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = 0, value_parser = wait)]
+    wait: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    files: FileFlags,
+    #[command(flatten)]
+    trial: TrialFlags,
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let list = || Ok(arguments.common.screen().finish(&help::strategies()));
+    let list = || Ok(arguments.trial.screen().finish(&strategies()));
     if let Lock::Help = arguments.lock {
         return list();
     }
-    let site = arguments.common.open_store(Some(&arguments.lock))?;
+    let site = arguments.trial.open_store(Some(&arguments.lock))?;
     let setting = (LEASE_MS, Resource::Stock);
     let Some(contender) = Contender::of(&arguments.lock, &site, setting, interrupt)? else {
         return list();
@@ -61,14 +81,10 @@ fn one(
     contender: &Contender,
     interrupt: Interrupt,
 ) -> Result<ExitCode, Fault> {
-    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let files = Files::open(
-        arguments.output.as_deref(),
-        arguments.history.as_deref(),
-        &arguments.drawings,
-    )?;
+    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let files = Files::open(&arguments.files)?;
     let file = files.history()?;
-    let mut screen = arguments.common.screen();
+    let mut screen = arguments.trial.screen();
     let ink = screen.ink;
     if !json {
         screen.print(&format!("{}\n", race::title(sale)));
@@ -101,13 +117,16 @@ fn one(
 }
 
 fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let output = arguments.output.as_deref();
-    let drawings = Drawings::open(&arguments.drawings, &[("--output", "FILE.json", output)])?;
+    let output = arguments.files.output.as_deref();
+    let drawings = Drawings::open(
+        &arguments.files.drawings,
+        &[("--output", "FILE.json", output)],
+    )?;
     let output = output
         .map(|path| Results::open("--output", path))
         .transpose()?;
-    let (json, quiet) = (arguments.common.json, arguments.common.quiet);
-    let mut screen = arguments.common.screen();
+    let (json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
+    let mut screen = arguments.trial.screen();
     if !json {
         screen.print(&format!(
             "{}\n",
@@ -187,117 +206,5 @@ impl Watch for Viewer<'_> {
     fn waiting(&mut self, answered: usize, of: usize) {
         self.screen
             .suspense(&format!("  {answered} of {of} attempts are answered"));
-    }
-}
-
-/// Why there is no verdict.
-pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
-    match stopped {
-        Stopped::Interrupted {
-            signal,
-            progress,
-            stopped,
-            events,
-        } => {
-            let what = format!("{progress}. No verdict.");
-            let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
-                "stopped",
-                format_args!(
-                    "{}; nothing is left running, no temporary file stays",
-                    plural(*stopped, "process", "processes")
-                ),
-            );
-            match history {
-                Some(path) => {
-                    let path = path.display();
-                    let events = plural(*events, "event", "events");
-                    let check = format!("{path}, {events}: fencepost check {path}");
-                    fault.with("kept", check)
-                }
-                None => fault,
-            }
-        }
-        Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
-            .at(message)
-            .effect("none: the trial did not take place"),
-        Stopped::StoreLost { message, events } => {
-            let fault = Fault::new(exit::STORE, "the store was lost during the trial").at(message);
-            let events = plural(*events, "event", "events");
-            match history {
-                None => fault.effect(format_args!("a part: {events}. No verdict.")),
-                Some(path) => fault.effect(format_args!(
-                    "a part: {events}, in {}. No verdict.",
-                    path.display()
-                )),
-            }
-        }
-        Stopped::TooManyFiles {
-            asked,
-            wanted,
-            allowed,
-            processes,
-        } => Fault::new(
-            exit::INTERNAL,
-            format!("{asked} processes are too many here"),
-        )
-        .at(format_args!(
-            "open files: {wanted} are needed, {allowed} are allowed"
-        ))
-        .effect("none: no process was started")
-        .try_this(format_args!(
-            "ulimit -n {wanted}, or --concurrency={processes}"
-        )),
-        Stopped::NotReady {
-            who,
-            what,
-            last_words,
-        } => {
-            let fault = Fault::new(exit::INTERNAL, format!("{who} did not get ready"))
-                .at(format_args!("{who} {what}"));
-            let fault = last_words
-                .iter()
-                .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked anything")
-        }
-        Stopped::History {
-            error,
-            progress,
-            events,
-        } => {
-            let path = history
-                .map(|path| path.display().to_string())
-                .unwrap_or_default();
-            let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
-                .at(format_args!("--history {path}: {}", system_words(error)));
-            if *events == 0 {
-                return fault.effect("none: nobody was asked anything");
-            }
-            fault.effect(format_args!(
-                "maybe: {progress}; {path} ends at #{events} and is readable"
-            ))
-        }
-    }
-}
-
-/// Writes a line of progress for those who read a log.
-pub(crate) fn log(line: &str) {
-    let _ = stderr().write_all(line.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_process_is_not_several() {
-        let stopped = Stopped::Interrupted {
-            signal: fencepost_rig::Signal::SIGINT,
-            progress: "the crash trial was not finished".into(),
-            stopped: 1,
-            events: 1,
-        };
-        let fault = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
-        assert!(fault.contains("\"1 process; nothing is left"), "{fault}");
-        assert!(fault.contains("\"run.jsonl, 1 event: "), "{fault}");
     }
 }

@@ -4,14 +4,29 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use fencepost_trial::history::Seal;
 use fencepost_trial::report::html::Page;
 use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 
-use crate::drawings::{DrawingFlags, Drawings};
 use crate::exit;
 use crate::fault::{Fault, system_words};
+
+mod drawings;
+
+pub(crate) use drawings::{DrawingFlags, Drawings};
+
+/// The flags that name the files of a run.
+#[derive(Debug, Args)]
+pub(crate) struct FileFlags {
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    #[arg(long)]
+    history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) drawings: DrawingFlags,
+}
 
 /// A file that is filled when the run is over. One that was made for it and never filled is removed.
 #[derive(Debug)]
@@ -76,16 +91,13 @@ pub(crate) struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Opens the files that the flags name.
-    pub(crate) fn open(
-        output: Option<&Path>,
-        history: Option<&'a Path>,
-        drawings: &DrawingFlags,
-    ) -> Result<Self, Fault> {
+    pub(crate) fn open(flags: &'a FileFlags) -> Result<Self, Fault> {
+        let (output, history) = (flags.output.as_deref(), flags.history.as_deref());
         let named = [
             ("--output", "FILE.json", output),
             ("--history", "FILE.jsonl", history),
         ];
-        let drawings = Drawings::open(drawings, &named)?;
+        let drawings = Drawings::open(&flags.drawings, &named)?;
         let output = output
             .map(|path| Results::open("--output", path))
             .transpose()?;

@@ -3,35 +3,63 @@
 use std::fs::File;
 use std::process::ExitCode;
 
+use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::History;
 use fencepost_trial::protocol::Pauses;
 use fencepost_trial::report::{grounds, html};
 use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
+use fencepost_trial::sale::Sale;
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Claim, Strategy};
 
-use crate::arguments::{Lock, Retry, random_seed};
-use crate::contender::{Contender, fits};
+use crate::contender::{Contender, ExternalLock, Lock, fits, strategies};
 use crate::exit;
 use crate::fault::Fault;
-use crate::help;
-use crate::oversell::explain;
-use crate::results::Files;
+use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
-use crate::stranger::Stranger;
+use crate::stopped::explain;
+use crate::trial_flags::TrialFlags;
+use crate::values::{budget, concurrency, delay, random_seed, retries, seed, stock, ttl};
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Retry {
+    #[arg(long, default_value = "safe", value_parser = Lock::parse)]
+    lock: Lock,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::STOCK, value_parser = stock)]
+    stock: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::CONCURRENCY, value_parser = concurrency)]
+    concurrency: usize,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Sale::DELAY_US, value_parser = delay)]
+    delay: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::MAX_RETRIES, value_parser = retries)]
+    max_retries: u32,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::TTL_MS, value_parser = ttl)]
+    ttl: u64,
+    #[arg(long, allow_hyphen_values = true, default_value_t = Comparison::BUDGET_MS, value_parser = budget)]
+    budget: u64,
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    files: FileFlags,
+    #[arg(long, short)]
+    verbose: bool,
+    #[command(flatten)]
+    trial: TrialFlags,
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let strategy = match &arguments.lock {
-        Lock::Help => return Ok(arguments.common.screen().finish(&help::strategies())),
-        Lock::Stranger(stranger) => return Err(not_for_strangers(stranger)),
+        Lock::Help => return Ok(arguments.trial.screen().finish(&strategies())),
+        Lock::External(external) => return Err(not_for_external_locks(external)),
         Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
     if strategy.claim != Claim::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
-    let site = arguments.common.open_store(Some(&arguments.lock))?;
+    let site = arguments.trial.open_store(Some(&arguments.lock))?;
     fits(strategy, &site.place)?;
     let comparison = Comparison {
         stock: arguments.stock,
@@ -43,14 +71,10 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         place: site.place.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
-    let files = Files::open(
-        arguments.output.as_deref(),
-        arguments.history.as_deref(),
-        &arguments.drawings,
-    )?;
+    let files = Files::open(&arguments.files)?;
     let file = files.history()?;
-    let mut screen = arguments.common.screen();
-    if !arguments.common.json {
+    let mut screen = arguments.trial.screen();
+    if !arguments.trial.look.json {
         screen.print(&format!("{}\n", terminal::title(&comparison)));
     }
     let mut counter = Counter {
@@ -66,7 +90,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     let Some(judged) = retry::judge(&recorded) else {
         return Err(Fault::new(exit::INTERNAL, "the lab lost its own history"));
     };
-    if arguments.common.json {
+    if arguments.trial.look.json {
         screen.print_json(&json::report(&judged));
     } else {
         show(&arguments, &judged, &mut screen);
@@ -80,7 +104,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-/// Makes a comparison with processes of this program, and judges it, without showing anything. None: its history is none.
+/// Makes a comparison with processes of this program, and judges it, without showing anything. Returns `None` if its history cannot be judged.
 pub(crate) fn quietly(
     comparison: &Comparison,
     file: Option<File>,
@@ -93,7 +117,7 @@ pub(crate) fn quietly(
 }
 
 fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
-    let (ink, quiet) = (screen.ink, arguments.common.quiet);
+    let (ink, quiet) = (screen.ink, arguments.trial.look.quiet);
     let mut blocks = Vec::new();
     if arguments.verbose {
         blocks.push(terminal::attempts(judged, ink));
@@ -106,9 +130,9 @@ fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
     screen.print(&blocks.join("\n"));
 }
 
-/// The pauses are ours, between tries of a lock of ours.
-fn not_for_strangers(stranger: &Stranger) -> Fault {
-    let flag = stranger.flag();
+/// `retry` does not accept external locks: the pauses belong to the lab's own client.
+fn not_for_external_locks(external: &ExternalLock) -> Fault {
+    let flag = external.flag();
     Fault::new(exit::USAGE, "retry compares the lab's own ways of waiting")
         .at(&flag)
         .try_this(format_args!("fencepost oversell --wait 20000 {flag}"))

@@ -1,9 +1,11 @@
 //! `fencepost run-all`: every scenario with every strategy, one matrix.
 
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use fencepost_rig::{Interrupt, Postgres, Redis, RedisError};
 use fencepost_trial::ground::Place;
 use fencepost_trial::ground::reach::HAS_POSTGRES;
@@ -13,12 +15,13 @@ use fencepost_trial::report::matrix::{Shown, progress, title};
 use fencepost_trial::report::numbers::plural;
 use fencepost_trial::sale::Stopped;
 
-use crate::arguments::{RunAll, random_seed};
 use crate::exit;
 use crate::fault::Fault;
-use crate::oversell::{explain, log};
 use crate::results::{Results, open_folder};
 use crate::screen::Screen;
+use crate::stopped::explain;
+use crate::trial_flags::TrialFlags;
+use crate::values::{random_seed, seed};
 
 mod lanes;
 mod live;
@@ -33,14 +36,25 @@ const SIDE_BY_SIDE: usize = 6;
 /// How often the live area is drawn anew.
 const REDRAW: Duration = Duration::from_millis(100);
 
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct RunAll {
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
+    seed: Option<u64>,
+    #[arg(long)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    trial: TrialFlags,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
-    let site = arguments.common.open_store(None)?;
+    let site = arguments.trial.open_store(None)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
-    let (as_json, quiet) = (arguments.common.json, arguments.common.quiet);
+    let (as_json, quiet) = (arguments.trial.look.json, arguments.trial.look.quiet);
     let folder = arguments.output.as_deref();
     let page = folder.map(open_page).transpose()?;
-    let mut screen = arguments.common.screen();
+    let mut screen = arguments.trial.screen();
     if !as_json {
         screen.print(&format!("{}\n", title(&site.place, seed)));
     }
@@ -246,4 +260,9 @@ fn explained(
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Writes a line of progress to standard error, for a reader of the log.
+fn log(line: &str) {
+    let _ = io::stderr().write_all(line.as_bytes());
 }

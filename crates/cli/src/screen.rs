@@ -4,24 +4,34 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use fencepost_trial::report::ink::Ink;
 use fencepost_trial::report::wrap::wrapped;
 
 use crate::exit;
-use crate::fault::{self, Fault, Wishes, system_words};
+use crate::fault::{self, Fault, system_words};
+use crate::terminal::{Colour, Wishes, columns, ink};
 
 /// A live line appears when something takes longer than this.
 const SUSPENSE: Duration = Duration::from_secs(1);
-/// The width of what is not a terminal.
-const PIPE_COLUMNS: usize = 100;
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colour {
-    /// On a terminal that has not asked for none.
-    Auto,
-    Always,
-    Never,
+/// The flags that say how results are shown.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[arg(long, default_value = "auto", value_parser = Colour::parse)]
+    pub(crate) color: Colour,
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+impl Look {
+    pub(crate) fn screen(&self) -> Screen {
+        Screen::new(self.color, self.ascii, self.quiet || self.json)
+    }
 }
 
 /// What a person sees.
@@ -72,9 +82,10 @@ impl Screen {
     /// The text in the glyphs and the width of this screen. A pipe has no width of its own.
     fn shown(&self, text: &str) -> String {
         let text = self.ink.glyphs(text);
-        match self.is_terminal {
-            true => wrapped(&text, self.ink.columns),
-            false => text,
+        if self.is_terminal {
+            wrapped(&text, self.ink.columns)
+        } else {
+            text
         }
     }
 
@@ -108,7 +119,7 @@ impl Screen {
         if !self.live {
             return;
         }
-        let width = terminal_columns().saturating_sub(1);
+        let width = columns().saturating_sub(1);
         let text = self.ink.glyphs(text);
         let lines: Vec<String> = text
             .lines()
@@ -157,68 +168,5 @@ fn to_live_start(lines: usize) -> String {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.clear_live();
-    }
-}
-
-/// How to write on a stream, by the flags, the environment and what the stream is.
-pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let colour = match colour {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto if set("NO_COLOR") => false,
-        Colour::Auto
-            if std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0") =>
-        {
-            true
-        }
-        Colour::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
-    };
-    let columns = if is_terminal {
-        terminal_columns()
-    } else {
-        PIPE_COLUMNS
-    };
-    Ink {
-        colour,
-        ascii: ascii || !locale_is_utf8(|name| std::env::var(name).ok()),
-        columns,
-    }
-}
-
-fn terminal_columns() -> usize {
-    let size =
-        terminal_size::terminal_size().or_else(|| terminal_size::terminal_size_of(io::stderr()));
-    size.map_or(PIPE_COLUMNS, |(width, _)| width.0.into())
-}
-
-/// The first variable that is set decides, as for every program.
-fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .filter_map(variable)
-        .find(|value| !value.is_empty());
-    let locale = locale.unwrap_or_default().to_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_locale_is_read_as_every_program_reads_it() {
-        let locale = |pairs: &'static [(&str, &str)]| {
-            locale_is_utf8(|name| {
-                pairs
-                    .iter()
-                    .find(|pair| pair.0 == name)
-                    .map(|pair| pair.1.to_owned())
-            })
-        };
-        assert!(locale(&[("LANG", "en_GB.UTF-8")]));
-        assert!(locale(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
-        assert!(!locale(&[("LC_ALL", "C"), ("LANG", "en_GB.UTF-8")]));
-        assert!(!locale(&[]));
     }
 }

@@ -12,24 +12,22 @@ use clap::Args;
 use fencepost::Backend;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::checkout::OrderPath;
-use fencepost_checkout::facade::Facade;
-use fencepost_checkout::http::HttpSettings;
+use fencepost_checkout::http::{ExtraRoutes, HttpSettings};
 use fencepost_checkout::locking::{Manner, Patience};
 use fencepost_checkout::logging::{self, Log};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
 use fencepost_checkout::telemetry;
-use fencepost_trial::ground::Place;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::durations::duration;
-use crate::arguments::numbers::{at_once, port, retries};
-use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
-use crate::screen::Colour;
+use crate::store::{LockStore, NotOpened};
+use crate::terminal::Colour;
+use crate::values::duration;
+use crate::values::{at_once, port, retries};
 
 mod database;
 mod ending;
@@ -76,12 +74,14 @@ pub(crate) struct Serve {
     max_in_flight: usize,
     #[arg(long, allow_hyphen_values = true, default_value_t = 1_024, value_parser = at_once)]
     max_connections: usize,
+    #[arg(long)]
+    lab: bool,
     #[arg(long, value_parser = log)]
     log: Option<Log>,
     #[arg(long, short)]
     quiet: bool,
     /// Read before the rest is understood.
-    #[arg(long, default_value = "auto", value_parser = crate::arguments::colour)]
+    #[arg(long, default_value = "auto", value_parser = Colour::parse)]
     color: Colour,
     #[arg(long)]
     ascii: bool,
@@ -106,6 +106,11 @@ pub(crate) fn run(arguments: Serve) -> Result<ExitCode, Fault> {
 }
 
 impl Serve {
+    /// The same with the lab, as `http-server` has it.
+    pub(crate) fn with_lab(self) -> Self {
+        Self { lab: true, ..self }
+    }
+
     fn check(&self) -> Result<(), Fault> {
         let usage = |what: &str| Fault::new(exit::USAGE, what);
         if !self.host.is_loopback() && self.admin_token.is_none() {
@@ -171,9 +176,15 @@ impl Serve {
         };
         let counts = storage.counts().await;
         let counts = counts.map_err(|error| self.db.fault(&error))?;
-        let facade = self.scratch().await?;
-        let service = self.put_together(storage, backend, facade, metrics)?;
-        let service = service.with_lab(Arc::new(lab::Races));
+        let routes = if self.lab {
+            lab::open(&self.store).await?
+        } else {
+            lab::off()
+        };
+        let mut service = self.put_together(storage, backend, routes, metrics)?;
+        if self.lab {
+            service = lab::offer_trials(service);
+        }
         let stop = CancellationToken::new();
         ending::signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
@@ -229,39 +240,17 @@ impl Serve {
         Ok((listener, address))
     }
 
-    /// The shop of load tests: where the locks are, if products can be there, and else in a file of its own.
-    async fn scratch(&self) -> Result<Facade, Fault> {
-        let place = match &self.store {
-            LockStore::Address(url) if url.starts_with("redis://") => Place::Redis {
-                url: url.clone(),
-                name: self.store.place(),
-            },
-            _ => Place::Sqlite,
-        };
-        let opened = tokio::task::spawn_blocking(move || Facade::open(&place)).await;
-        let words = match opened {
-            Ok(Ok(facade)) => return Ok(facade),
-            Ok(Err(failure)) => failure.to_string(),
-            Err(error) => error.to_string(),
-        };
-        Err(
-            Fault::new(exit::STORE, "cannot make the shop of load tests")
-                .at(format_args!("{}: {words}", self.store.place()))
-                .effect("none: nothing is served"),
-        )
-    }
-
     fn put_together(
         &self,
         storage: Arc<dyn Storage>,
         backend: Arc<dyn Backend>,
-        facade: Facade,
+        routes: ExtraRoutes,
         metrics: telemetry::Handle,
     ) -> Result<Service, Fault> {
         let service = Service::new(
             storage,
             backend,
-            Some(facade),
+            Some(routes),
             self.settings(),
             Some(metrics),
         );

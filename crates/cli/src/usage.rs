@@ -5,11 +5,10 @@ use std::error::Error as _;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::arguments::numbers::OutOfRange;
-use crate::arguments::{BadValue, nearest, without_password};
 use crate::exit;
 use crate::fault::Fault;
 use crate::help::{COMMANDS, USE};
+use crate::values::{BadValue, OutOfRange, nearest, without_password};
 
 /// Says what is wrong with `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {

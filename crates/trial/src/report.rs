@@ -13,7 +13,6 @@ pub mod numbers;
 pub mod race;
 pub mod table;
 pub mod trace;
-pub mod viewer;
 pub mod wrap;
 
 use crate::expectation;

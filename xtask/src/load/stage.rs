@@ -91,7 +91,7 @@ impl Instance {
     fn start(program: &Path, database: &str, locks: &str, folder: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command
-            .args(["serve", "--quiet", "--port", "0"])
+            .args(["serve", "--lab", "--quiet", "--port", "0"])
             // As in deploy/compose.yml: addresses may hold passwords.
             .env("FENCEPOST_DB", database)
             .env("FENCEPOST_STORE", locks)

@@ -18,7 +18,7 @@ use crate::storage::Key;
 const MAX_KEY: usize = 255;
 
 /// A JSON object as the body.
-pub(super) struct Body<T>(pub(super) T);
+pub struct Body<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -53,7 +53,7 @@ fn refused(rejection: &JsonRejection) -> Problem {
 }
 
 /// The id in the path.
-pub(super) struct PathId(pub(super) Id);
+pub struct PathId(pub Id);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Problem;

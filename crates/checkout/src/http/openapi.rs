@@ -8,31 +8,49 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder}
 use utoipa::{Modify, OpenApi};
 
 use super::problem::Problem;
-use super::{App, facade, health, locks, orders, products, watch};
+use super::{App, health, locks, orders, products, watch};
 use crate::events::Event;
 
 const TOKEN: &str = "admin_token";
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Fencepost checkout", description = "A checkout that never oversells. Errors are RFC 9457 problem documents."),
-    paths(
-        products::add, products::list, products::show, products::invariant,
-        orders::review, orders::order, orders::show, orders::confirm, orders::cancel,
-        locks::list, locks::figures, watch::events,
-        facade::reset, facade::purchase, facade::stock,
-        health::alive, health::ready, health::metrics, show
+    info(
+        title = "Fencepost checkout",
+        description = "A checkout that never oversells. Errors are RFC 9457 problem documents."
     ),
-    components(schemas(Problem, Event)),
-    modifiers(&Everywhere)
+    paths(
+        products::add,
+        products::list,
+        products::show,
+        products::invariant,
+        orders::review,
+        orders::order,
+        orders::show,
+        orders::confirm,
+        orders::cancel,
+        locks::list,
+        locks::figures,
+        watch::events,
+        health::alive,
+        health::ready,
+        health::metrics,
+        show
+    ),
+    components(schemas(Problem, Event))
 )]
 struct Api;
 
 /// This description
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "OpenAPI", body = serde_json::Value)))]
-pub(super) async fn show(State(_): State<App>) -> Json<Document> {
-    Json(Api::openapi())
+pub(super) async fn show(State(app): State<App>) -> Json<Document> {
+    let mut document = Api::openapi();
+    if let Some(extra) = &app.0.extra {
+        document.merge(extra.description.clone());
+    }
+    Everywhere.modify(&mut document);
+    Json(document)
 }
 
 /// What every operation can answer, whatever it does.

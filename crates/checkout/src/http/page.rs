@@ -213,7 +213,9 @@ async fn start(
 ) -> Result<(StatusCode, Json<Started>), Problem> {
     match app.0.live.desk().start(&wanted.lock) {
         Ok(trial) => Ok((StatusCode::ACCEPTED, Json(Started { trial }))),
-        Err(NotStarted::NoLab) => Err(Problem::not_found("nobody runs trials here")),
+        Err(NotStarted::NoLab) => Err(Problem::not_found(
+            "the lab is off: fencepost serve --lab turns it on",
+        )),
         Err(NotStarted::Unknown) => Err(Problem::bad_request("lock: there is no such offer")),
         Err(NotStarted::Busy) => Err(Problem::conflict(
             "trial-runs",

@@ -12,8 +12,8 @@ use super::audit::Audit;
 use super::chronicle::{Chronicle, Entry, Made, SECONDS, Sum};
 use super::{Live, Topic};
 use crate::checkout::Checkout;
-use crate::http::{LockView, locks_of_products};
 use crate::id::Id;
+use crate::lock_view::{self, LockView};
 use crate::order::OrderStatus;
 use crate::product::Product;
 use crate::storage::StorageError;
@@ -160,7 +160,7 @@ impl Sampler<'_> {
     }
 
     async fn locks(&self) -> LocksFrame {
-        let listed = locks_of_products(self.checkout.locks()).await;
+        let listed = lock_view::of_products(self.checkout.locks()).await;
         let is_down = listed.is_err();
         let mut locks = listed.unwrap_or_default();
         let more = locks.len().saturating_sub(MAX_LOCKS);

@@ -1,7 +1,7 @@
 // Locks, figures, products, losses and orders. Each message holds all that is shown: nothing is kept from one to the next.
 
-import { $, glyph, h, s } from '../../../trial/src/report/viewer/dom.js';
-import { count, plural } from '../../../trial/src/report/viewer/format.js';
+import { $, glyph, h, s } from '../../../viewer/src/dom.js';
+import { count, plural } from '../../../viewer/src/format.js';
 import { Keyed, write } from './keyed.js';
 
 const SPARK = { width: 200, height: 24 };

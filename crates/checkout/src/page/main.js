@@ -1,7 +1,7 @@
 // The live page: every message is drawn when there is somebody to see it.
 
-import { $ } from '../../../trial/src/report/viewer/dom.js';
-import { startTheme } from '../../../trial/src/report/viewer/theme.js';
+import { $ } from '../../../viewer/src/dom.js';
+import { startTheme } from '../../../viewer/src/theme.js';
 import { Board } from './board.js';
 import { Trials } from './trial.js';
 import { Samples } from './samples.js';
@@ -11,7 +11,7 @@ import { write } from './keyed.js';
 startTheme();
 const board = new Board();
 const trials = new Trials();
-const samples = new Samples((...request) => trials.post(...request), () => trials.buttons.length > 0);
+const samples = new Samples((...request) => trials.post(...request));
 const newest = {};
 let isStill = false;
 let isLinked = null;

@@ -1,10 +1,10 @@
 // A trial: asked for with a button, drawn while it runs, by the viewer of the lab's reports.
 
-import { $, commandBox, h, verdictTag, wantsStillness } from '../../../trial/src/report/viewer/dom.js';
-import { unpack } from '../../../trial/src/report/viewer/decode.js';
-import { Lanes } from '../../../trial/src/report/viewer/lanes.js';
-import { legend } from '../../../trial/src/report/viewer/legend.js';
-import { plural } from '../../../trial/src/report/viewer/format.js';
+import { $, commandBox, h, verdictTag, wantsStillness } from '../../../viewer/src/dom.js';
+import { unpack } from '../../../viewer/src/decode.js';
+import { Lanes } from '../../../viewer/src/lanes.js';
+import { legend } from '../../../viewer/src/legend.js';
+import { plural } from '../../../viewer/src/format.js';
 import { write } from './keyed.js';
 
 // The axis grows by steps, so that marks do not slide all the time.
@@ -38,7 +38,7 @@ export class Trials {
   }
 
   offer(offers) {
-    $('#trial').hidden = !offers.length;
+    this.turn(offers.length > 0);
     if (this.buttons.length === offers.length) return;
     this.buttons = offers.map(({ lock, about }) => {
       const button = h('button', { type: 'button', 'aria-pressed': 'false', 'data-lock': lock, title: about, onclick: () => this.start(lock) }, `Run ${lock}`);
@@ -48,6 +48,13 @@ export class Trials {
       return button;
     });
     $('#offers').replaceChildren(...this.buttons);
+  }
+
+  // Without the lab the section says how to get it. The box for the token stays: sample orders may need it.
+  turn(isOn) {
+    $('#trial').hidden = false;
+    $('#trial-off').hidden = isOn;
+    for (const part of ['#offers', '#stop', '#about', '#out']) $(part).hidden = !isOn;
   }
 
   // Not `disabled`: whoever pressed a button with the keyboard must not lose it.

@@ -57,48 +57,14 @@ pub(super) struct Finding {
     pub(super) means: String,
     /// What to do; may be empty.
     pub(super) advice: String,
-    harm: Option<Harm>,
+    pub(super) harm: Option<Harm>,
     /// The figures for programs.
     pub(super) figures: Map<String, Value>,
 }
 
+#[cfg(feature = "redlock")]
 impl Finding {
-    fn new(severity: Severity, topic: &'static str, what: impl Into<String>) -> Self {
-        Self {
-            severity,
-            topic,
-            what: what.into(),
-            means: String::new(),
-            advice: String::new(),
-            harm: None,
-            figures: Map::new(),
-        }
-    }
-
-    pub(super) fn danger(topic: &'static str, harm: Harm, what: impl Into<String>) -> Self {
-        Self {
-            harm: Some(harm),
-            ..Self::new(Severity::Danger, topic, what)
-        }
-    }
-
-    pub(super) fn caution(topic: &'static str, harm: Harm, what: impl Into<String>) -> Self {
-        Self {
-            harm: Some(harm),
-            ..Self::new(Severity::Caution, topic, what)
-        }
-    }
-
-    pub(super) fn fine(topic: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Severity::Fine, topic, what)
-    }
-
-    pub(super) fn unknown(topic: &'static str, what: impl Into<String>) -> Self {
-        Self::new(Severity::Unknown, topic, what)
-    }
-
     /// Whether it is neither fine nor unknown.
-    #[cfg(any(feature = "postgres", feature = "redlock"))]
     pub(super) fn is_trouble(&self) -> bool {
         self.harm.is_some()
     }
@@ -108,18 +74,7 @@ impl Finding {
         self
     }
 
-    pub(super) fn advice(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
-    }
-
-    #[cfg(feature = "redlock")]
-    pub(super) fn harm(&self) -> Option<Harm> {
-        self.harm
-    }
-
     /// The same, where it takes more than this to do that harm.
-    #[cfg(feature = "redlock")]
     pub(super) fn only(mut self, harm: Harm) -> Self {
         self.severity = Severity::Caution;
         self.harm = Some(harm);
@@ -127,10 +82,46 @@ impl Finding {
     }
 
     /// The same in other words.
-    #[cfg(feature = "redlock")]
     pub(super) fn saying(mut self, what: String) -> Self {
         self.what = what;
         self
+    }
+}
+
+#[cfg(test)]
+impl Finding {
+    fn new(severity: Severity, topic: &'static str, what: &str) -> Self {
+        Self {
+            severity,
+            topic,
+            what: what.to_owned(),
+            means: String::new(),
+            advice: String::new(),
+            harm: None,
+            figures: Map::new(),
+        }
+    }
+
+    pub(super) fn danger(topic: &'static str, harm: Harm, what: &str) -> Self {
+        Self {
+            harm: Some(harm),
+            ..Self::new(Severity::Danger, topic, what)
+        }
+    }
+
+    fn caution(topic: &'static str, harm: Harm) -> Self {
+        Self {
+            harm: Some(harm),
+            ..Self::new(Severity::Caution, topic, "")
+        }
+    }
+
+    pub(super) fn fine(topic: &'static str, what: &str) -> Self {
+        Self::new(Severity::Fine, topic, what)
+    }
+
+    pub(super) fn unknown(topic: &'static str, what: &str) -> Self {
+        Self::new(Severity::Unknown, topic, what)
     }
 
     pub(super) fn figure(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -178,8 +169,8 @@ mod tests {
     fn the_worst_decides() {
         let fine = Finding::fine("version", "7.0");
         let unknown = Finding::unknown("snapshots", "");
-        let caution = Finding::caution("replica", Harm::Forgotten, "");
-        let slow = Finding::caution("round trip", Harm::Hampered, "");
+        let caution = Finding::caution("replica", Harm::Forgotten);
+        let slow = Finding::caution("round trip", Harm::Hampered);
         let danger = Finding::danger("eviction", Harm::Vanishes, "");
         let told = |findings: &[&Finding]| {
             let findings: Vec<Finding> = findings.iter().copied().cloned().collect();

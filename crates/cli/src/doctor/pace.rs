@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fencepost_trial::report::numbers::{count, decimal};
-use serde_json::Value;
 
-use super::finding::{Finding, Harm};
+use super::finding::Harm;
+use super::rules::{Check, Rule};
 
 pub(super) const ROUND_TRIP: &str = "round trip";
 /// How often a server is asked.
@@ -14,6 +14,136 @@ pub(super) const TRIES: usize = 200;
 const APART_MS: f64 = 1_000.0;
 /// A clock that is slewed gains less than this while it is watched; one that is set does not.
 const STEP_MS: f64 = 100.0;
+
+/// How long answers took, or why that is not known.
+pub(super) type RoundTrip = Result<Times, String>;
+
+pub(super) const ROUND_TRIP_CHECKS: &[Check<RoundTrip>] = &[Check {
+    topic: ROUND_TRIP,
+    reads: "200 small questions",
+    rules: &[
+        Rule::<RoundTrip>::unknown()
+            .finds(|read| read.as_ref().err().cloned()),
+        Rule::<RoundTrip>::caution(
+            Harm::Hampered,
+            "p99 of 250 ms or more (`--slow`): the slowest answers eat into leases of the usual length",
+        )
+        .when(|read| read.as_ref().is_ok_and(Times::is_slow))
+        .say_with(|read| said(read, ""))
+        .means("So much of a lease is gone before its holder hears of it; a late renewal loses it.")
+        .advise("a TTL of many times that; a server nearer by, or with less to do"),
+        Rule::<RoundTrip>::fine().say_with(|read| said(read, "round trip ")),
+    ],
+    figures: |read| match read {
+        Err(_) => Vec::new(),
+        Ok(times) => vec![
+            ("p50_ms", rounded(ms(times.median)).into()),
+            ("p99_ms", rounded(ms(times.slowest)).into()),
+            ("tries", times.tries.into()),
+        ],
+    },
+}];
+
+fn said(read: &RoundTrip, label: &str) -> String {
+    let words = |times: &Times| {
+        let (median, slowest) = (short(ms(times.median)), short(ms(times.slowest)));
+        let tries = count(times.tries as i64);
+        format!("{label}{median} ms (p99 {slowest} ms, {tries} tries)")
+    };
+    read.as_ref().map(words).unwrap_or_default()
+}
+
+/// How long answers took.
+#[derive(Debug, Clone)]
+pub(super) struct Times {
+    median: Duration,
+    /// All but one in a hundred were as fast.
+    slowest: Duration,
+    tries: usize,
+    /// From here on they are too slow.
+    slow: Duration,
+}
+
+impl Times {
+    /// `times` must not be empty.
+    pub(super) fn of(mut times: Vec<Duration>, slow: Duration) -> Self {
+        times.sort();
+        let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+        Self {
+            median: at(0.5),
+            slowest: at(0.99),
+            tries: times.len(),
+            slow,
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        rounded(ms(self.slowest)) >= ms(self.slow)
+    }
+}
+
+/// What the server's clock did while it was watched.
+#[derive(Debug, Clone)]
+pub(super) struct Clock {
+    ahead_ms: f64,
+    step_ms: f64,
+    /// Who ends leases by that clock, if anybody does.
+    keeper: Option<&'static str>,
+}
+
+pub(super) const CLOCK_CHECKS: &[Check<Clock>] = &[Check {
+    topic: "clock",
+    reads: "the server's time, 200 times",
+    rules: &[
+        Rule::<Clock>::caution(Harm::Vanishes, "it jumped while it was watched")
+            .when(|clock| clock.keeper.is_some() && clock.step_ms.abs() >= STEP_MS)
+            .say_with(|clock| {
+                let step = signed(clock.step_ms);
+                format!("the server's clock jumped by {step} ms meanwhile")
+            })
+            .means_with(|clock| {
+                let keeper = clock.keeper.unwrap_or_default();
+                format!("{keeper} ends leases by that clock: a step forward ends them while they are held.")
+            })
+            .advise("let the time service slew the clock instead of setting it"),
+        Rule::<Clock>::caution(Harm::Forgotten, "a second or more away from this machine's")
+            .when(|clock| clock.keeper.is_some() && clock.ahead_ms.abs() >= APART_MS)
+            .say_with(Clock::agrees)
+            .means("When it is put right in one step, leases end early or late. After a failover to a server with another time, fences may fall.")
+            .advise("a time service on both, which slews; not a step while locks are held"),
+        Rule::<Clock>::fine().say_with(Clock::agrees),
+    ],
+    figures: |clock| {
+        vec![
+            ("ahead_ms", rounded(clock.ahead_ms).into()),
+            ("step_ms", rounded(clock.step_ms).into()),
+        ]
+    },
+}];
+
+impl Clock {
+    /// `keeper` is who ends leases by that clock, if anybody does.
+    pub(super) fn of(samples: &[Sample], keeper: Option<&'static str>) -> Self {
+        // The fastest answer leaves the least room for error.
+        let best = samples.iter().min_by_key(|sample| sample.round_trip);
+        Self {
+            ahead_ms: best.map_or(0.0, |sample| sample.ahead_ms),
+            step_ms: step(samples),
+            keeper,
+        }
+    }
+
+    fn agrees(&self) -> String {
+        let ahead = signed(self.ahead_ms);
+        format!("server clock {ahead} ms from this machine's")
+    }
+}
+
+/// How long each of these took.
+pub(super) fn times(samples: &[Sample], slow: Duration) -> Times {
+    let times = samples.iter().map(|sample| sample.round_trip);
+    Times::of(times.collect(), slow)
+}
 
 /// One question for the time.
 #[derive(Debug, Clone, Copy)]
@@ -52,71 +182,8 @@ impl Asked {
     }
 }
 
-/// What `samples` say; `keeper` is who ends leases by that clock, if anybody does.
-pub(super) fn judge(samples: &[Sample], keeper: Option<&str>) -> Vec<Finding> {
-    let times: Vec<Duration> = samples.iter().map(|sample| sample.round_trip).collect();
-    vec![round_trip(&times), clock(samples, keeper)]
-}
-
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// Whether it is slow is for [`weigh`] to say. `times` must not be empty.
-pub(super) fn round_trip(times: &[Duration]) -> Finding {
-    let mut times = times.to_vec();
-    times.sort();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
-    let (median, slowest) = (at(0.5), at(0.99));
-    let said = format!(
-        "{} ms (p99 {} ms, {} tries)",
-        short(ms(median)),
-        short(ms(slowest)),
-        count(times.len() as i64)
-    );
-    Finding::fine(ROUND_TRIP, format!("{ROUND_TRIP} {said}"))
-        .figure("p50_ms", rounded(ms(median)))
-        .figure("p99_ms", rounded(ms(slowest)))
-        .figure("tries", times.len())
-}
-
-/// Makes a caution of a round trip whose slowest answers take `slow` or longer; others stay what they are.
-pub(super) fn weigh(finding: Finding, slow: Duration) -> Finding {
-    let p99 = finding.figures.get("p99_ms").and_then(Value::as_f64);
-    if finding.topic != ROUND_TRIP || p99.is_none_or(|p99| p99 < ms(slow)) {
-        return finding;
-    }
-    let said = finding.what.trim_start_matches(ROUND_TRIP).trim_start();
-    let mut slow = Finding::caution(ROUND_TRIP, Harm::Hampered, said)
-        .means("So much of a lease is gone before its holder hears of it; a late renewal loses it.")
-        .advice("a TTL of many times that; a server nearer by, or with less to do");
-    slow.figures = finding.figures;
-    slow
-}
-
-fn clock(samples: &[Sample], keeper: Option<&str>) -> Finding {
-    // The fastest answer leaves the least room for error.
-    let best = samples.iter().min_by_key(|sample| sample.round_trip);
-    let ahead = best.map_or(0.0, |sample| sample.ahead_ms);
-    let step = step(samples);
-    let agrees = format!("server clock {} ms from this machine's", signed(ahead));
-    let finding = if let Some(keeper) = keeper.filter(|_| step.abs() >= STEP_MS) {
-        let what = format!("the server's clock jumped by {} ms meanwhile", signed(step));
-        Finding::caution("clock", Harm::Vanishes, what)
-            .means(format!(
-                "{keeper} ends leases by that clock: a step forward ends them while they are held."
-            ))
-            .advice("let the time service slew the clock instead of setting it")
-    } else if keeper.is_some() && ahead.abs() >= APART_MS {
-        Finding::caution("clock", Harm::Forgotten, agrees)
-            .means("When it is put right in one step, leases end early or late. After a failover to a server with another time, fences may fall.")
-            .advice("a time service on both, which slews; not a step while locks are held")
-    } else {
-        Finding::fine("clock", agrees)
-    };
-    finding
-        .figure("ahead_ms", rounded(ahead))
-        .figure("step_ms", rounded(step))
 }
 
 /// How much the server's clock moved more than time did, from one sample to the next, at most; slow answers blur it.
@@ -152,7 +219,8 @@ fn signed(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Severity;
+    use super::super::finding::{Finding, Severity};
+    use super::super::rules::apply;
     use super::*;
 
     const SLOW: Duration = Duration::from_millis(250);
@@ -166,12 +234,16 @@ mod tests {
         (0..TRIES).map(sample).collect()
     }
 
+    fn clock(samples: &[Sample], keeper: Option<&'static str>) -> Finding {
+        apply(CLOCK_CHECKS, &Clock::of(samples, keeper)).remove(0)
+    }
+
     fn clock_of(samples: &[Sample]) -> Finding {
         clock(samples, Some("Redis"))
     }
 
-    fn times(samples: &[Sample]) -> Vec<Duration> {
-        samples.iter().map(|sample| sample.round_trip).collect()
+    fn round_trip(samples: &[Sample]) -> Finding {
+        apply(ROUND_TRIP_CHECKS, &Ok(times(samples, SLOW))).remove(0)
     }
 
     #[test]
@@ -208,12 +280,11 @@ mod tests {
         samples[50].round_trip = Duration::from_secs(3);
         samples[50].against_steady_ms = 1_400.0;
         assert_eq!(clock_of(&samples).severity, Severity::Fine);
-        let weighed = |samples: &[Sample]| weigh(round_trip(&times(samples)), SLOW);
-        assert_eq!(weighed(&samples).severity, Severity::Fine);
+        assert_eq!(round_trip(&samples).severity, Severity::Fine);
         for sample in &mut samples[..10] {
             sample.round_trip = Duration::from_millis(300);
         }
-        let slow = weighed(&samples);
+        let slow = round_trip(&samples);
         assert_eq!(slow.severity, Severity::Caution);
         assert!(
             slow.what.starts_with("0.3 ms (p99 300.0 ms"),
@@ -224,10 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn only_round_trips_are_weighed() {
-        let other = Finding::fine("clock", "").figure("p99_ms", 1e9);
-        assert_eq!(weigh(other.clone(), SLOW), other);
-        let unknown = Finding::unknown(ROUND_TRIP, "no answer in time");
-        assert_eq!(weigh(unknown.clone(), Duration::ZERO), unknown);
+    fn a_round_trip_that_is_not_known_is_not_called_slow() {
+        let unknown = Err("no answer in time".to_owned());
+        let found = apply(ROUND_TRIP_CHECKS, &unknown).remove(0);
+        assert_eq!(found, Finding::unknown(ROUND_TRIP, "no answer in time"));
     }
 }

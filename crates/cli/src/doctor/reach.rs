@@ -2,10 +2,10 @@
 
 use fencepost::{Error, ErrorKind};
 
-use crate::backend::LockStore;
 use crate::exit;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::store::LockStore;
+use crate::store::ServerKind;
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
 /// For the clients that cannot do without one.
@@ -41,11 +41,11 @@ where
 
 /// A store that cannot be examined.
 pub(super) fn refused(store: &LockStore, error: &Error) -> Fault {
-    let form = |address| Server::of(address).map_or("", |server| server.form);
+    let form = |address| ServerKind::of(address).map_or("", |server| server.form);
     let (form, name) = match store {
         LockStore::Address(address) => (
             form(address),
-            Server::of(address).map_or("it", |server| server.name),
+            ServerKind::of(address).map_or("it", |server| server.name),
         ),
         LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
     };

@@ -1,53 +1,32 @@
 //! The examination of a Redis server.
-//!
-//! Nothing is written: settings and figures come from `INFO` and `CONFIG GET`, rights are tried with commands that change
-//! nothing or asked of the server itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::redis::ProtocolVersion;
 use fencepost::stores::redis::Redis;
-use fencepost_trial::report::numbers::count;
 
-use super::finding::{Finding, Harm};
-use super::pace::{self, Asked};
+use super::finding::Finding;
+use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
+use super::rules::apply;
 use super::{Examination, PATIENCE};
-use crate::arguments::without_password;
 use crate::exit;
 use crate::fault::Fault;
+use crate::values::without_password;
 
 mod info;
-mod keeping;
 mod memory;
-mod rights;
+mod patient;
+mod readings;
+mod rules;
 mod server;
-mod what;
+#[cfg(test)]
+mod tests;
 
-use info::Info;
+use readings::Readings;
+pub(super) use rules::CHECKS;
 pub(super) use server::Gone;
-use server::{Reply, Server};
 
-/// What is known when the findings are made.
-struct Known {
-    info: Option<Info>,
-    user: String,
-}
-
-impl Known {
-    fn get(&self, name: &str) -> Option<&str> {
-        self.info.as_ref()?.get(name)
-    }
-
-    fn number(&self, name: &str) -> Option<i64> {
-        self.get(name)?.parse().ok()
-    }
-
-    fn is(&self, name: &str, value: &str) -> bool {
-        self.get(name) == Some(value)
-    }
-}
-
-pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
+pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, Fault> {
     let place = without_password(address);
     if let Err(error) = Redis::visit(address, ProtocolVersion::RESP2) {
         let what = format!("'{place}' is not the address of a server");
@@ -57,7 +36,7 @@ pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
         return Err(fault.try_this(advice));
     }
     let form = "redis://USER:PASSWORD@HOST";
-    let node = node(address).map_err(|gone| gone.fault(&place, form))?;
+    let node = node(address, slow).map_err(|gone| gone.fault(&place, form))?;
     Ok(Examination {
         place,
         patient: node.patient,
@@ -69,7 +48,7 @@ pub(super) fn examine(address: &str) -> Result<Examination, Fault> {
 pub(super) struct Node {
     /// What it is, in words.
     pub(super) patient: String,
-    /// What tells it from others; `None`: the user may not ask.
+    /// What tells it from others; `None` if the user may not ask.
     #[cfg_attr(
         not(feature = "redlock"),
         expect(dead_code, reason = "tells several apart")
@@ -79,65 +58,19 @@ pub(super) struct Node {
 }
 
 /// Examines one server.
-pub(super) fn node(address: &str) -> Result<Node, Gone> {
+pub(super) fn node(address: &str, slow: Duration) -> Result<Node, Gone> {
     server::reach(address, PATIENCE)?;
-    look(address)
-}
-
-fn look(address: &str) -> Result<Node, Gone> {
-    let mut server = Server::open(address)?;
-    let info = match server.ask::<String>(&["INFO"])? {
-        Reply::Said(text) => Some(Info::parse(&text)),
-        Reply::Denied | Reply::Refused(_) => None,
-    };
-    let user = match server.ask::<String>(&["ACL", "WHOAMI"])? {
-        Reply::Said(user) => user,
-        Reply::Denied | Reply::Refused(_) => server.user().to_owned(),
-    };
-    let known = Known { info, user };
-    let mut findings = Vec::new();
-    if known.info.is_none() {
-        findings.push(no_info(&known));
+    let readings = Readings::of(address)?;
+    let mut findings = apply(CHECKS, &readings);
+    if let Some(samples) = &readings.samples {
+        findings.extend(apply(ROUND_TRIP_CHECKS, &Ok(pace::times(samples, slow))));
+        findings.extend(apply(CLOCK_CHECKS, &Clock::of(samples, Some("Redis"))));
     }
-    findings.extend(memory::judge(&known));
-    findings.extend(keeping::judge(&known, &mut server)?);
-    findings.extend(what::judge(&known, address)?);
-    findings.extend(rights::judge(&known, &mut server, address)?);
-    findings.extend(pace(&mut server)?);
     Ok(Node {
-        patient: what::patient(&known),
-        identity: known.get("run_id").map(str::to_owned),
+        patient: patient::patient(&readings),
+        identity: readings.identity(),
         findings,
     })
-}
-
-fn pace(server: &mut Server) -> Result<Vec<Finding>, Gone> {
-    let start = Instant::now();
-    let mut samples = Vec::with_capacity(pace::TRIES);
-    for _ in 0..pace::TRIES {
-        let asked = Asked::now();
-        let Some((seconds, micros)) = server.ask::<(u64, u32)>(&["TIME"])?.said() else {
-            let why = "this user may not ask for the TIME";
-            return Ok(vec![Finding::unknown("clock", why)]);
-        };
-        let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
-        samples.push(asked.answered(theirs, start));
-    }
-    Ok(pace::judge(&samples, Some("Redis")))
-}
-
-/// Most of the rest rests on this.
-fn no_info(known: &Known) -> Finding {
-    let what = format!("user {} may not INFO", known.user);
-    Finding::caution("settings", Harm::Vanishes, what)
-        .means("Eviction, persistence, replicas and version cannot be told: each can cost a lock.")
-        .advice("ask as a user who may: +info and +config|get are enough")
-}
-
-/// As `64.0 MiB`.
-fn mebibytes(bytes: i64) -> String {
-    let tenths = (bytes as f64 / 104_857.6).round() as i64;
-    format!("{}.{}", count(tenths / 10), tenths % 10)
 }
 
 impl Gone {

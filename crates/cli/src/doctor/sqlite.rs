@@ -5,26 +5,27 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fencepost::stores::sqlite::network_file_system;
-use fencepost_trial::report::numbers::decimal;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 
 use super::Examination;
-use super::finding::{Finding, Harm};
+use super::rules::apply;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 
-/// Less room than this is soon gone.
-const LITTLE_ROOM: u64 = 64 * 1024 * 1024;
+mod rules;
+
+pub(super) use rules::CHECKS;
+
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Where the header says how the file is written: 2 is the write-ahead log.
 const JOURNAL: usize = 18;
 
-/// `is_own`: its folder is made at the first use, too.
+/// `is_own` says that its folder is made at the first use, too.
 pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
     let place = format!("sqlite:{}", path.display());
     let unreachable = |words: String| {
@@ -54,15 +55,43 @@ pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
                 .try_this("another path for the locks"));
         }
     };
-    let mut findings = vec![file_system(folder)];
-    findings.extend(header.as_ref().and_then(|(_, bytes)| journal(bytes)));
-    findings.push(rights(path, folder, header.as_ref().map(|(file, _)| file)));
-    findings.push(room(folder));
+    let readings = Readings::of(path, folder, header.as_ref());
     Ok(Examination {
-        place: place.clone(),
+        findings: apply(CHECKS, &readings),
         patient: patient.to_owned(),
-        findings,
+        place,
     })
+}
+
+/// What is known about the file and where it lies.
+#[derive(Debug)]
+pub(super) struct Readings {
+    /// The kind of file system, if it belongs to a network.
+    network: Option<&'static str>,
+    is_in_memory: bool,
+    /// How the file is written, as its header says.
+    journal: Option<u8>,
+    /// What this user may not write: the folder or the file.
+    locked: Option<PathBuf>,
+    everybody_may_write: bool,
+    free_bytes: Option<u64>,
+}
+
+impl Readings {
+    fn of(path: &Path, folder: &Path, header: Option<&(Metadata, Vec<u8>)>) -> Self {
+        let may_write = |place: &Path| access(place, AccessFlags::W_OK).is_ok();
+        let locked = [Some(folder), header.map(|_| path)];
+        let locked = locked.into_iter().flatten().find(|place| !may_write(place));
+        Self {
+            network: network_file_system(folder),
+            is_in_memory: is_in_memory(folder),
+            journal: header.and_then(|(_, bytes)| bytes.get(JOURNAL).copied()),
+            locked: locked.map(Path::to_owned),
+            everybody_may_write: header
+                .is_some_and(|(file, _)| file.permissions().mode() & 0o002 != 0),
+            free_bytes: free_bytes(folder),
+        }
+    }
 }
 
 /// The folder, or the nearest one above it that is there.
@@ -71,7 +100,7 @@ fn existing(folder: &Path) -> &Path {
     there.unwrap_or(folder)
 }
 
-/// The file and its first bytes; `None` when there is none.
+/// The file and its first bytes; `None` if there is no file.
 fn header(path: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -82,27 +111,6 @@ fn header(path: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     let mut bytes = Vec::new();
     file.take(100).read_to_end(&mut bytes)?;
     Ok(Some((metadata, bytes)))
-}
-
-fn file_system(folder: &Path) -> Finding {
-    if let Some(kind) = network_file_system(folder) {
-        return Finding::danger("file system", Harm::NoLocks, format!("it lies on {kind}"))
-            .means("Locks between processes are not reliable there: Fencepost refuses such a file.")
-            .advice("a local disk; for several machines, a store with a server")
-            .figure("kind", kind);
-    }
-    match is_in_memory(folder) {
-        true => Finding::caution(
-            "file system",
-            Harm::Hampered,
-            "it lies in memory (tmpfs): gone when the machine restarts",
-        )
-        .means(
-            "The fences then go on from the time of day. If that was set back, resources refuse new holders for as long.",
-        )
-        .advice("a directory on a disk"),
-        false => Finding::fine("file system", "local file system"),
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -116,57 +124,9 @@ fn is_in_memory(_: &Path) -> bool {
     false
 }
 
-fn journal(header: &[u8]) -> Option<Finding> {
-    let mode = header.get(JOURNAL)?;
-    Some(match mode {
-        2 => Finding::fine("journal", "write-ahead log"),
-        _ => Finding::caution(
-            "journal",
-            Harm::Hampered,
-            "without a write-ahead log: somebody else made or changed this file",
-        )
-        .means("Readers and writers stand in each other's way until the first use turns it on.")
-        .advice("a file for locks alone"),
-    })
-}
-
-fn rights(path: &Path, folder: &Path, file: Option<&Metadata>) -> Finding {
-    let may_write = |place: &Path| access(place, AccessFlags::W_OK).is_ok();
-    let locked = [Some(folder), file.map(|_| path)];
-    let locked = locked.into_iter().flatten().find(|place| !may_write(place));
-    if let Some(place) = locked {
-        let what = format!("this user may not write {}", place.display());
-        return Finding::danger("rights", Harm::NoLocks, what)
-            .means("SQLite writes the file and two others beside it: no lock can be taken.")
-            .advice("write access to the file and its directory, or another path");
-    }
-    if file.is_some_and(|file| file.permissions().mode() & 0o002 != 0) {
-        return Finding::caution(
-            "rights",
-            Harm::Vanishes,
-            "everybody on this machine may write the file",
-        )
-        .means("Whoever can write it can release any lock.")
-        .advice("a group for those who share the locks: chmod o-w on the file");
-    }
-    Finding::fine("rights", "rights to write")
-}
-
-fn room(folder: &Path) -> Finding {
-    let Ok(system) = statvfs(folder) else {
-        return Finding::unknown("disk", "the system does not say how much room there is");
-    };
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let system = statvfs(folder).ok()?;
     #[allow(clippy::useless_conversion, reason = "narrower on other systems")]
     let free = u64::from(system.blocks_available()) * u64::from(system.fragment_size());
-    let said = format!("{} GiB free", decimal(free as f64 / 1_073_741_824.0));
-    let finding = match free {
-        ..LITTLE_ROOM => {
-            let what = format!("{} MiB free", decimal(free as f64 / 1_048_576.0));
-            Finding::caution("disk", Harm::Hampered, what)
-                .means("When it is full, no lock can be taken or renewed.")
-                .advice("make room on this disk")
-        }
-        _ => Finding::fine("disk", said),
-    };
-    finding.figure("free_bytes", free)
+    Some(free)
 }

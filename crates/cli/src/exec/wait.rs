@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use super::signals::Signals;
 use super::words::{self, Spoken};
 use super::{Plan, terminal};
-use crate::backend::NotOpened;
 use crate::exit;
+use crate::store::NotOpened;
 use crate::wording::{harmless_record, seconds};
 
 /// The command is not started.

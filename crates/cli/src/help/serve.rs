@@ -26,6 +26,8 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
   --deadline TIME     an order waits no longer; 504 half a second later [default: 5s]
   --max-in-flight N   requests and orders at once; more are refused   [default: 512]
   --max-connections N more wait to be accepted                        [default: 1024]
+  --lab               trials of locks on the page, and a scratch shop for load tests:
+                      POST /reset, POST /purchase, GET /stock/ID; http-server is serve --lab
   --log text|json     every request on standard error, not only what goes wrong
   -q, --quiet         only the first line and errors
 Exit codes
@@ -37,6 +39,7 @@ pub(super) const SERVE_EXAMPLES: &str = "\
 Examples
   fencepost serve
   fencepost serve --db postgres://shop@db/shop --store redis://cache --log json
+  fencepost serve --lab
   fencepost serve --retry jitter:10ms:1s --retries 8 --wait poll
   FENCEPOST_ADMIN_TOKEN=$(openssl rand -hex 16) fencepost serve --host 0.0.0.0
   curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/products \\

@@ -8,9 +8,8 @@ use fencepost_trial::report::ink::Role;
 use fencepost_trial::report::numbers::{count, plural};
 
 use super::{Desk, document};
-use crate::backend::LockStore;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::store::{LockStore, ServerKind};
 use crate::wording::{age, fence, harmless, seconds};
 
 /// How long the store may take to go through all it has.
@@ -96,7 +95,7 @@ fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
     };
     let hint = match (&desk.store, pattern) {
         (LockStore::Address(address), None)
-            if Server::of(address).is_some_and(Server::is_redis) =>
+            if ServerKind::of(address).is_some_and(ServerKind::is_redis) =>
         {
             "      (a pattern such as 'lock:*' also finds other clients' locks: kind plain, holder ?)"
         }

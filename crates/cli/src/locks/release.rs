@@ -8,9 +8,9 @@ use fencepost::{Claim, Effect, Holder, LockName, MIN_TTL, Record, Release};
 use serde_json::json;
 
 use super::{Desk, NOT_HELD, PATIENCE, document};
-use crate::backend::NotOpened;
 use crate::exit;
 use crate::fault::Fault;
+use crate::store::NotOpened;
 use crate::wording::{held_by, host, seconds, who};
 
 pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCode, Fault> {

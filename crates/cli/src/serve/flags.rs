@@ -8,8 +8,8 @@ use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::locking::Manner;
 use fencepost_checkout::logging::Log;
 
-use crate::arguments::BadValue;
-use crate::arguments::durations::duration;
+use crate::values::BadValue;
+use crate::values::duration;
 
 /// A schedule, and how it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]

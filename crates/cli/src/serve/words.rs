@@ -6,7 +6,7 @@ use fencepost_checkout::service::Report;
 use fencepost_trial::report::numbers::count as whole;
 
 use super::Serve;
-use crate::backend::LockStore;
+use crate::store::LockStore;
 
 /// The lines under `listening on …`.
 pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
@@ -32,11 +32,22 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
         (true, true) => "this machine only; changes need the admin token",
         (false, _) => "whoever reaches this address; changes need the admin token",
     };
+    let (trials, lab) = if serve.lab {
+        (
+            "; trials of locks at the press of a button",
+            "facade    POST /reset, POST /purchase, GET /stock/{id}      for load-tests/",
+        )
+    } else {
+        (
+            "",
+            "lab       off. --lab: trials of locks on the page, a scratch shop for load-tests/",
+        )
+    };
     format!(
         "\
-\x20 page      /: live locks, contention, orders; trials of locks at the press of a button
+\x20 page      /: live locks, contention, orders{trials}
 \x20 api       /v1, described by /openapi.json · /healthz · /readyz · /metrics
-\x20 facade    POST /reset, POST /purchase, GET /stock/{{id}}      for load-tests/
+\x20 {lab}
 \x20 locks     {locks}   TTL {} ms, kept alive   {pauses}{manner}{path}
 \x20 data      {}: {}, {}; abandoned ones return after {}
 \x20 access    {access}

@@ -6,17 +6,18 @@ use fencepost_trial::ground::locks::{self, Kind};
 use fencepost_trial::ground::reach::NotReached;
 use fencepost_trial::report::numbers::decimal;
 
-use super::{PATIENCE, Site, WITH_ALL_STORES, no_server};
-use crate::arguments::{BadValue, without_password};
+use super::server_kind::ServerKind;
+use super::trial_store::{PrivateServer, Site, no_server};
+use super::{PATIENCE, WITH_ALL_STORES};
 use crate::exit;
 use crate::fault::Fault;
-use crate::server::Server;
+use crate::values::{BadValue, without_password};
 
 /// The least that outlives the loss of one.
 const SERVERS: usize = 3;
 const NOTHING: &str = "none: no process was started";
 
-/// What `--store` asks for.
+/// The value of `--store` for such servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LockServers {
     pub(crate) kind: Kind,
@@ -27,14 +28,14 @@ pub(crate) struct LockServers {
 /// What was started for this run.
 #[derive(Debug)]
 #[expect(dead_code, reason = "only kept alive")]
-pub(super) enum Started {
+pub(super) enum PrivateLockServers {
     Redlock(Vec<Redis>),
     Etcd(EtcdCluster),
     Zookeeper(Zookeeper),
 }
 
 impl LockServers {
-    /// `None`: something else is meant.
+    /// `None` if `text` names another kind of store.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, BadValue>> {
         let kind = Kind::of(text)?;
         if !kind.is_built_in() {
@@ -87,7 +88,7 @@ impl LockServers {
                     url: self.typed.clone(),
                     name,
                 },
-                _server: super::Server::None,
+                _server: PrivateServer::None,
             });
         }
         let (url, started) = self.start()?;
@@ -101,11 +102,11 @@ impl LockServers {
         }
         Ok(Site {
             place,
-            _server: super::Server::Locks(started),
+            _server: PrivateServer::Locks(started),
         })
     }
 
-    fn start(&self) -> Result<(String, Started), Fault> {
+    fn start(&self) -> Result<(String, PrivateLockServers), Fault> {
         match self.kind {
             Kind::Redlock => {
                 let started = (0..SERVERS).map(|_| Redis::start());
@@ -117,19 +118,19 @@ impl LockServers {
                     .collect();
                 let url = format!("redlock://{}{}", hosts.join(","), self.parameters());
                 locks::grow_old(&self.typed);
-                Ok((url, Started::Redlock(servers)))
+                Ok((url, PrivateLockServers::Redlock(servers)))
             }
             Kind::Etcd => {
                 let cluster = EtcdCluster::start(SERVERS);
                 let cluster = cluster.map_err(|error| self.not_started(&error))?;
-                Ok((cluster.url(), Started::Etcd(cluster)))
+                Ok((cluster.url(), PrivateLockServers::Etcd(cluster)))
             }
             Kind::Zookeeper => {
                 let server = Zookeeper::start();
                 let server = server.map_err(|error| self.not_started(&error))?;
                 Ok((
                     format!("zk://{}", server.address()),
-                    Started::Zookeeper(server),
+                    PrivateLockServers::Zookeeper(server),
                 ))
             }
         }
@@ -148,7 +149,7 @@ impl LockServers {
         let name = self.typed.clone();
         Ok(Site {
             place: Place::named(&name),
-            _server: super::Server::None,
+            _server: PrivateServer::None,
         })
     }
 
@@ -210,7 +211,7 @@ impl LockServers {
                     .try_this(format_args!("start {} there · {others}", self.kind.title()))
             }
             NotReached::Refuses(words) => {
-                let form = Server::of(&self.typed).map_or("", |server| server.form);
+                let form = ServerKind::of(&self.typed).map_or("", |server| server.form);
                 Fault::new(exit::STORE, "cannot use the store")
                     .at(format_args!("{name}: {words}"))
                     .effect(NOTHING)

@@ -154,7 +154,7 @@ fn tab_to(browser: &mut Chromium, what: &str) {
 
 pub(crate) fn a_trial_by_keyboard_grows_and_red_means_broken() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let mut browser = visit(&service);
     browser.wait_for("offers.children.length === 4");
     browser.evaluate(KEEP);
@@ -214,7 +214,7 @@ pub(crate) fn a_product_named_like_markup_stays_text() {
 
 pub(crate) fn the_live_page_fits_a_narrow_screen_in_the_dark() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let long = "x".repeat(64);
     service.put_in(&long, 1_000_000);
     service.order(&[(&long, 1_000)]);
@@ -272,7 +272,7 @@ pub(crate) fn the_page_finds_a_server_that_comes_back() {
 
 pub(crate) fn a_token_is_asked_for_where_one_is_needed() {
     let stage = Stage::new();
-    let service = stage.serve("--admin-token s3cret-s3cret");
+    let service = stage.serve("--lab --admin-token s3cret-s3cret");
     let mut browser = visit(&service);
     browser.wait_for("offers.children.length === 4");
     assert_eq!(
@@ -353,4 +353,16 @@ pub(crate) fn samples_need_the_token_where_changes_do() {
     browser.press("Enter");
     browser.wait_for("document.querySelectorAll('#products tbody tr').length === 6");
     assert_eq!(products().as_array().unwrap().len(), 6);
+}
+
+pub(crate) fn without_the_lab_the_page_says_how_to_get_it() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let mut browser = visit(&service);
+    browser.wait_for(&says(
+        "#trial",
+        "The lab is off. Start fencepost serve --lab",
+    ));
+    assert_eq!(browser.evaluate("offers.offsetParent === null"), true);
+    assert_eq!(browser.troubles(), NOTHING);
 }

@@ -96,6 +96,10 @@ fn main() {
             live::samples_need_the_token_where_changes_do,
         ),
         (
+            "without_the_lab_the_page_says_how_to_get_it",
+            live::without_the_lab_the_page_says_how_to_get_it,
+        ),
+        (
             "descriptions_in_the_matrix_are_never_cut",
             matrix::descriptions_in_the_matrix_are_never_cut,
         ),

@@ -33,8 +33,8 @@ pub(crate) fn keeps_to_its_description() {
         "schemathesis is not installed; see cargo xtask prepare"
     );
     let stage = Stage::new();
-    let service = stage.serve("--quiet --log text");
-    // What the examples in the description order, so that they come further than «no such product».
+    let service = stage.serve("--lab --quiet --log text");
+    // What the examples in the description order, so that they come further than "no such product".
     let example = json!({"product_id": "lamp-7", "shop_id": "lamp-7", "name": "Lamp", "price_cents": 1990, "stock": 1_000_000_000});
     assert_eq!(service.client.post("/v1/products", &example).status, 201);
     for (paths, left_out) in PARTS {

@@ -14,7 +14,7 @@ const TOKEN: &str = "--admin-token s3cret-enough";
 #[test]
 fn nobody_without_the_token_changes_anything() {
     let stage = Stage::new();
-    let service = stage.serve(TOKEN);
+    let service = stage.serve(&format!("--lab {TOKEN}"));
     let new = json!({"product_id": "lamp", "shop_id": "s1", "name": "Lamp", "price_cents": 1, "stock": 1});
     let paths = [
         "/v1/products",
@@ -67,7 +67,7 @@ fn other_machines_are_never_let_in_without_a_token() {
         !stage.path("shop.db").exists(),
         "refused before anything was made"
     );
-    let service = stage.serve(&format!("--host 0.0.0.0 {TOKEN}"));
+    let service = stage.serve(&format!("--lab --host 0.0.0.0 {TOKEN}"));
     let port = service.client.0.port();
     let here = crate::http::Client(([127, 0, 0, 1], port).into());
     assert_eq!(here.get("/healthz").status, 200);
@@ -77,7 +77,7 @@ fn other_machines_are_never_let_in_without_a_token() {
 #[test]
 fn another_sites_page_never_changes_anything() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let body = json!({"stock": 3});
     let send = |headers: &[&str]| {
         service

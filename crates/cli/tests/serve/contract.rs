@@ -7,7 +7,7 @@ use crate::stage::Stage;
 #[test]
 fn the_description_leaves_no_answer_out() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let api = service.client.get("/openapi.json").json();
     let paths = api["paths"].as_object().unwrap();
     let expected = [

@@ -1,4 +1,4 @@
-//! The shop of load tests.
+//! The scratch shop for load tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
 
 fn sell(lock: &str, wait_ms: u64) -> (usize, Value, Vec<Value>) {
     let stage = Stage::new();
-    let service = stage.serve("--deadline 30s");
+    let service = stage.serve("--lab --deadline 30s");
     let reset = service
         .client
         .post("/reset", &json!({"product_id": "product_A", "stock": 1}));
@@ -89,7 +89,7 @@ fn without_a_lock_too_much_is_sold() {
 #[test]
 fn a_purchase_has_defaults_and_nonsense_is_refused() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let bought = service.client.post("/purchase", &json!({})).json();
     assert_eq!(
         (&bought["success"], &bought["error"]),
@@ -125,7 +125,7 @@ fn a_purchase_has_defaults_and_nonsense_is_refused() {
 #[test]
 fn a_misspelt_field_never_means_the_default() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let set = json!({"product_id": "p", "stock": 2});
     assert_eq!(service.client.post("/reset", &set).status, 200);
     let detail = |path: &str, body: Value| {
@@ -168,6 +168,55 @@ fn a_misspelt_field_never_means_the_default() {
     );
 }
 
+#[test]
+fn without_the_lab_nothing_is_sold_for_scratch_and_nothing_is_left() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let refused = [
+        service.client.post("/reset", &json!({"stock": 1})),
+        service.client.post("/purchase", &json!({})),
+        service.client.get("/stock/default"),
+    ];
+    for answer in refused {
+        assert_eq!(answer.status, 404, "{answer:?}");
+        let detail = answer.problem()["detail"].clone();
+        assert!(detail.as_str().unwrap().contains("serve --lab"), "{detail}");
+    }
+    let api = service.client.get("/openapi.json").json();
+    assert!(!api["paths"].as_object().unwrap().contains_key("/purchase"));
+    assert_eq!(stage.scratch(), Vec::<String>::new());
+    until("it says that the lab is off", || {
+        stage.read("stderr").contains("  lab       off. --lab: ")
+    });
+}
+
+#[test]
+fn without_the_lab_the_store_holds_nothing_but_the_services_own_locks() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let mut redis = redis::Client::open(server.url())
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    let stage = Stage::new();
+    let service = stage.serve(&format!("--store {}", server.url()));
+    assert_eq!(service.client.get("/readyz").status, 200);
+    // The lock of the sweep, and its fence.
+    let is_own = |(key, _): &(String, i64)| key.contains("checkout:sweep");
+    let keys = keys(&mut redis);
+    assert!(keys.iter().all(is_own), "{keys:?}");
+}
+
+#[test]
+fn the_old_name_comes_with_the_lab() {
+    let stage = Stage::new();
+    let service = stage.start(stage.fencepost("http-server --port 0"));
+    let set = service.client.post("/reset", &json!({"stock": 1}));
+    assert_eq!(set.status, 200);
+    until("it says where the shop is", || {
+        stage.read("stderr").contains("  facade    POST /reset")
+    });
+}
+
 /// Keys of the server, and how long each lasts yet; less than zero: for ever.
 fn keys(redis: &mut redis::Connection) -> Vec<(String, i64)> {
     let all: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
@@ -190,7 +239,7 @@ fn a_kill_never_leaves_a_key_that_stays() {
         .get_connection()
         .unwrap();
     let stage = Stage::new();
-    let mut service = stage.serve(&format!("--store {}", server.url()));
+    let mut service = stage.serve(&format!("--lab --store {}", server.url()));
     let reset = json!({"product_id": "p", "stock": 1_000_000});
     assert_eq!(service.client.post("/reset", &reset).status, 200);
     let (client, bought) = (service.client, Arc::new(AtomicU64::new(0)));

@@ -153,7 +153,7 @@ fn subjects(service: &Service) -> usize {
 #[test]
 fn one_trial_at_a_time_and_nothing_is_left_of_it() {
     let stage = Stage::new();
-    let service = stage.serve("");
+    let service = stage.serve("--lab");
     let before = stage.scratch();
     assert_eq!(start(&service, "redlock; rm -rf"), 400);
     assert_eq!(start(&service, "safe"), 202);
@@ -179,7 +179,7 @@ fn one_trial_at_a_time_and_nothing_is_left_of_it() {
 #[test]
 fn a_trial_ends_with_the_service() {
     let stage = Stage::new();
-    let mut service = stage.serve("");
+    let mut service = stage.serve("--lab");
     let before = stage.scratch();
     assert_eq!(start(&service, "safe"), 202);
     until("its processes run", || subjects(&service) == 8);
@@ -192,7 +192,7 @@ fn a_trial_ends_with_the_service() {
 #[test]
 fn a_trial_needs_the_token_where_changes_do() {
     let stage = Stage::new();
-    let service = stage.serve("--admin-token s3cret-s3cret");
+    let service = stage.serve("--lab --admin-token s3cret-s3cret");
     assert_eq!(start(&service, "none"), 401);
     let body = json!({"lock": "none"});
     let with = |headers: &[&str]| {
@@ -210,4 +210,27 @@ fn a_trial_needs_the_token_where_changes_do() {
         403
     );
     assert_eq!(with(&["Authorization: Bearer s3cret-s3cret"]), 202);
+}
+
+#[test]
+fn without_the_lab_the_page_says_how_to_get_it() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    let refused = service.client.post("/page/trial", &json!({"lock": "none"}));
+    assert_eq!(refused.status, 404);
+    let detail = refused.problem()["detail"].clone();
+    assert!(detail.as_str().unwrap().contains("serve --lab"), "{detail}");
+    read_stream(&service, |name, data| {
+        if name == "trial" {
+            assert_eq!(data["offers"], json!([]));
+        }
+        name != "trial"
+    });
+    assert!(
+        service
+            .client
+            .get("/")
+            .body
+            .contains("fencepost serve --lab")
+    );
 }

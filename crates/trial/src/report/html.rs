@@ -2,7 +2,7 @@
 //!
 //! A [`Page`] borrows what was recorded and judged; [`render`] turns it into text. The page only draws: its script lays the
 //! events out on a time axis, and every verdict in it was made by the checks. The script and the styles lie in `html/assets`,
-//! a file for each idea, and are joined with the [`viewer`](super::viewer)'s when the page is written.
+//! a file for each idea, and are joined with the [viewer](fencepost_viewer)'s when the page is written.
 
 use crate::history::{Event, Header, What};
 use crate::protocol::Claims;

@@ -6,6 +6,8 @@ use fencepost::stores::postgres::Connection;
 use fencepost::stores::postgres::client::SimpleQueryMessage;
 use fencepost::{Error, ErrorKind, Operation};
 
+use super::super::PATIENCE;
+
 /// The first whose sessions have what the locks need.
 const OLDEST: i64 = 140_000;
 
@@ -100,7 +102,7 @@ pub(super) async fn ask(
     statement: &str,
 ) -> Result<HashMap<String, String>, Error> {
     let asking = connection.client.simple_query(statement);
-    let answer = tokio::time::timeout(super::PATIENCE, asking).await;
+    let answer = tokio::time::timeout(PATIENCE, asking).await;
     let failed = |kind, words: String| Error::new(kind, "postgres", Operation::Inspect, words);
     let answer =
         answer.map_err(|_| failed(ErrorKind::Unavailable, "the server does not answer".into()))?;

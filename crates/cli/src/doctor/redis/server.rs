@@ -32,6 +32,15 @@ pub(super) enum Reply<T> {
 }
 
 impl<T> Reply<T> {
+    /// The same without what was said.
+    pub(super) fn emptied(self) -> Reply<()> {
+        match self {
+            Self::Said(_) => Reply::Said(()),
+            Self::Denied => Reply::Denied,
+            Self::Refused(words) => Reply::Refused(words),
+        }
+    }
+
     pub(super) fn said(self) -> Option<T> {
         match self {
             Self::Said(value) => Some(value),

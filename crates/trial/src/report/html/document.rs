@@ -6,7 +6,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::data::data;
 use super::{Page, PageRun};
-use crate::report::viewer;
 
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/page.css");
@@ -23,7 +22,10 @@ const SCRIPTS: [&str; 7] = [
 
 /// The whole page. It asks for nothing else, and its policy would not let it.
 pub fn render(page: &Page<'_>) -> String {
-    let (style, script) = (viewer::style(STYLE), viewer::script(&SCRIPTS));
+    let (style, script) = (
+        fencepost_viewer::style(STYLE),
+        fencepost_viewer::script(&SCRIPTS),
+    );
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
         hash(&style),

@@ -1,7 +1,7 @@
 // Small charts, drawn at the width they have, so that their text never scales.
 
-import { s } from '../../viewer/dom.js';
-import { axisLabel, axisUnit, count, niceStep, plural, signed } from '../../viewer/format.js';
+import { s } from '../../../../../viewer/src/dom.js';
+import { axisLabel, axisUnit, count, niceStep, plural, signed } from '../../../../../viewer/src/format.js';
 
 export function chart(place, draw) {
   const redraw = () => {

@@ -1,8 +1,8 @@
 // A second run under the first, on the same axis: what differs is the strategy, nothing else.
 
-import { $, h, verdictTag } from '../../viewer/dom.js';
-import { legend } from '../../viewer/legend.js';
-import { Lanes } from '../../viewer/lanes.js';
+import { $, h, verdictTag } from '../../../../../viewer/src/dom.js';
+import { legend } from '../../../../../viewer/src/legend.js';
+import { Lanes } from '../../../../../viewer/src/lanes.js';
 import { peers } from './matrix.js';
 
 export class Comparison {

@@ -1,9 +1,9 @@
 // The page: reads its data, shows the verdict, and draws the run that is chosen.
 
-import { $, bringIntoView, h, verdictTag } from '../../viewer/dom.js';
-import { startTheme } from '../../viewer/theme.js';
-import { decode } from '../../viewer/decode.js';
-import { Lanes } from '../../viewer/lanes.js';
+import { $, bringIntoView, h, verdictTag } from '../../../../../viewer/src/dom.js';
+import { startTheme } from '../../../../../viewer/src/theme.js';
+import { decode } from '../../../../../viewer/src/decode.js';
+import { Lanes } from '../../../../../viewer/src/lanes.js';
 import { eventTable, Story } from './story.js';
 import { again, ladder, Matrix } from './matrix.js';
 import { axes, checkTable, chips, claimTable, grounds, mountHead } from './verdict.js';

@@ -1,7 +1,7 @@
 // Every strategy against every scenario. A cell is a button; arrow keys go from cell to cell.
 
-import { $, commandBox, h, verdictTag } from '../../viewer/dom.js';
-import { count } from '../../viewer/format.js';
+import { $, commandBox, h, verdictTag } from '../../../../../viewer/src/dom.js';
+import { count } from '../../../../../viewer/src/format.js';
 
 const MEANINGS = [
   ['HELD', 'no violation, and the danger was seen to arise'],

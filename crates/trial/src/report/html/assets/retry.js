@@ -1,7 +1,7 @@
 // Ways of waiting, side by side: one row for each, one strip of attempts on a shared time axis.
 
-import { $, h, s } from '../../viewer/dom.js';
-import { axisLabel, axisUnit, count, niceStep } from '../../viewer/format.js';
+import { $, h, s } from '../../../../../viewer/src/dom.js';
+import { axisLabel, axisUnit, count, niceStep } from '../../../../../viewer/src/format.js';
 import { chart, rule, words } from './charts.js';
 
 const STRIP_HEIGHT = 104;

@@ -1,8 +1,8 @@
 // The cropped story: a few events with a sentence each, tied to their marks in the lanes.
 
-import { bringIntoView, h } from '../../viewer/dom.js';
-import { count, exactMoment, moment } from '../../viewer/format.js';
-import { detail } from '../../viewer/describe.js';
+import { bringIntoView, h } from '../../../../../viewer/src/dom.js';
+import { count, exactMoment, moment } from '../../../../../viewer/src/format.js';
+import { detail } from '../../../../../viewer/src/describe.js';
 
 const TABLE_ROWS = 1000;
 

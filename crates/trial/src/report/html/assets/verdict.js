@@ -1,7 +1,7 @@
 // What was decided over a run, and on what grounds. The page repeats the checks; it judges nothing.
 
-import { commandBox, glyph, h, verdictTag } from '../../viewer/dom.js';
-import { count, moment } from '../../viewer/format.js';
+import { commandBox, glyph, h, verdictTag } from '../../../../../viewer/src/dom.js';
+import { count, moment } from '../../../../../viewer/src/format.js';
 import { isSurprise } from './matrix.js';
 
 const FINDINGS = { held: ['HELD', 'held'], undecided: ['INCONCLUSIVE', 'undecided'], 'n/a': ['N/A', 'n/a'] };

@@ -1,8 +1,8 @@
-//! The numbers that flags take: their ranges, and what is said about one outside.
+//! Numbers with a range, and the message for a number outside it.
 
 use std::fmt;
 
-pub(super) fn stock(text: &str) -> Result<u32, OutOfRange> {
+pub(crate) fn stock(text: &str) -> Result<u32, OutOfRange> {
     let range = Range {
         least: 0,
         most: 1_000_000,
@@ -17,7 +17,7 @@ pub(super) fn stock(text: &str) -> Result<u32, OutOfRange> {
         .map(|n| n as u32)
 }
 
-pub(super) fn concurrency(text: &str) -> Result<usize, OutOfRange> {
+pub(crate) fn concurrency(text: &str) -> Result<usize, OutOfRange> {
     let range = Range {
         least: 1,
         most: 1_000,
@@ -32,7 +32,7 @@ pub(super) fn concurrency(text: &str) -> Result<usize, OutOfRange> {
         .map(|n| n as usize)
 }
 
-pub(super) fn delay(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn delay(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 10_000_000,
@@ -45,7 +45,7 @@ pub(super) fn delay(text: &str) -> Result<u64, OutOfRange> {
     )
 }
 
-pub(super) fn wait(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn wait(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 600_000,
@@ -73,7 +73,7 @@ pub(crate) fn retries(text: &str) -> Result<u32, OutOfRange> {
         .map(|n| n as u32)
 }
 
-pub(super) fn ttl(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn ttl(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 100,
         most: 600_000,
@@ -86,7 +86,7 @@ pub(super) fn ttl(text: &str) -> Result<u64, OutOfRange> {
     )
 }
 
-pub(super) fn budget(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn budget(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 1,
         most: 600_000,
@@ -99,7 +99,7 @@ pub(super) fn budget(text: &str) -> Result<u64, OutOfRange> {
     )
 }
 
-pub(super) fn work(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn work(text: &str) -> Result<u64, OutOfRange> {
     let range = Range {
         least: 0,
         most: 600_000,
@@ -112,7 +112,7 @@ pub(super) fn work(text: &str) -> Result<u64, OutOfRange> {
     )
 }
 
-pub(super) fn seed(text: &str) -> Result<u64, OutOfRange> {
+pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {
     // JSON readers lose what is beyond 2^53.
     let range = Range {
         least: 0,
@@ -124,6 +124,12 @@ pub(super) fn seed(text: &str) -> Result<u64, OutOfRange> {
         |n| format!("a seed of {n} is"),
         ("too small", "too large"),
     )
+}
+
+/// A random seed that is short enough to be read aloud.
+pub(crate) fn random_seed() -> u64 {
+    // Without a source of randomness every run makes the same choices, and prints the seed 0.
+    getrandom::u64().unwrap_or(0) % 10_000
 }
 
 pub(crate) fn port(text: &str) -> Result<u16, OutOfRange> {
@@ -153,11 +159,11 @@ pub(crate) fn at_once(text: &str) -> Result<usize, OutOfRange> {
         .map(|n| n as usize)
 }
 
-/// A number that a flag does not take.
+/// A number that a flag does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutOfRange {
     pub(crate) what: String,
-    /// What the flag takes.
+    /// What the flag accepts.
     pub(crate) range: String,
 }
 
@@ -169,7 +175,7 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// The numbers a flag takes.
+/// The numbers that a flag accepts.
 struct Range {
     least: u64,
     most: u64,

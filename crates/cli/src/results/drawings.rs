@@ -6,9 +6,9 @@ use clap::Args;
 use fencepost_trial::report::html::{self, Page};
 use fencepost_trial::report::trace;
 
+use super::Results;
 use crate::exit;
 use crate::fault::Fault;
-use crate::results::Results;
 
 /// The flags, for every command that has runs to draw.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct DrawingFlags {
 }
 
 /// A flag, what its file might be called, and what it is called.
-pub(crate) type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
+pub(super) type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
 
 /// The files that wait for their runs.
 #[derive(Debug, Default)]

@@ -1,14 +1,14 @@
-//! The lab's shop for load tests: one scratch product store, and buyers who lock in the way they are told.
+//! The scratch shop: products for load tests, bought under whichever of the lab's locks a request asks for.
 //!
-//! Buyers of the lab block while they work, so each has a thread of its own; they are made as they are needed, and wait for the next
-//! customer. Nothing here touches the products and orders of the checkout.
+//! The lab's buyers block while they work, so each has a thread of its own. Threads are started as they are needed and then wait for
+//! the next purchase. Nothing here touches the products and orders of the checkout.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fencepost_rig::TempDir;
+use fencepost_rig::{TempDir, folder};
 use fencepost_trial::ground::{Ground, Place};
 use fencepost_trial::protocol::{Outcome, Purchase};
 use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
@@ -17,30 +17,30 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// The most buyers of one strategy.
 const BUYERS: usize = 32;
-/// How often the stock is kept from vanishing by itself.
+/// How often the expiry of the stock is put off.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
-/// What the lab's own purchases take between reading and writing the stock.
+/// How long a purchase works between reading and writing the stock.
 const WORK: Duration = Duration::from_micros(1_000);
 /// How long their locks last.
 const TTL: Duration = Duration::from_secs(5);
-/// The ways to lock that can be asked for.
-pub const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
-/// The product of those who name none.
-pub const DEFAULT_PRODUCT: &str = "default";
+/// The locks that can be asked for.
+pub(super) const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
+/// The product of a request that names none.
+pub(super) const DEFAULT_PRODUCT: &str = "default";
 
 /// What became of a purchase.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bought {
+pub(super) struct Bought {
     /// Which buyer it was.
-    pub buyer: usize,
+    pub(super) buyer: usize,
     /// How it went.
-    pub purchase: Purchase,
+    pub(super) purchase: Purchase,
     /// How long it took.
-    pub took: Duration,
+    pub(super) took: Duration,
 }
 
-/// The shop.
-pub struct Facade {
+/// A shop of its own, gone with the service.
+pub(super) struct ScratchShop {
     ground: Ground,
     known: Arc<Mutex<HashSet<String>>>,
     desks: HashMap<&'static str, Desk>,
@@ -66,13 +66,13 @@ struct Seat {
     orders: mpsc::Sender<Request>,
 }
 
-impl Facade {
-    /// A shop at this place, with nothing in stock. Blocks while it is made ready.
+impl ScratchShop {
+    /// Opens a shop at this place, with nothing in stock. Blocks until it is ready.
     ///
     /// # Errors
-    /// The store's.
-    pub fn open(place: &Place) -> Result<Self, Failure> {
-        let folder = fencepost_rig::folder().map_err(Failure::definite)?;
+    /// Returns an error if the store fails.
+    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
+        let folder = folder().map_err(Failure::definite)?;
         let ground = place.scratch(folder.path());
         ground.prepare()?;
         let desks = STRATEGIES.iter().filter_map(|name| {
@@ -87,15 +87,15 @@ impl Facade {
         });
         let known: Arc<Mutex<HashSet<String>>> = Arc::default();
         let keeper = keep(ground.clone(), Arc::clone(&known))?;
-        let facade = Self {
+        let shop = Self {
             ground,
             known,
             desks: desks.collect(),
             _keeper: keeper,
             _folder: folder,
         };
-        facade.write(DEFAULT_PRODUCT, 0)?;
-        Ok(facade)
+        shop.write(DEFAULT_PRODUCT, 0)?;
+        Ok(shop)
     }
 
     fn write(&self, product: &str, units: i64) -> Result<(), Failure> {
@@ -113,11 +113,15 @@ impl Facade {
     /// Sets the stock of a product.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     ///
     /// # Cancel safety
     /// When dropped, it is set all the same.
-    pub async fn reset(self: &Arc<Self>, product: String, units: i64) -> Result<(), Failure> {
+    pub(super) async fn reset(
+        self: &Arc<Self>,
+        product: String,
+        units: i64,
+    ) -> Result<(), Failure> {
         let this = Arc::clone(self);
         blocking(move || this.write(&product, units)).await
     }
@@ -125,11 +129,11 @@ impl Facade {
     /// The stock of a product; `None` when it was never set.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     ///
     /// # Cancel safety
     /// Changes nothing.
-    pub async fn stock(self: &Arc<Self>, product: String) -> Result<Option<i64>, Failure> {
+    pub(super) async fn stock(self: &Arc<Self>, product: String) -> Result<Option<i64>, Failure> {
         if !self.knows(&product) {
             return Ok(None);
         }
@@ -137,14 +141,14 @@ impl Facade {
         blocking(move || this.ground.stock()?.read(&product).map(Some)).await
     }
 
-    /// Buys in the way that `lock` names. `None`: there is no such product, or no such way.
+    /// Buys under the lock that `lock` names. Returns `None` if there is no such product or no such lock.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     ///
     /// # Cancel safety
     /// When dropped, it may be bought all the same.
-    pub async fn purchase(
+    pub(super) async fn purchase(
         &self,
         lock: &str,
         product: String,
@@ -181,7 +185,7 @@ impl Facade {
 }
 
 impl Desk {
-    /// Somebody who waits, or somebody new.
+    /// A buyer who waits, or a new one.
     fn seat(&self, ground: &Ground) -> Result<Seat, Failure> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seat) = idle.pop() {
@@ -205,7 +209,8 @@ impl Desk {
     }
 }
 
-/// Keeps the stock of these products, in a thread of its own, until what it returns is dropped. After a kill nobody keeps it, and it vanishes.
+/// Starts a thread that keeps the stock of these products from expiring until the returned sender is dropped. After a kill the stock
+/// expires.
 fn keep(ground: Ground, known: Arc<Mutex<HashSet<String>>>) -> Result<mpsc::Sender<()>, Failure> {
     let (keeper, ended) = mpsc::channel();
     let work = move || {
@@ -223,7 +228,7 @@ fn keep(ground: Ground, known: Arc<Mutex<HashSet<String>>>) -> Result<mpsc::Send
     Ok(keeper)
 }
 
-/// Serves customers until nobody can come any more.
+/// Makes the purchases of one buyer until its desk is dropped.
 fn buy(
     strategy: &'static Strategy,
     setup: Setup,
@@ -253,12 +258,12 @@ async fn blocking<T: Send + 'static>(
 
 impl Bought {
     /// Sold.
-    pub fn is_success(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         self.purchase.outcome == Outcome::Sold
     }
 
     /// Why not, in the words that load tests know.
-    pub fn error(&self) -> Option<&'static str> {
+    pub(super) fn error(&self) -> Option<&'static str> {
         match self.purchase.outcome {
             Outcome::Sold => None,
             Outcome::NoStock => Some("Insufficient stock"),
@@ -268,7 +273,7 @@ impl Bought {
     }
 }
 
-impl Drop for Facade {
+impl Drop for ScratchShop {
     fn drop(&mut self) {
         // A server that is gone cannot be tidied up; a file goes with its folder.
         let _ = self.ground.clear();

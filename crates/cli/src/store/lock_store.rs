@@ -1,4 +1,4 @@
-//! The store of `exec`, `locks` and `doctor`: a file that stays, or a server that somebody runs.
+//! The store of locks in use, for `exec`, `locks`, `doctor` and `serve`: a file that stays, or a server that somebody runs.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::time::Duration;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Error, ErrorKind};
 
-use crate::arguments::{BadValue, without_password};
+use super::server_kind::ServerKind;
 use crate::exit;
-use crate::fault::Fault;
-use crate::server::Server;
+use crate::fault::{Fault, system_words};
+use crate::values::{BadValue, without_password};
 use crate::wording::{seconds, shell_word};
 
-/// What `--store` asks for.
+/// The value of `--store` where locks are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockStore {
     /// A file shared by the processes of this machine; without a path, that of this user.
@@ -39,7 +39,7 @@ const SQLITE_ADVICE: &str = "--store sqlite:PATH for another file";
 
 impl LockStore {
     pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
-        if let Some(server) = Server::of(text) {
+        if let Some(server) = ServerKind::of(text) {
             server.is_built_in()?;
             return Ok(Self::Address(text.to_owned()));
         }
@@ -67,7 +67,7 @@ impl LockStore {
                     ),
                     advice: format!(
                         "--store sqlite: a file of yours · sqlite:PATH: any file · {}",
-                        Server::shown()
+                        ServerKind::shown()
                     ),
                 }),
             },
@@ -211,7 +211,7 @@ impl LockStore {
     fn failed(&self, error: &std::io::Error) -> NotOpened {
         NotOpened {
             place: self.place(),
-            words: crate::fault::system_words(error),
+            words: system_words(error),
             code: exit::STORE,
             advice: SQLITE_ADVICE.into(),
         }
@@ -265,7 +265,7 @@ fn advice(store: &LockStore, kind: ErrorKind) -> Cow<'static, str> {
     let LockStore::Address(address) = store else {
         return SQLITE_ADVICE.into();
     };
-    let Some(server) = Server::of(address) else {
+    let Some(server) = ServerKind::of(address) else {
         return "no --store for sqlite".into();
     };
     match kind {

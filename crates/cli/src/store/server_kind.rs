@@ -1,10 +1,10 @@
 //! The kinds of servers that hold locks, as `--store` names them.
 
-use crate::arguments::BadValue;
+use crate::values::BadValue;
 
 /// A kind of server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerKind {
     /// How its addresses begin.
     schemes: &'static [&'static str],
     /// What people call it.
@@ -16,20 +16,20 @@ pub(crate) struct Server {
 }
 
 #[rustfmt::skip]
-static SERVERS: [Server; 5] = [
-    Server { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true,
+static SERVERS: [ServerKind; 5] = [
+    ServerKind { schemes: &["redis://", "rediss://", "unix:"], name: "Redis", is_built_in: true,
              form: "redis://[USER:PASSWORD@]HOST" },
-    Server { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
+    ServerKind { schemes: &["postgres://", "postgresql://"], name: "Postgres", is_built_in: cfg!(feature = "postgres"),
              form: "postgres://USER[:PASSWORD]@HOST/DATABASE[?table=shedlock]" },
-    Server { schemes: &["etcd://", "etcds://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
+    ServerKind { schemes: &["etcd://", "etcds://"], name: "etcd", is_built_in: cfg!(feature = "etcd"),
              form: "etcd://HOST,HOST,HOST[/PREFIX] · etcds://…[?ca=FILE][&cert=FILE&key=FILE]" },
-    Server { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
+    ServerKind { schemes: &["zk://"], name: "ZooKeeper", is_built_in: cfg!(feature = "zookeeper"),
              form: "zk://HOST,HOST,HOST[/CHROOT]" },
-    Server { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),
+    ServerKind { schemes: &["redlock://"], name: "Redis", is_built_in: cfg!(feature = "redlock"),
              form: "redlock://[USER:PASSWORD@]HOST,HOST,HOST[/DATABASE][?restart_delay=30s]" },
 ];
 
-impl Server {
+impl ServerKind {
     /// The kind of server that an address names.
     pub(crate) fn of(address: &str) -> Option<&'static Self> {
         let is_of = |server: &&Self| {
@@ -41,8 +41,7 @@ impl Server {
         SERVERS.iter().find(is_of)
     }
 
-    /// # Errors
-    /// This program was built without it: what to do.
+    /// Returns an error with advice if this program was built without it.
     pub(crate) fn is_built_in(&self) -> Result<(), BadValue> {
         if self.is_built_in {
             return Ok(());

@@ -1,7 +1,7 @@
-//! A program of somebody else's that speaks the lab's protocol: `--lock='python3 my_lock.py'`.
+//! An external lock: a program of the user's own that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`.
 //!
-//! Before the trial it is started once and asked to get ready, in a store that is thrown away: a program that is missing or mute
-//! is told so at once, and what it promises is known before the first event.
+//! Before the trial it is started once and asked to get ready, in a store that is thrown away. A program that is missing or silent
+//! is reported at once, and its claims are known before the first event.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -15,10 +15,9 @@ use fencepost_trial::protocol::{Claims, Reply, Request, Resource};
 use fencepost_trial::stopped::Stopped;
 use fencepost_trial::strategy::{Buyer, Claim, Failure, Group, Opening, Setup, Stores, Strategy};
 
-use crate::contender::Contender;
 use crate::exit;
 use crate::fault::{Fault, system_words};
-use crate::oversell::explain;
+use crate::stopped::explain;
 
 /// How long it may take to get ready: some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,20 +25,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How often the lab looks up from listening.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How much of a line that is no message is quoted.
+/// How much of a line that is not a message is quoted.
 const QUOTE_CHARS: usize = 120;
 
 /// The command that starts it, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stranger {
+pub(crate) struct ExternalLock {
     program: String,
     arguments: Vec<String>,
     /// The same as a person would type it after `--lock=`.
     typed: String,
 }
 
-impl Stranger {
-    /// The stranger that `text` starts; none if it could be the name of a strategy: a single word without a `/`.
+impl ExternalLock {
+    /// The program that `text` starts; `None` if it could be the name of a strategy: a single word without a `/`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = words(text).into_iter();
         let program = words.next()?;
@@ -53,7 +52,7 @@ impl Stranger {
     }
 
     /// Starts one process.
-    pub(crate) fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         command
@@ -64,14 +63,14 @@ impl Stranger {
         format!("--lock={}", self.typed)
     }
 
-    /// Asks what it promises.
-    pub(crate) fn meet(
+    /// Starts it once and asks what it promises.
+    pub(super) fn claims(
         &self,
         place: &Place,
         ttl_ms: u64,
         resource: Resource,
         interrupt: Interrupt,
-    ) -> Result<Contender, Fault> {
+    ) -> Result<Claims, Fault> {
         let no_folder = |error| Stopped::Store(format!("no temporary folder: {error}"));
         let told = |stopped| explain(&stopped, None);
         let folder = folder().map_err(|error| told(no_folder(error)))?;
@@ -94,11 +93,11 @@ impl Stranger {
         child.wait(FAREWELL);
         // A server that is gone cannot be tidied up.
         let _ = ground.clear();
-        Ok(Contender::theirs(self.clone(), self.strategy(claims)))
+        Ok(claims)
     }
 
     /// What is known about it. Strategies live as long as the program.
-    fn strategy(&self, claims: Claims) -> &'static Strategy {
+    pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
         Box::leak(Box::new(Strategy {
             name: Box::leak(self.typed.clone().into_boxed_str()),
             group: Group::Locks,
@@ -123,7 +122,7 @@ impl Stranger {
     }
 }
 
-/// It buys in a process of its own, never in this one.
+/// An external lock buys in a process of its own, never in this one.
 fn not_here(_: Setup) -> Opening<dyn Buyer> {
     let failure = Failure::definite("this lock lives in another program");
     Box::pin(async { Err(failure) })
@@ -231,12 +230,15 @@ mod tests {
 
     #[test]
     fn a_name_is_no_command() {
-        assert_eq!(Stranger::parse("safe"), None);
-        assert_eq!(Stranger::parse(" sfae "), None);
-        assert_eq!(Stranger::parse(""), None);
-        assert_eq!(Stranger::parse("./safe").unwrap().flag(), "--lock=./safe");
+        assert_eq!(ExternalLock::parse("safe"), None);
+        assert_eq!(ExternalLock::parse(" sfae "), None);
+        assert_eq!(ExternalLock::parse(""), None);
         assert_eq!(
-            Stranger::parse("sh -c 'x y'").unwrap().flag(),
+            ExternalLock::parse("./safe").unwrap().flag(),
+            "--lock=./safe"
+        );
+        assert_eq!(
+            ExternalLock::parse("sh -c 'x y'").unwrap().flag(),
             r"--lock='sh -c '\''x y'\'''"
         );
     }

@@ -1,32 +1,66 @@
-//! `POST /reset`, `POST /purchase`, `GET /stock/{id}`: the scratch shop of load tests. A purchase that is refused is an answer, 200.
+//! `POST /reset`, `POST /purchase`, `GET /stock/{id}`: the scratch shop over HTTP. A purchase that is refused is an answer too: 200.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use fencepost_checkout::http::{App, Body, ExtraRoutes, PathId, Problem};
+use fencepost_checkout::id::Id;
+use fencepost_checkout::number::whole;
+use fencepost_checkout::order::Quantity;
+use fencepost_checkout::product::Amount;
 use fencepost_trial::protocol::Outcome;
 use fencepost_trial::strategy::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
-use utoipa::ToSchema;
+use utoipa::{OpenApi, ToSchema};
 
-use super::App;
-use super::input::{Body, PathId};
-use super::problem::Problem;
-use crate::facade::{DEFAULT_PRODUCT, Facade, STRATEGIES};
-use crate::id::Id;
-use crate::number::whole;
-use crate::order::Quantity;
-use crate::product::Amount;
+use super::scratch_shop::{DEFAULT_PRODUCT, STRATEGIES, ScratchShop};
 
 /// The longest wait for a lock: within a request's deadline.
 const MAX_WAIT_MS: u64 = 4_000;
 
+#[derive(OpenApi)]
+#[openapi(paths(reset, purchase, stock))]
+struct Description;
+
+/// The routes of an open shop.
+pub(super) fn of(shop: ScratchShop) -> ExtraRoutes {
+    let routes = Router::new()
+        .route("/reset", post(reset))
+        .route("/purchase", post(purchase))
+        .route("/stock/{id}", get(stock))
+        .with_state(Arc::new(shop));
+    ExtraRoutes {
+        routes,
+        description: Description::openapi(),
+    }
+}
+
+/// The same paths without a shop: they answer how to get one, and the description does not mention them.
+pub(super) fn off() -> ExtraRoutes {
+    let paths = ["/reset", "/purchase", "/stock/{id}"];
+    let routes = paths
+        .into_iter()
+        .fold(Router::<App>::new(), |routes, path| {
+            routes.route(path, any(no_shop))
+        });
+    ExtraRoutes {
+        routes,
+        description: utoipa::openapi::OpenApi::default(),
+    }
+}
+
+async fn no_shop() -> Problem {
+    Problem::not_found("the scratch shop is off: fencepost serve --lab turns it on")
+}
+
 /// A stock to set.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Reset {
+struct Reset {
     /// The product.
     #[serde(default = "default_product")]
     #[schema(default = "default")]
@@ -37,7 +71,7 @@ pub(super) struct Reset {
 
 /// A stock that is set.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ResetDone {
+struct ResetDone {
     /// `ok`
     #[schema(example = "ok")]
     status: &'static str,
@@ -49,7 +83,7 @@ pub(super) struct ResetDone {
 
 /// A stock.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StockLeft {
+struct StockLeft {
     /// The product.
     product_id: Id,
     /// Its units.
@@ -59,7 +93,7 @@ pub(super) struct StockLeft {
 /// A purchase.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+struct Wanted {
     /// The product.
     #[serde(default = "default_product")]
     #[schema(default = "default")]
@@ -112,7 +146,7 @@ enum LockStrategy {
 
 /// How a purchase went.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Entry {
+struct Entry {
     /// Who bought.
     #[schema(example = "proc_3")]
     process_id: String,
@@ -138,11 +172,6 @@ fn one() -> Quantity {
     Quantity::ONE
 }
 
-fn facade(app: &App) -> Result<&Arc<Facade>, Problem> {
-    let facade = app.0.facade.as_ref();
-    facade.ok_or_else(|| Problem::not_found("there is no shop for load tests here"))
-}
-
 fn failed(failure: &Failure) -> Problem {
     tracing::warn!(%failure, "the shop for load tests failed");
     Problem::unavailable(
@@ -155,12 +184,12 @@ fn failed(failure: &Failure) -> Problem {
 /// Sets the stock of a scratch product
 #[utoipa::path(post, path = "/reset", tag = "load tests", request_body = Reset,
     responses((status = 200, description = "It is set", body = ResetDone)))]
-pub(super) async fn reset(
-    State(app): State<App>,
+async fn reset(
+    State(shop): State<Arc<ScratchShop>>,
     Body(reset): Body<Reset>,
 ) -> Result<Json<ResetDone>, Problem> {
     let (product_id, stock) = (reset.product_id, reset.stock.get());
-    let set = facade(&app)?.reset(product_id.to_string(), stock).await;
+    let set = shop.reset(product_id.to_string(), stock).await;
     set.map_err(|failure| failed(&failure))?;
     let status = "ok";
     Ok(Json(ResetDone {
@@ -174,11 +203,11 @@ pub(super) async fn reset(
 #[utoipa::path(get, path = "/stock/{id}", tag = "load tests", params(("id" = Id, Path, description = "The product")),
     responses((status = 200, description = "Its stock", body = StockLeft),
     (status = 404, description = "Its stock was never set", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn stock(
-    State(app): State<App>,
+async fn stock(
+    State(shop): State<Arc<ScratchShop>>,
     PathId(id): PathId,
 ) -> Result<Json<StockLeft>, Problem> {
-    let stock = facade(&app)?.stock(id.to_string()).await;
+    let stock = shop.stock(id.to_string()).await;
     let stock = stock.map_err(|failure| failed(&failure))?;
     let stock = stock.ok_or_else(no_such_product)?;
     Ok(Json(StockLeft {
@@ -191,8 +220,8 @@ pub(super) async fn stock(
 #[utoipa::path(post, path = "/purchase", tag = "load tests", request_body = Wanted,
     responses((status = 200, description = "How it went", body = Entry),
     (status = 404, description = "The stock of this product was never set", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn purchase(
-    State(app): State<App>,
+async fn purchase(
+    State(shop): State<Arc<ScratchShop>>,
     Body(wanted): Body<Wanted>,
 ) -> Result<Json<Entry>, Problem> {
     let lock = STRATEGIES[wanted.lock_strategy as usize];
@@ -201,7 +230,7 @@ pub(super) async fn purchase(
         wanted.product_id.to_string(),
         Duration::from_millis(wanted.wait_ms.0),
     );
-    let bought = facade(&app)?.purchase(lock, product, quantity, wait).await;
+    let bought = shop.purchase(lock, product, quantity, wait).await;
     let bought = bought.map_err(|failure| failed(&failure))?;
     let bought = bought.ok_or_else(no_such_product)?;
     let purchase = &bought.purchase;

@@ -1,0 +1,134 @@
+//! The values of `--lock`: the lab's strategies, the library's lock on certain servers, or the command of an external lock.
+
+use fencepost_trial::ground::locks::Kind;
+use fencepost_trial::strategy;
+
+use super::external::ExternalLock;
+use crate::store::LockServers;
+use crate::values::{BadValue, nearest};
+
+/// The value of `--lock`.
+#[derive(Debug, Clone)]
+pub(crate) enum Lock {
+    /// The list of strategies.
+    Help,
+    Strategy(&'static strategy::Strategy),
+    /// The library's lock on servers of this kind.
+    Of(Kind, &'static strategy::Strategy),
+    /// A program of the user's own.
+    External(ExternalLock),
+}
+
+impl Lock {
+    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
+        if text == "help" {
+            return Ok(Self::Help);
+        }
+        if let Some(external) = ExternalLock::parse(text) {
+            return Ok(Self::External(external));
+        }
+        let kind = Kind::ALL.into_iter().find(|kind| lock_of(*kind) == text);
+        if let (Some(kind), Some(library)) = (kind, strategy::find(LIBRARY)) {
+            LockServers::parse(kind.name()).transpose()?;
+            return Ok(Self::Of(kind, library));
+        }
+        let found = strategy::find(text).map(Self::Strategy);
+        found.ok_or_else(|| unknown(text))
+    }
+
+    /// Parses a lock that a process can hold.
+    pub(crate) fn parse_holding(text: &str) -> Result<Self, BadValue> {
+        match Self::parse(text)? {
+            Self::Strategy(strategy) if strategy.lock.is_none() => Err(BadValue {
+                what: format!("{text} has no lock whose holder could be put to the test"),
+                advice: format!("--lock=safe      or one of {}", holding_locks().join(", ")),
+            }),
+            lock => Ok(lock),
+        }
+    }
+}
+
+fn unknown(text: &str) -> BadValue {
+    let names = strategy::ALL.map(|strategy| strategy.name);
+    let of_servers = Kind::ALL.map(lock_of);
+    let all = format!("--lock help for all {}, a line each", strategy::ALL.len());
+    BadValue {
+        what: format!("there is no strategy '{text}'"),
+        advice: match nearest(text, &[&names[..], &of_servers].concat()) {
+            Some(name) => format!("--lock={name}      or {all}"),
+            None => all,
+        },
+    }
+}
+
+/// The strategies with a lock that somebody can hold.
+fn holding_locks() -> Vec<&'static str> {
+    let all = strategy::ALL.iter();
+    all.filter(|strategy| strategy.lock.is_some())
+        .map(|strategy| strategy.name)
+        .collect()
+}
+
+/// The strategy that is the library's lock as it is meant to be used.
+const LIBRARY: &str = "watchdog";
+
+/// What `--lock` calls the library's lock on such servers.
+pub(crate) fn lock_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Etcd => "etcd",
+        Kind::Zookeeper => "zookeeper",
+        Kind::Redlock => "redlock",
+    }
+}
+
+const YOURS: &str = "\
+\x20 YOUR OWN
+  'COMMAND'        a program that speaks the lab's protocol, as in --lock='python3 my_lock.py'
+";
+
+/// `--lock help`: every strategy, a line each.
+pub(crate) fn strategies() -> String {
+    let mut text = String::new();
+    let mut group = None;
+    for strategy in strategy::ALL {
+        if group.replace(strategy.group) != Some(strategy.group) {
+            text.push_str(&format!("  {}\n", strategy.group.heading()));
+        }
+        text.push_str(&format!("  {:<15}  {}\n", strategy.name, strategy.summary));
+    }
+    text.push_str(YOURS);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_answered_with_those_that_fit() {
+        let advice = Lock::parse_holding("none").unwrap_err().advice;
+        let (_, names) = advice.split_once("one of ").unwrap();
+        for name in names.split(", ") {
+            assert!(Lock::parse_holding(name).is_ok(), "{name}");
+        }
+        assert!(!advice.contains("help"), "{advice}");
+    }
+
+    #[test]
+    fn a_misspelt_strategy_meets_its_neighbour() {
+        assert_eq!(
+            Lock::parse("sfae").unwrap_err().advice,
+            "--lock=safe      or --lock help for all 22, a line each"
+        );
+        assert_eq!(
+            Lock::parse("%&%").unwrap_err().advice,
+            "--lock help for all 22, a line each"
+        );
+        assert!(
+            Lock::parse("zokeeper")
+                .unwrap_err()
+                .advice
+                .starts_with("--lock=zookeeper ")
+        );
+    }
+}

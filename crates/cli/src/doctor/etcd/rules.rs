@@ -1,0 +1,347 @@
+//! What is bad about an etcd cluster that holds locks.
+
+use std::time::Duration;
+
+use fencepost::DEFAULT_TTL;
+use fencepost_trial::report::numbers::{decimal, plural};
+
+use super::super::finding::Harm;
+use super::super::rules::{self, Check, no_figures};
+use super::readings::{Members, Readings, Rights, Server};
+
+type Rule = rules::Rule<Readings>;
+
+/// The oldest version that the locks were tried with.
+const OLDEST: [u32; 3] = [3, 4, 0];
+/// From here on somebody should look.
+const NEARLY_FULL: f64 = 0.8;
+
+pub(in super::super) const CHECKS: &[Check<Readings>] = &[
+    Check {
+        topic: "version",
+        reads: "the status of each server",
+        rules: &[
+            Rule::danger(Harm::NoLocks, "before 3.4")
+                .when(|read| numbers(oldest(read)) < OLDEST)
+                .say_with(|read| format!("etcd {} is too old: 3.4 is the least", oldest(read)))
+                .means("The locks were never tried there.")
+                .advise("a newer server, one minor version at a time"),
+            Rule::caution(
+                Harm::Vanishes,
+                "before 3.4.31 or 3.5.13: [etcd#15247](https://github.com/etcd-io/etcd/issues/15247)",
+            )
+            .when(|read| forgets_renewals(numbers(oldest(read))))
+            .say_with(|read| format!("etcd {} has the bug etcd#15247", oldest(read)))
+            .means("A leader that stood still for longer than a TTL ends leases that were kept alive meanwhile. The holder is told at its next renewal.")
+            .advise("3.4.31, 3.5.13 or later; until then fence the resource, or write with write_while_held"),
+            Rule::fine().say("version"),
+        ],
+        figures: |read| vec![("version", oldest(read).into())],
+    },
+    Check {
+        topic: "cluster",
+        reads: "the status of each server",
+        rules: &[
+            Rule::danger(Harm::Vanishes, "the address names servers of several clusters")
+                .when(|read| read.clusters > 1)
+                .say_with(|read| format!("the address names servers of {} clusters", read.clusters))
+                .means("A lock in one of them keeps nobody out of the others.")
+                .advise("the servers of one cluster"),
+        ],
+        figures: |read| vec![("servers", read.clusters.into())],
+    },
+    Check {
+        topic: "leader",
+        reads: "the status of each server",
+        rules: &[
+            Rule::fine().when(|read| read.clusters <= 1 && cut_off(read).is_empty()).say("a leader"),
+            Rule::caution(Harm::Hampered, "one server is cut off from the others")
+                .when(|read| read.clusters <= 1 && cut_off(read).len() < read.servers.len())
+                .say_with(|read| format!("{} knows no leader, others do", cut_off(read).join(", ")))
+                .means("It is cut off from the others: whoever asks it first has to ask again elsewhere.")
+                .advise("look at its log and at the network between the members"),
+            Rule::danger(Harm::NoLocks, "none: the majority is lost")
+                .when(|read| read.clusters <= 1)
+                .say("no leader: the majority of the members is lost")
+                .means("No lock can be taken, renewed or given back until it is there again.")
+                .advise("start the members that are missing"),
+        ],
+        figures: no_figures,
+    },
+    Check {
+        topic: "members",
+        reads: "the list of members",
+        rules: &[
+            Rule::unknown().finds(|read| read.members.as_ref()?.as_ref().err().cloned()),
+            Rule::caution(Harm::OneMachine, "one in all")
+                .when(|read| voters(read) == Some(1))
+                .say("one member: nobody else has its data")
+                .means("While it is down no lock can be taken, and without its disk all is forgotten, fences too.")
+                .advise("three members on three machines"),
+            Rule::caution(Harm::Hampered, "two in all")
+                .when(|read| voters(read) == Some(2))
+                .say("two members: when either is gone, no lock can be taken")
+                .advise("three members on three machines"),
+            // Members that the address does not name count as there: nobody asked them.
+            Rule::caution(Harm::Hampered, "one is silent, with how many more may fail")
+                .when(|read| !read.silent.is_empty())
+                .finds(|read| {
+                    let silent = read.silent.iter().map(|(host, why)| format!("{host} ({why})"));
+                    let silent: Vec<String> = silent.collect();
+                    let Members { voters, there } = members(read)?;
+                    Some(format!("{there} of {voters} members answer; silent: {}", silent.join(", ")))
+                })
+                .means_with(|read| match may_fail(read).saturating_sub(read.silent.len()) {
+                    0 => "No further one may fail: then no lock can be taken.".to_owned(),
+                    left => format!("{} more may fail.", plural(left, "one", "")),
+                })
+                .advise("start them, or remove them from the cluster"),
+            Rule::fine().finds(|read| Some(format!("{} members, {} may fail", voters(read)?, may_fail(read)))),
+        ],
+        figures: |read| {
+            members(read).map_or_else(Vec::new, |members| {
+                vec![("members", members.voters.into()), ("answering", members.there.into())]
+            })
+        },
+    },
+    Check {
+        topic: "address",
+        reads: "the list of members",
+        rules: &[
+            Rule::caution(Harm::Hampered, "it names fewer members than there are")
+                .finds(|read| {
+                    let (named, voters) = (named(read), voters(read)?);
+                    (named < voters).then(|| format!("the address names {named} of {voters} members"))
+                })
+                .means("When those named are gone, no lock can be taken, although the cluster lives.")
+                .advise("name all members: etcd://HOST,HOST,HOST"),
+        ],
+        figures: no_figures,
+    },
+    Check {
+        topic: "alarm",
+        reads: "the status of each server",
+        rules: &[
+            Rule::danger(Harm::NoLocks, "`NOSPACE`: the store is full")
+                .when(|read| rings(read, "NOSPACE"))
+                .say("NOSPACE: the store is full, and stays closed until the alarm is taken back")
+                .means("No lock can be taken; those held can be given back.")
+                .advise("etcdctl compact, defrag, then alarm disarm; a larger --quota-backend-bytes if it fills again"),
+        ],
+        figures: no_figures,
+    },
+    Check {
+        topic: "alarm",
+        reads: "the status of each server",
+        rules: &[
+            Rule::danger(Harm::Vanishes, "`CORRUPT`: the members do not have the same data")
+                .when(|read| rings(read, "CORRUPT"))
+                .say("CORRUPT: the members do not have the same data")
+                .means("Two members can give one lock to two clients.")
+                .advise("stop using it; etcd's guide to data corruption says how to replace the member"),
+        ],
+        figures: no_figures,
+    },
+    Check {
+        topic: "room",
+        reads: "the status of each server, or its metrics",
+        rules: &[
+            Rule::unknown()
+                .when(|read| !is_alarmed(read) && fullest(read).is_some_and(|server| server.quota.is_none()))
+                .say_with(|read| {
+                    let used = fullest(read).map_or(0.0, used);
+                    let why = if read.is_tls {
+                        "this version tells it in its metrics only, which are not read over TLS"
+                    } else {
+                        "neither its answer nor its metrics tell it"
+                    };
+                    format!("{} MiB used of an unknown quota: {why}", mebibytes(used))
+                }),
+            Rule::caution(Harm::Hampered, "80 % of the quota used")
+                .when(|read| !is_alarmed(read) && fullest(read).is_some_and(|server| share(server) >= NEARLY_FULL))
+                .say_with(usage)
+                .means("When it is full an alarm rings, and no lock can be taken until somebody takes it back.")
+                .advise("etcdctl compact and defrag; --auto-compaction-retention; or a larger --quota-backend-bytes"),
+            // The alarm says it already.
+            Rule::fine().when(|read| !is_alarmed(read)).say_with(usage),
+        ],
+        figures: |read| {
+            let known = fullest(read).and_then(|server| Some((used(server), server.quota?)));
+            known.map_or_else(Vec::new, |(used, quota)| {
+                vec![("used_bytes", (used as i64).into()), ("limit_bytes", (quota as i64).into())]
+            })
+        },
+    },
+    Check {
+        topic: "rights",
+        reads: "a transaction whose condition cannot hold",
+        rules: &[
+            Rule::danger(Harm::NoLocks, "the user may not read or write below the prefix")
+                .finds(|read| {
+                    let Rights::Lacking(what) = rights(read)? else {
+                        return None;
+                    };
+                    let below = match read.prefix.as_str() {
+                        "" => "any key".to_owned(),
+                        prefix => format!("keys below {prefix}/"),
+                    };
+                    let user = read.user.as_deref().unwrap_or("nobody");
+                    Some(format!("user {user} may not {what} {below}"))
+                })
+                .means("No lock can be taken here.")
+                .advise("etcdctl role grant-permission ROLE --prefix=true readwrite PREFIX/"),
+            Rule::unknown().finds(|read| match rights(read)? {
+                Rights::Unknown(why) => Some(why.clone()),
+                _ => None,
+            }),
+            Rule::fine().when(|read| read.served.is_some()).say("rights"),
+        ],
+        figures: no_figures,
+    },
+    Check {
+        topic: "leases",
+        reads: "a lease of a second that is given back at once",
+        rules: &[
+            Rule::unknown().finds(|read| shortest_lease(read)?.as_ref().err().cloned()),
+            Rule::caution(Harm::Hampered, "none is shorter than the usual TTL of 10 s (`--election-timeout`)")
+                .finds(|read| {
+                    let seconds = known_lease(read).filter(|seconds| Duration::from_secs(*seconds) > DEFAULT_TTL)?;
+                    Some(format!("no lease is shorter than {seconds} s"))
+                })
+                .means("etcd grants one and a half election timeouts at least: when a holder dies, others wait that long, whatever its TTL.")
+                .advise("a shorter --election-timeout, if the network allows it: ten times the round trip between members"),
+            Rule::fine().finds(|read| Some(format!("leases of {} s and more", known_lease(read)?))),
+        ],
+        figures: |read| {
+            let shortest = known_lease(read).map(|seconds| ("shortest_seconds", seconds.into()));
+            shortest.into_iter().collect()
+        },
+    },
+];
+
+fn oldest(read: &Readings) -> &str {
+    let oldest = read.versions().min_by_key(|version| numbers(version));
+    oldest.unwrap_or_default()
+}
+
+fn numbers(version: &str) -> [u32; 3] {
+    let mut parts = version
+        .split(['.', '-', '+'])
+        .map(|part| part.parse().unwrap_or(0));
+    [0; 3].map(|_: u32| parts.next().unwrap_or(0))
+}
+
+/// Before these, a leader that stood still could end leases that others had kept alive (etcd#15247).
+fn forgets_renewals(version: [u32; 3]) -> bool {
+    match version {
+        [3, (..=4), patch] => version[1] < 4 || patch < 31,
+        [3, 5, patch] => patch < 13,
+        _ => false,
+    }
+}
+
+/// Servers that know no leader.
+fn cut_off(read: &Readings) -> Vec<&str> {
+    let servers = read.servers.iter();
+    let cut_off = servers.filter(|server| server.status.leader() == 0);
+    cut_off.map(|server| server.host.as_str()).collect()
+}
+
+fn members(read: &Readings) -> Option<&Members> {
+    read.members.as_ref()?.as_ref().ok()
+}
+
+fn voters(read: &Readings) -> Option<usize> {
+    members(read).map(|members| members.voters)
+}
+
+/// How many may fail while locks go on.
+fn may_fail(read: &Readings) -> usize {
+    let voters = voters(read).unwrap_or_default();
+    voters.saturating_sub(voters / 2 + 1)
+}
+
+/// How many servers the address names.
+fn named(read: &Readings) -> usize {
+    read.servers.len() + read.silent.len()
+}
+
+fn rings(read: &Readings, alarm: &str) -> bool {
+    let mut errors = read
+        .servers
+        .iter()
+        .flat_map(|server| server.status.errors());
+    errors.any(|error| error.contains(alarm))
+}
+
+fn is_alarmed(read: &Readings) -> bool {
+    rings(read, "NOSPACE") || rings(read, "CORRUPT")
+}
+
+/// The server with the least room, as far as that is known.
+fn fullest(read: &Readings) -> Option<&Server> {
+    let servers = read.servers.iter();
+    servers.reduce(|fullest, server| {
+        if share(server) > share(fullest) {
+            server
+        } else {
+            fullest
+        }
+    })
+}
+
+fn used(server: &Server) -> f64 {
+    server.status.db_size() as f64
+}
+
+/// 0 without a quota.
+fn share(server: &Server) -> f64 {
+    server.quota.map_or(0.0, |quota| used(server) / quota)
+}
+
+fn mebibytes(bytes: f64) -> String {
+    decimal(bytes / 1_048_576.0)
+}
+
+fn usage(read: &Readings) -> String {
+    let known = fullest(read).and_then(|server| Some((used(server), server.quota?)));
+    let (used, quota) = known.unwrap_or_default();
+    format!("{} of {} MiB used", mebibytes(used), mebibytes(quota))
+}
+
+fn rights(read: &Readings) -> Option<&Rights> {
+    Some(&read.served.as_ref()?.rights)
+}
+
+fn shortest_lease(read: &Readings) -> Option<&Result<u64, String>> {
+    Some(&read.served.as_ref()?.shortest_lease)
+}
+
+fn known_lease(read: &Readings) -> Option<u64> {
+    shortest_lease(read)?.as_ref().ok().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (version, old, forgets) in [
+            ("3.3.27", true, true),
+            ("3.4.23", false, true),
+            ("3.4.31", false, false),
+            ("3.5.9", false, true),
+            ("3.5.13", false, false),
+            ("3.6.0-rc.1", false, false),
+            ("4.0.0", false, false),
+        ] {
+            let numbers = numbers(version);
+            assert_eq!(
+                (numbers < OLDEST, forgets_renewals(numbers)),
+                (old, forgets),
+                "{version}"
+            );
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Connections that are left, and limits of time.
+
+use fencepost_trial::report::numbers::count;
+
+use super::super::facts::Facts;
+use super::super::readings::{Kind, Readings};
+
+/// So many connections one process has at most, by default.
+const OURS: i64 = 8;
+/// A statement of the table waits so long for somebody's transaction.
+const STATEMENT_MS: i64 = 1_000;
+/// So much of what a session says about its locks is shown to others by default.
+const TRACKED_BYTES: i64 = 1_024;
+
+/// How many connections are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Room {
+    pub(super) left: i64,
+    pub(super) limit: i64,
+    whose: &'static str,
+}
+
+impl Room {
+    pub(super) fn is_enough(&self, kind: Kind) -> bool {
+        let needed = if kind == Kind::Advisory { OURS } else { 1 };
+        self.left >= needed
+    }
+
+    pub(super) fn said(&self) -> String {
+        let (left, limit) = (count(self.left), count(self.limit));
+        format!("{left} of {limit} connections {} are left", self.whose)
+    }
+}
+
+/// The least room of those that the server, the user and the database leave.
+pub(super) fn room(read: &Readings) -> Option<Room> {
+    let facts = &read.facts;
+    let is_super = facts.get("is_super") == "t";
+    let reserved = if is_super {
+        0
+    } else {
+        facts.number("reserved").unwrap_or_default()
+    };
+    let room = |whose, limit: &str, used: &str, reserved: i64| {
+        let limit = facts.number(limit).filter(|limit| *limit >= 0)? - reserved;
+        let left = limit - facts.number(used)?;
+        Some(Room { left, limit, whose })
+    };
+    let of_server = room("of the server", "connections", "connected", reserved);
+    let of_user = room("of the user", "role_limit", "role_connected", 0);
+    let of_database = room("of the database", "database_limit", "database_connected", 0);
+    // A superuser is held to the server's limit only.
+    let held = [of_user, of_database].into_iter().filter(|_| !is_super);
+    held.chain([of_server]).flatten().min()
+}
+
+/// Why names of locks are not shown.
+pub(super) fn untracked(read: &Readings) -> Option<String> {
+    let bytes = read.facts.number("track_bytes").unwrap_or(TRACKED_BYTES);
+    match read.facts.get("track_activities") {
+        "off" => Some("track_activities is off".to_owned()),
+        _ if bytes < TRACKED_BYTES => Some(format!("track_activity_query_size is {bytes} bytes")),
+        _ => None,
+    }
+}
+
+fn limit_ms(facts: &Facts, name: &str) -> Option<i64> {
+    facts.number(name).filter(|ms| *ms > 0)
+}
+
+/// What the role has set, in words.
+pub(super) fn set(facts: &Facts) -> Vec<String> {
+    let names = ["statement_timeout", "idle_session_timeout"].into_iter();
+    let set = names.filter_map(|name| {
+        let ms = limit_ms(facts, name)?;
+        Some(format!("{name} {} ms", count(ms)))
+    });
+    let read_only = facts
+        .is_read_only()
+        .then(|| "default_transaction_read_only".to_owned());
+    set.chain(read_only).collect()
+}
+
+/// The limit of a statement, if it is too short.
+pub(super) fn short_statements(read: &Readings) -> Option<i64> {
+    limit_ms(&read.facts, "statement_timeout").filter(|ms| *ms < STATEMENT_MS)
+}
+
+/// How long a session may be idle, if that is limited.
+pub(super) fn idle(read: &Readings) -> Option<i64> {
+    limit_ms(&read.facts, "idle_session_timeout")
+}

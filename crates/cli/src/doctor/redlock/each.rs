@@ -1,0 +1,75 @@
+//! What each of several servers has by itself, said once where several have the same.
+
+use std::collections::BTreeSet;
+
+use super::super::finding::{Finding, Harm, Severity};
+use super::super::pace::ROUND_TRIP;
+use super::Readings;
+use super::rules::list;
+
+/// What is found by looking at all of them, and not of each.
+const TOGETHER: [&str; 3] = ["persistence", "clock", ROUND_TRIP];
+
+/// What the library does not accept in a single server, whatever the others are.
+const REFUSED: [&str; 2] = ["replica", "protocol"];
+
+/// What each has by itself, once where several have the same.
+pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
+    let (nodes, all) = (&readings.nodes, readings.all);
+    let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
+    for (host, node) in nodes {
+        let own = node
+            .findings
+            .iter()
+            .filter(|finding| !TOGETHER.contains(&finding.topic) || jumped(finding));
+        for finding in own {
+            let same = |(other, _): &&mut (Finding, Vec<&str>)| {
+                (other.severity, other.topic, &other.what)
+                    == (finding.severity, finding.topic, &finding.what)
+            };
+            match groups.iter_mut().find(same) {
+                Some((_, hosts)) => hosts.push(host),
+                None => groups.push((finding.clone(), vec![host])),
+            }
+        }
+    }
+    let may_be_lost = (all - 1) / 2;
+    let without_vote = groups
+        .iter()
+        .filter(|(finding, _)| finding.harm == Some(Harm::NoLocks))
+        .flat_map(|(_, hosts)| hosts.iter().copied())
+        .collect::<BTreeSet<&str>>()
+        .len();
+    let is_enough = all - nodes.len() + without_vote <= may_be_lost;
+    let told = |(finding, hosts): (Finding, Vec<&str>)| {
+        let finding = of_one_among_several(finding, is_enough);
+        let is_plain = finding.severity == Severity::Fine && hosts.len() == nodes.len();
+        let what = if is_plain {
+            finding.what.clone()
+        } else {
+            format!("{} {}", list(&hosts, nodes.len()), finding.what)
+        };
+        finding.saying(what)
+    };
+    groups.into_iter().map(told).collect()
+}
+
+/// What keeps one server from holding locks costs a vote. Only what `Redlock::open` refuses, or too few others, keeps all locks away.
+fn of_one_among_several(finding: Finding, others_are_enough: bool) -> Finding {
+    if finding.harm != Some(Harm::NoLocks) {
+        return finding;
+    }
+    if REFUSED.contains(&finding.topic) {
+        return finding.means("Fencepost refuses an address with such a server.");
+    }
+    if others_are_enough {
+        finding.only(Harm::Hampered).means("It does not vote.")
+    } else {
+        finding.means("Too few others are left to agree: no lock can be taken.")
+    }
+}
+
+/// A clock that is set is a matter of that server; one that is off is a matter of all.
+fn jumped(finding: &Finding) -> bool {
+    finding.topic == "clock" && finding.is_trouble() && finding.what.contains("jumped")
+}

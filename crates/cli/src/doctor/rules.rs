@@ -1,0 +1,232 @@
+//! Rules: what is bad about a reading, what to say of it, what to do. One engine applies them for every store.
+//!
+//! A store has a reader, which asks and judges nothing, and a list of [`Check`]s over what it read. The tables in `docs/doctor.md` are
+//! made of the same checks.
+
+use serde_json::Value;
+
+use super::finding::{Finding, Harm, Severity};
+
+/// What is found out about one topic.
+pub(super) struct Check<R: 'static> {
+    pub(super) topic: &'static str,
+    /// Where it is read, for the page.
+    #[allow(dead_code, reason = "the page is made of it, in a test")]
+    pub(super) reads: &'static str,
+    /// The first rule that applies is told; if none does, nothing is said of the topic.
+    pub(super) rules: &'static [Rule<R>],
+    /// The figures for programs, whichever rule applies.
+    pub(super) figures: fn(&R) -> Figures,
+}
+
+pub(super) type Figures = Vec<(&'static str, Value)>;
+
+pub(super) fn no_figures<R>(_: &R) -> Figures {
+    Vec::new()
+}
+
+/// One thing that can be so.
+pub(super) struct Rule<R> {
+    pub(super) severity: Severity,
+    harm: Option<Harm>,
+    /// When it applies, as the page says it; empty for what is fine or unknown.
+    #[allow(dead_code, reason = "the page is made of it, in a test")]
+    pub(super) page: &'static str,
+    when: fn(&R) -> bool,
+    what: What<R>,
+    means: Words<R>,
+    advice: Words<R>,
+}
+
+/// What is so.
+enum What<R> {
+    Always(Words<R>),
+    /// Only if there is something to say.
+    If(fn(&R) -> Option<String>),
+}
+
+enum Words<R> {
+    Fixed(&'static str),
+    With(fn(&R) -> String),
+}
+
+impl<R> Words<R> {
+    fn of(&self, readings: &R) -> String {
+        match self {
+            Self::Fixed(words) => (*words).to_owned(),
+            Self::With(words) => words(readings),
+        }
+    }
+}
+
+impl<R> Rule<R> {
+    /// Locks fail here, or two can hold one, in ordinary operation.
+    pub(super) const fn danger(harm: Harm, page: &'static str) -> Self {
+        Self::new(Severity::Danger, Some(harm), page)
+    }
+
+    /// It takes a fault or an accident.
+    pub(super) const fn caution(harm: Harm, page: &'static str) -> Self {
+        Self::new(Severity::Caution, Some(harm), page)
+    }
+
+    /// It could not be found out.
+    pub(super) const fn unknown() -> Self {
+        Self::new(Severity::Unknown, None, "")
+    }
+
+    /// All is well. The last rule of most checks, since it applies unless [`Rule::when`] says otherwise.
+    pub(super) const fn fine() -> Self {
+        Self::new(Severity::Fine, None, "")
+    }
+
+    const fn new(severity: Severity, harm: Option<Harm>, page: &'static str) -> Self {
+        Self {
+            severity,
+            harm,
+            page,
+            when: always,
+            what: What::Always(Words::Fixed("")),
+            means: Words::Fixed(""),
+            advice: Words::Fixed(""),
+        }
+    }
+
+    /// The condition.
+    pub(super) const fn when(self, when: fn(&R) -> bool) -> Self {
+        Self { when, ..self }
+    }
+
+    /// What is so.
+    pub(super) const fn say(self, what: &'static str) -> Self {
+        let what = What::Always(Words::Fixed(what));
+        Self { what, ..self }
+    }
+
+    /// What is so, with figures.
+    pub(super) const fn say_with(self, what: fn(&R) -> String) -> Self {
+        let what = What::Always(Words::With(what));
+        Self { what, ..self }
+    }
+
+    /// What is so, if it is: the condition and the words in one.
+    pub(super) const fn finds(self, what: fn(&R) -> Option<String>) -> Self {
+        let what = What::If(what);
+        Self { what, ..self }
+    }
+
+    /// What is so, unless the rule does not apply.
+    fn found(&self, readings: &R) -> Option<String> {
+        if !(self.when)(readings) {
+            return None;
+        }
+        match &self.what {
+            What::Always(words) => Some(words.of(readings)),
+            What::If(what) => what(readings),
+        }
+    }
+
+    /// What that means for locks.
+    pub(super) const fn means(self, means: &'static str) -> Self {
+        let means = Words::Fixed(means);
+        Self { means, ..self }
+    }
+
+    /// What that means for locks, with figures.
+    pub(super) const fn means_with(self, means: fn(&R) -> String) -> Self {
+        let means = Words::With(means);
+        Self { means, ..self }
+    }
+
+    /// What to do.
+    pub(super) const fn advise(self, advice: &'static str) -> Self {
+        let advice = Words::Fixed(advice);
+        Self { advice, ..self }
+    }
+
+    /// What to do, with names and figures.
+    pub(super) const fn advise_with(self, advice: fn(&R) -> String) -> Self {
+        let advice = Words::With(advice);
+        Self { advice, ..self }
+    }
+}
+
+fn always<R>(_: &R) -> bool {
+    true
+}
+
+/// Applies all checks, in their order.
+pub(super) fn apply<R>(checks: &[Check<R>], readings: &R) -> Vec<Finding> {
+    let findings = checks.iter().filter_map(|check| check.apply(readings));
+    findings.collect()
+}
+
+impl<R> Check<R> {
+    /// What it says; `None` if no rule applies.
+    pub(super) fn apply(&self, readings: &R) -> Option<Finding> {
+        let mut rules = self.rules.iter();
+        let found = |rule: &'static Rule<R>| Some((rule, rule.found(readings)?));
+        let (rule, what) = rules.find_map(found)?;
+        let figures = (self.figures)(readings).into_iter();
+        Some(Finding {
+            severity: rule.severity,
+            topic: self.topic,
+            what,
+            means: rule.means.of(readings),
+            advice: rule.advice.of(readings),
+            harm: rule.harm,
+            figures: figures
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Rule = super::Rule<i64>;
+
+    const CHECKS: &[Check<i64>] = &[
+        Check {
+            topic: "size",
+            reads: "`SIZE`",
+            rules: &[
+                Rule::danger(Harm::NoLocks, "100 or more")
+                    .when(|size| *size >= 100)
+                    .say_with(|size| format!("{size} is too much"))
+                    .advise("less"),
+                Rule::caution(Harm::Hampered, "50 or more").when(|size| *size >= 50),
+                Rule::fine().say("small"),
+            ],
+            figures: |size| vec![("size", (*size).into())],
+        },
+        Check {
+            topic: "sign",
+            reads: "`SIZE`",
+            rules: &[Rule::unknown().when(|size| *size < 0)],
+            figures: no_figures,
+        },
+    ];
+
+    #[test]
+    fn the_first_rule_that_applies_is_told() {
+        let told = |size| apply(CHECKS, &size);
+        let severities = [120, 60, 7].map(|size| told(size)[0].severity);
+        let expected = [Severity::Danger, Severity::Caution, Severity::Fine];
+        assert_eq!(severities, expected);
+        let worst = &told(120)[0];
+        assert_eq!(
+            (worst.what.as_str(), worst.advice.as_str()),
+            ("120 is too much", "less")
+        );
+        assert_eq!(worst.figures["size"], 120);
+    }
+
+    #[test]
+    fn where_no_rule_applies_nothing_is_said() {
+        assert_eq!(apply(CHECKS, &7).len(), 1);
+        assert_eq!(apply(CHECKS, &-7).len(), 2);
+    }
+}

@@ -1,0 +1,116 @@
+//! Trials for the live page: a short race for a scratch product, by real processes of this program.
+
+use std::slice;
+use std::sync::atomic::AtomicBool;
+
+use fencepost_checkout::live::{Lab, Offer, Told};
+use fencepost_rig::Interrupt;
+use fencepost_trial::history::{Event, Header};
+use fencepost_trial::report::html::{Page, PageRun, page_data, page_of_sales};
+use fencepost_trial::sale::{Sale, Watch};
+use fencepost_trial::strategy;
+use fencepost_trial::verdict::{Outcome, Verdict};
+
+use crate::contender::Contender;
+use crate::oversell;
+use crate::values::random_seed;
+
+/// From no lock at all to one whose fence the stock checks.
+const LOCKS: [&str; 4] = ["none", "naive", "safe", "fenced"];
+/// Slow enough to be watched, and short.
+const STOCK: u32 = 3;
+const BUYERS: usize = 8;
+const WORK_US: u64 = 400_000;
+/// Long enough for all turns, also on a busy machine.
+const WAIT_MS: u64 = 20_000;
+
+/// Runs `oversell` in a folder of its own that is gone afterwards.
+pub(super) struct Races;
+
+impl Lab for Races {
+    fn about(&self) -> String {
+        format!(
+            "{BUYERS} real processes, each with {} ms of work, buy from a stock of {STOCK}: a scratch product in a folder of its \
+             own that is gone afterwards. Your products are not touched.",
+            WORK_US / 1_000
+        )
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        let known = LOCKS.iter().filter_map(|name| strategy::find(name));
+        let offer = |strategy: &strategy::Strategy| Offer {
+            lock: strategy.name.into(),
+            about: strategy.summary.into(),
+        };
+        known.map(offer).collect()
+    }
+
+    fn run(
+        &self,
+        lock: &str,
+        stop: &'static AtomicBool,
+        tell: &mut dyn FnMut(Told),
+    ) -> Result<String, String> {
+        let strategy = strategy::find(lock).ok_or("there is no such lock")?;
+        let sale = Sale {
+            stock: STOCK,
+            concurrency: BUYERS,
+            delay_us: WORK_US,
+            wait_ms: WAIT_MS,
+            ..Sale::new(strategy, random_seed())
+        };
+        let contender = Contender::ours(strategy).map_err(|stopped| words(&stopped))?;
+        let mut onlooker = Onlooker {
+            header: sale.header(),
+            so_far: Verdict::bare(Outcome::Inconclusive, "The trial goes on."),
+            events: Vec::new(),
+            tell,
+        };
+        let interrupt = Interrupt::when(stop);
+        let judged = oversell::hold(&sale, &contender, None, &mut onlooker, interrupt);
+        let judged = judged.map_err(|stopped| words(&stopped))?;
+        Ok(page_data(&page_of_sales(slice::from_ref(&judged))))
+    }
+}
+
+/// Leaves out paths and the processes' last words, which are not for everybody who sees the page.
+fn words(stopped: &fencepost_trial::stopped::Stopped) -> String {
+    use fencepost_trial::stopped::Stopped;
+    match stopped {
+        Stopped::Interrupted { .. } => "The trial was interrupted.",
+        Stopped::Store(_) => "The trial found no place for its scratch product.",
+        Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
+        Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
+        Stopped::NotReady { .. } => "A process of the trial did not get ready.",
+        Stopped::History { .. } => "The trial could not be written down.",
+    }
+    .into()
+}
+
+/// Makes a page of what is known, whenever more is known.
+struct Onlooker<'a> {
+    header: Header,
+    so_far: Verdict,
+    events: Vec<Event>,
+    tell: &'a mut dyn FnMut(Told),
+}
+
+impl Watch for Onlooker<'_> {
+    fn starting(&mut self, ready: usize, of: usize) {
+        (self.tell)(Told::Ready(ready, of));
+    }
+
+    fn recorded(&mut self, event: &Event) {
+        self.events.push(event.clone());
+        let page = Page {
+            title: "oversell".into(),
+            command: String::new(),
+            generated: self.header.recorded.clone(),
+            seed: self.header.seed,
+            verdict: None,
+            runs: vec![PageRun::new(&self.header, &self.so_far, &self.events)],
+            retry: None,
+        };
+        (self.tell)(Told::Page(page_data(&page)));
+    }
+}

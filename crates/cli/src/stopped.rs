@@ -1,0 +1,116 @@
+//! The message for a trial that ended without a verdict.
+
+use std::path::Path;
+
+use fencepost_trial::report::numbers::plural;
+use fencepost_trial::stopped::Stopped;
+
+use crate::exit;
+use crate::fault::{Fault, system_words};
+
+/// Why there is no verdict.
+pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
+    match stopped {
+        Stopped::Interrupted {
+            signal,
+            progress,
+            stopped,
+            events,
+        } => {
+            let what = format!("{progress}. No verdict.");
+            let fault = Fault::interrupted(exit::interrupted(*signal), what).with(
+                "stopped",
+                format_args!(
+                    "{}; nothing is left running, no temporary file stays",
+                    plural(*stopped, "process", "processes")
+                ),
+            );
+            match history {
+                Some(path) => {
+                    let path = path.display();
+                    let events = plural(*events, "event", "events");
+                    let check = format!("{path}, {events}: fencepost check {path}");
+                    fault.with("kept", check)
+                }
+                None => fault,
+            }
+        }
+        Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
+            .at(message)
+            .effect("none: the trial did not take place"),
+        Stopped::StoreLost { message, events } => {
+            let fault = Fault::new(exit::STORE, "the store was lost during the trial").at(message);
+            let events = plural(*events, "event", "events");
+            match history {
+                None => fault.effect(format_args!("a part: {events}. No verdict.")),
+                Some(path) => fault.effect(format_args!(
+                    "a part: {events}, in {}. No verdict.",
+                    path.display()
+                )),
+            }
+        }
+        Stopped::TooManyFiles {
+            asked,
+            wanted,
+            allowed,
+            processes,
+        } => Fault::new(
+            exit::INTERNAL,
+            format!("{asked} processes are too many here"),
+        )
+        .at(format_args!(
+            "open files: {wanted} are needed, {allowed} are allowed"
+        ))
+        .effect("none: no process was started")
+        .try_this(format_args!(
+            "ulimit -n {wanted}, or --concurrency={processes}"
+        )),
+        Stopped::NotReady {
+            who,
+            what,
+            last_words,
+        } => {
+            let fault = Fault::new(exit::INTERNAL, format!("{who} did not get ready"))
+                .at(format_args!("{who} {what}"));
+            let fault = last_words
+                .iter()
+                .fold(fault, |fault, words| fault.with("said", words));
+            fault.effect("none: nobody was asked anything")
+        }
+        Stopped::History {
+            error,
+            progress,
+            events,
+        } => {
+            let path = history
+                .map(|path| path.display().to_string())
+                .unwrap_or_default();
+            let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
+                .at(format_args!("--history {path}: {}", system_words(error)));
+            if *events == 0 {
+                return fault.effect("none: nobody was asked anything");
+            }
+            fault.effect(format_args!(
+                "maybe: {progress}; {path} ends at #{events} and is readable"
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_is_not_several() {
+        let stopped = Stopped::Interrupted {
+            signal: fencepost_rig::Signal::SIGINT,
+            progress: "the crash trial was not finished".into(),
+            stopped: 1,
+            events: 1,
+        };
+        let fault = format!("{:?}", explain(&stopped, Some(Path::new("run.jsonl"))));
+        assert!(fault.contains("\"1 process; nothing is left"), "{fault}");
+        assert!(fault.contains("\"run.jsonl, 1 event: "), "{fault}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be shown where the program writes: colours, glyphs and width, from the flags, the environment and the stream.
+
+use std::io;
+
+use fencepost_trial::report::ink::Ink;
+
+use crate::values::BadValue;
+
+/// The width of what is not a terminal.
+const PIPE_COLUMNS: usize = 100;
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// On a terminal, unless the environment asks for no colours.
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colour {
+    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(BadValue {
+                what: format!("there is no such use of colour: '{text}'"),
+                advice: "--color auto, always or never".into(),
+            }),
+        }
+    }
+}
+
+/// Colours and glyphs for error messages. They are read before the command line is parsed, because parsing may be what fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub(crate) colour: Colour,
+    pub(crate) ascii: bool,
+}
+
+impl Wishes {
+    /// Reads `--color` and `--ascii` from the words. The last one counts; an invalid one is ignored.
+    pub(crate) fn of(words: &[String]) -> Self {
+        let mut wishes = Self {
+            colour: Colour::Auto,
+            ascii: false,
+        };
+        for (index, word) in words.iter().enumerate() {
+            let value = match word.as_str() {
+                "--ascii" => {
+                    wishes.ascii = true;
+                    continue;
+                }
+                "--color" => words.get(index + 1).map(String::as_str),
+                word => word.strip_prefix("--color="),
+            };
+            wishes.colour = match value {
+                Some("always") => Colour::Always,
+                Some("never") => Colour::Never,
+                _ => wishes.colour,
+            };
+        }
+        wishes
+    }
+}
+
+/// How to write on a stream, by the flags, the environment and what the stream is.
+pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let colour = match colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto if set("NO_COLOR") => false,
+        Colour::Auto
+            if std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0") =>
+        {
+            true
+        }
+        Colour::Auto => is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+    };
+    let columns = if is_terminal {
+        self::columns()
+    } else {
+        PIPE_COLUMNS
+    };
+    Ink {
+        colour,
+        ascii: ascii || !locale_is_utf8(|name| std::env::var(name).ok()),
+        columns,
+    }
+}
+
+/// The width of the terminal, or of a pipe where there is none.
+pub(crate) fn columns() -> usize {
+    let size =
+        terminal_size::terminal_size().or_else(|| terminal_size::terminal_size_of(io::stderr()));
+    size.map_or(PIPE_COLUMNS, |(width, _)| width.0.into())
+}
+
+/// The first variable that is set decides, as for every program.
+fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(variable)
+        .find(|value| !value.is_empty());
+    let locale = locale.unwrap_or_default().to_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_is_read_as_every_program_reads_it() {
+        let locale = |pairs: &'static [(&str, &str)]| {
+            locale_is_utf8(|name| {
+                pairs
+                    .iter()
+                    .find(|pair| pair.0 == name)
+                    .map(|pair| pair.1.to_owned())
+            })
+        };
+        assert!(locale(&[("LANG", "en_GB.UTF-8")]));
+        assert!(locale(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
+        assert!(!locale(&[("LC_ALL", "C"), ("LANG", "en_GB.UTF-8")]));
+        assert!(!locale(&[]));
+    }
+
+    #[test]
+    fn wishes_are_heard_before_the_rest_is_understood() {
+        let wishes = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            Wishes::of(&words)
+        };
+        let (colour, ascii) = (Colour::Never, true);
+        assert_eq!(
+            wishes("oversel --color never --ascii"),
+            Wishes { colour, ascii }
+        );
+        assert_eq!(wishes("oversell --color=always").colour, Colour::Always);
+        assert_eq!(wishes("oversell --color").colour, Colour::Auto);
+    }
+}

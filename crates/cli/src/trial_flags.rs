@@ -1,0 +1,52 @@
+//! The flags that all trials share, and the store that they and `--lock` name together.
+
+use clap::Args;
+
+use crate::contender::{Lock, lock_of};
+use crate::exit;
+use crate::fault::Fault;
+use crate::screen::{Look, Screen};
+use crate::store::{LockServers, Site, TrialStore};
+
+/// The flags of every command that runs a trial.
+#[derive(Debug, Args)]
+pub(crate) struct TrialFlags {
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = TrialStore::parse)]
+    store: Option<TrialStore>,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl TrialFlags {
+    /// Opens the store of a command that leaves its servers alone.
+    pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, Fault> {
+        let store = self.store_for(lock)?;
+        store.unwrap_or(TrialStore::Sqlite).open()
+    }
+
+    /// The store that was asked for, by its own flag or by the name of a lock.
+    pub(crate) fn store_for(&self, lock: Option<&Lock>) -> Result<Option<TrialStore>, Fault> {
+        let Some(Lock::Of(kind, _)) = lock else {
+            return Ok(self.store.clone());
+        };
+        match &self.store {
+            None => Ok(Some(TrialStore::Locks(LockServers::private(*kind)))),
+            Some(TrialStore::Locks(servers)) if servers.kind == *kind => Ok(self.store.clone()),
+            Some(other) => {
+                let (lock, store) = (lock_of(*kind), other.name());
+                let name = kind.name();
+                let what = format!("{lock} is a lock of {}", kind.title());
+                Err(Fault::new(exit::USAGE, what)
+                    .at(format_args!("--lock={lock} --store {store}"))
+                    .effect("none: no process was started")
+                    .try_this(format_args!(
+                        "--lock={lock}      or --lock={lock} --store {name}://HOST for your own"
+                    )))
+            }
+        }
+    }
+
+    pub(crate) fn screen(&self) -> Screen {
+        self.look.screen()
+    }
+}

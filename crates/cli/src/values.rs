@@ -1,0 +1,37 @@
+//! What flags take: parsers of values that belong to no command, and what is said about a value that is refused.
+
+use std::fmt;
+
+mod durations;
+mod numbers;
+mod passwords;
+
+pub(crate) use durations::duration;
+pub(crate) use numbers::{
+    OutOfRange, at_once, budget, concurrency, delay, port, random_seed, retries, seed, stock, ttl,
+    wait, work,
+};
+pub(crate) use passwords::without_password;
+
+/// A value that a flag does not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadValue {
+    pub(crate) what: String,
+    pub(crate) advice: String,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// The name that resembles `text` most, or `None` if none resembles it.
+pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+    let like = names.iter().map(|name| (strsim::jaro(text, name), *name));
+    like.filter(|(score, _)| *score > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
