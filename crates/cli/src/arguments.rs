@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::holds::Scenario;
 use fencepost_trial::retry::Comparison;
 use fencepost_trial::sale::Sale;
+use fencepost_trial::store::locks::Kind;
 use fencepost_trial::strategy;
 
 use crate::doctor::Doctor;

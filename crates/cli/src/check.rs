@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::process::ExitCode;
 
-use fencepost_trial::history::{NotAHistory, Saved};
-use fencepost_trial::report::checks::Rejudged;
+use fencepost_trial::report::json;
+use fencepost_trial::report::terminal::check;
+use fencepost_trial::saved::{NotAHistory, Rejudged, Saved};
 
 use crate::arguments::Check;
 use crate::exit;
@@ -29,14 +30,14 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
     }
     let mut screen = arguments.look.screen();
     if json {
-        screen.print_json(&judged.json(&name));
+        screen.print_json(&json::check::report(&judged, &name));
     } else {
         let ink = screen.ink;
         screen.print(&format!(
             "{}\n{}\n{}",
-            judged.title(&name),
-            judged.table(quiet, ink),
-            judged.conclusion(ink)
+            check::title(&judged, &name),
+            check::table(&judged, quiet, ink),
+            check::conclusion(&judged, ink)
         ));
     }
     Ok(screen.end(judged.verdict.outcome.exit_code()))

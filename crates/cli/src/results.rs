@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fencepost_trial::history::Seal;
 use fencepost_trial::report::html::Page;
+use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 

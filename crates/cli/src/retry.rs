@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::History;
-use fencepost_trial::protocol::Pauses;
-use fencepost_trial::report::{grounds, html};
-use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
-use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Claim, Strategy};
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::protocol::{Pauses, Promise};
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::retry as json;
+use fencepost_trial::report::terminal::{grounds, retry as terminal};
+use fencepost_trial::retry::{self, Comparison, Judged, Onlooker};
+use fencepost_trial::strategy::Strategy;
 
 use crate::arguments::{Lock, Retry, random_seed};
 use crate::contender::{Contender, fits};
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         Lock::Stranger(stranger) => return Err(not_for_strangers(stranger)),
         Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
-    if strategy.claim != Claim::Exclusion {
+    if strategy.claim != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
     let site = arguments.common.open_store(Some(&arguments.lock))?;

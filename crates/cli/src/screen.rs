@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fencepost_trial::report::ink::Ink;
-use fencepost_trial::report::wrap::wrapped;
+use fencepost_trial::text::ink::Ink;
+use fencepost_trial::text::wrap::wrapped;
 
 use crate::exit;
 use crate::fault::{self, Fault, Wishes, system_words};

@@ -19,7 +19,7 @@ use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
 use fencepost_checkout::storage::sqlite::checkpoint;
 use fencepost_checkout::telemetry;
-use fencepost_trial::ground::Place;
+use fencepost_trial::store::Place;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

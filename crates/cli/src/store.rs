@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::reach::{
+use fencepost_trial::store::Place;
+use fencepost_trial::store::reach::{
     HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
     reach_postgres,
 };
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 
 use crate::arguments::{BadValue, without_password};
 use crate::exit;
@@ -253,7 +253,7 @@ fn not_reached(name: &str, reason: &NotReached) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use fencepost_trial::report::ink::Ink;
+    use fencepost_trial::text::ink::Ink;
 
     use super::*;
 

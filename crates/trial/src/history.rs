@@ -9,13 +9,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Action, Claims, Purchase, ReleaseWord, Retry};
-use crate::strategy::Claim;
+use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseWord, Retry};
 
-mod saved;
 mod servers;
 
-pub use saved::{NotAHistory, Saved, Seal};
 pub use servers::Change;
 
 /// The format of a history, as its header names it.
@@ -42,7 +39,7 @@ pub struct Header {
     /// The strategy on trial.
     pub strategy: String,
     /// What it promises.
-    pub claim: Claim,
+    pub claim: Promise,
     /// The store, such as `sqlite`.
     pub store: String,
     /// The random seed: repeats the lab's choices, not the operating system's timing.
@@ -400,13 +397,13 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn header(stock: i64, concurrency: usize, claim: Claim) -> Header {
+    pub(crate) fn header(stock: i64, concurrency: usize, claim: Promise) -> Header {
         Header {
             schema: "fencepost/history/1".into(),
             version: "0.1.0".into(),
             recorded: "2026-11-15T08:41:07+00:00".into(),
             scenario: "oversell".into(),
-            strategy: if claim == Claim::Nothing {
+            strategy: if claim == Promise::Nothing {
                 "none"
             } else {
                 "safe"
@@ -427,7 +424,7 @@ pub(crate) mod tests {
     #[test]
     fn a_file_holds_the_header_and_every_event_on_lines_of_their_own() {
         let mut file = tempfile::tempfile().unwrap();
-        let header = header(1, 1, Claim::Nothing);
+        let header = header(1, 1, Promise::Nothing);
         let mut recorder =
             Recorder::start(header.clone(), Some(file.try_clone().unwrap())).unwrap();
         recorder.restart_clock();
@@ -459,7 +456,7 @@ pub(crate) mod tests {
     #[test]
     fn a_full_disk_is_told() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let error = Recorder::start(header(1, 1, Claim::Nothing), Some(full)).unwrap_err();
+        let error = Recorder::start(header(1, 1, Promise::Nothing), Some(full)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -4,140 +4,28 @@
 //! the other, carries out on the number what a process says it does, and sends the signals itself, each witnessed before it is
 //! written down. What came of it is judged from the history alone.
 
-use std::fs::File;
-use std::process::Command;
 use std::time::Duration;
 
-use fencepost_rig::Interrupt;
-
-use crate::ground::Place;
-use crate::history::{self, Event, Header, History, HoldSettings};
+use crate::history::{self, Header, HoldSettings};
 use crate::protocol::Claims;
-use crate::stopped::Stopped;
+use crate::store::Place;
 use crate::strategy::{self, Strategy};
-use crate::subjects::PATIENCE;
 
+#[cfg(test)]
+pub(crate) mod by_hand;
 pub mod check;
+pub mod expectation;
 pub mod facts;
+mod judged;
 mod register;
-mod script;
-mod servers;
-mod stage;
+mod run;
+mod scenario;
 pub mod verdict;
 
-pub use script::{FIRST, NAMES, SECOND};
-
-/// What happens to the holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scenario {
-    /// It is killed.
-    Crash,
-    /// It works longer than its lease.
-    TtlEdge,
-    /// Two take two locks in opposite order.
-    Deadlock,
-    /// Two take two locks in the same order.
-    Sorted,
-    /// It is paused beyond its lease, and then gives the lock back.
-    StaleRelease,
-    /// It finds nothing to sell.
-    ShortStock,
-    /// The primary dies before its replica has the lock, and the replica takes over.
-    Failover,
-    /// The server dies and comes back without its data.
-    RestartEmpty,
-    /// It gives the lock back just when another is about to wait for it.
-    LostWakeup,
-}
-
-impl Scenario {
-    /// Every scenario.
-    pub const ALL: [Self; 9] = [
-        Self::Deadlock,
-        Self::Sorted,
-        Self::Crash,
-        Self::TtlEdge,
-        Self::StaleRelease,
-        Self::ShortStock,
-        Self::Failover,
-        Self::RestartEmpty,
-        Self::LostWakeup,
-    ];
-
-    /// What histories call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock-sorted",
-            Self::StaleRelease => "stale-release",
-            Self::ShortStock => "short-stock",
-            Self::Failover => "failover",
-            Self::RestartEmpty => "restart-empty",
-            Self::LostWakeup => "lost-wakeup",
-        }
-    }
-
-    /// The words that run it, after `fencepost`.
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "crash --ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock --mitigate",
-            Self::StaleRelease => "trial stale-release",
-            Self::ShortStock => "trial short-stock",
-            Self::Failover => "trial failover",
-            Self::RestartEmpty => "trial restart-empty",
-            Self::LostWakeup => "trial lost-wakeup",
-        }
-    }
-
-    /// The scenario that a history names.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|scenario| scenario.name() == name)
-    }
-
-    /// How long a lock lasts, unless told otherwise.
-    pub fn ttl_ms(self) -> u64 {
-        match self {
-            Self::Crash | Self::TtlEdge => 2_000,
-            Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
-            // Nobody waits for it to end: what is shown happens within it.
-            Self::Failover | Self::RestartEmpty => 10_000,
-        }
-    }
-
-    /// The same at a place whose leases cannot be as short.
-    pub fn ttl_ms_at(self, place: &Place) -> u64 {
-        self.ttl_ms().max(place.shortest_ttl_ms())
-    }
-
-    /// Whether the lab makes servers fail: then they are its own, started for this one trial.
-    pub fn fails_servers(self) -> bool {
-        matches!(self, Self::Failover | Self::RestartEmpty)
-    }
-
-    /// Where it takes place unless told otherwise.
-    pub fn place(self) -> Place {
-        match self.fails_servers() {
-            true => Place::named("redis"),
-            false => Place::default(),
-        }
-    }
-
-    /// How many processes take part.
-    pub fn processes(self) -> usize {
-        match self {
-            Self::StaleRelease => 3,
-            _ => 2,
-        }
-    }
-}
+pub use crate::store::{FIRST, SECOND};
+pub use judged::{Judged, is_refused_overlap};
+pub use run::{NAMES, Watch, run};
+pub use scenario::Scenario;
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -184,7 +72,7 @@ impl Trial {
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
-            place: Place::named(&header.store),
+            place: Place::named(&header.store)?,
             seed: header.seed,
         })
     }
@@ -219,16 +107,6 @@ impl Trial {
 
     fn ttl(&self) -> Duration {
         Duration::from_millis(self.ttl_ms)
-    }
-
-    /// When the lease of a grant begins to run.
-    fn lease(&self, claims: Claims) -> Lease {
-        match self.strategy.name {
-            "late-expiry" => Lease::FromWrite,
-            _ if claims.untimed => Lease::Never,
-            _ if claims.keep_alive => Lease::Renewed,
-            _ => Lease::FromGrant,
-        }
     }
 
     /// The command that runs this with another strategy; what differs from the defaults is named.
@@ -278,59 +156,6 @@ pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
     cells
 }
 
-/// When a lease begins to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lease {
-    /// With the grant.
-    FromGrant,
-    /// Only once the work is done.
-    FromWrite,
-    /// Again and again, as long as the process runs.
-    Renewed,
-    /// There is none.
-    Never,
-}
-
-/// Somebody who looks on.
-pub trait Watch {
-    /// How long a process may say nothing while it starts, or longer than it was told to wait.
-    fn patience(&self) -> Duration {
-        PATIENCE
-    }
-
-    /// So many of the processes are ready.
-    fn starting(&mut self, ready: usize, of: usize) {
-        let _ = (ready, of);
-    }
-
-    /// Called whenever something happened, and now and then: the history so far, and the time.
-    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
-        let _ = (header, events, now_ns);
-    }
-}
-
-/// Looks away.
-impl Watch for () {}
-
-/// Runs a lock trial.
-///
-/// `subject` makes the command of each process; `file` receives the history as it happens.
-///
-/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
-/// temporary file is left when it returns.
-///
-/// # Errors
-/// [`Stopped`] says why there is nothing to judge.
-pub fn run(
-    trial: &Trial,
-    subject: &dyn Fn() -> Command,
-    file: Option<File>,
-    watch: &mut dyn Watch,
-    interrupt: Interrupt,
-) -> Result<History, Stopped> {
-    stage::run(trial, subject, file, watch, interrupt)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,7 +172,7 @@ mod tests {
             let header = cell.header();
             let again = Trial::of(&header).unwrap();
             assert_eq!(again.reproduce(), cell.reproduce());
-            let expected = crate::expectation::holds(cell.scenario, cell.strategy.name);
+            let expected = expectation::of_strategy(cell.scenario, cell.strategy.name);
             assert!(expected.is_some(), "{}", cell.reproduce());
         }
     }

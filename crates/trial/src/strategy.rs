@@ -3,24 +3,22 @@
 //! A strategy with a lock says only how to take it and give it back ([`Locking`]); a customer around it buys. The
 //! others buy in a way of their own ([`Buyer`]).
 
-use std::fmt;
 use std::time::Duration;
 
 use fencepost::BoxFuture;
 
-use crate::exhibit;
-use crate::facts::Facts;
-use crate::ground::locks::Kind;
-use crate::ground::{Ground, Place};
-use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
-use crate::stock::Stock;
-use crate::verdict;
+use crate::history::Header;
+use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
+use crate::store::locks::Kind;
+use crate::store::stock::Stock;
+use crate::store::{Ground, Place};
 
 mod advisory;
 mod atomic;
 mod constraint;
 pub(crate) mod customer;
 mod database;
+pub mod exhibit;
 mod fenced;
 pub(crate) mod hand_made;
 mod lease;
@@ -34,6 +32,8 @@ mod safe;
 mod table;
 mod unique_index;
 mod watchdog;
+
+pub use crate::protocol::Failure;
 
 /// Every strategy, in the order in which tables show them.
 pub static ALL: [&Strategy; 22] = [
@@ -73,6 +73,17 @@ pub fn find(name: &str) -> Option<&'static Strategy> {
     ALL.into_iter().find(|strategy| strategy.name == name)
 }
 
+/// What the lock of a lock trial promises; `None` if the history is of no lock trial.
+///
+/// How a lock of ours is made is taken from the list, because histories of earlier versions do not say.
+pub fn claims_in(header: &Header) -> Option<Claims> {
+    let claims = header.holds?.claims;
+    Some(match find(&header.strategy) {
+        Some(known) => claims.made_like(known.claims),
+        None => claims,
+    })
+}
+
 /// A way of buying.
 #[derive(Debug)]
 pub struct Strategy {
@@ -89,11 +100,11 @@ pub struct Strategy {
     /// Why it fails, for those that do.
     pub flaw: Option<&'static str>,
     /// What it promises in a sale.
-    pub claim: Claim,
+    pub claim: Promise,
     /// What it promises as a lock.
     pub claims: Claims,
-    /// What is worth saying in a few words about a sale with this verdict; may be empty.
-    pub remark: fn(&Facts, verdict::Outcome) -> String,
+    /// What is worth saying in a few words about a sale with it.
+    pub remark: Remark,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
     /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
@@ -159,16 +170,27 @@ impl Stores {
     }
 }
 
-/// What a strategy promises: it is judged against that, and it decides what counts as a witness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Claim {
-    /// Nothing: a control that should fail. That it did not fail shows nothing.
+/// What a table says in a few words about a sale with a strategy. The sale's figures fill it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remark {
+    /// Nothing.
     Nothing,
-    /// One holder at a time. Holding counts only when somebody met the lock taken.
-    Exclusion,
-    /// Exact orders without a lock. Holding counts only when somebody met another buyer between reading and writing.
-    Exactness,
+    /// Always the same.
+    Always(&'static str),
+    /// The same where the sale broke.
+    Broken(&'static str),
+    /// Where the sale held: the scenario in which the flaw shows.
+    FlawShowsIn(&'static str),
+    /// The same, unless buyers waited in vain after one had found nothing to buy.
+    KeyLeftBehind(&'static str),
+    /// Where the sale broke: how many read the same unit.
+    SameUnit,
+    /// How many met a version that was not the one they had read.
+    Conflicts,
+    /// How many the store refused.
+    Refusals,
+    /// How many requests one consumer served.
+    Requests,
 }
 
 /// Where and how to buy.
@@ -283,62 +305,6 @@ pub trait Halt: Send {
     /// Step `step` of `of` was done; `what` says what it did. When the lab wants the process to stop here, this returns only if
     /// the process is continued.
     fn after(&mut self, step: u32, of: u32, what: &str);
-}
-
-/// An attempt came to no outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Whether it is certain that nothing was bought.
-    pub definite: bool,
-    /// What went wrong.
-    pub message: String,
-}
-
-impl Failure {
-    /// Nothing was bought.
-    pub fn definite(error: impl std::fmt::Display) -> Self {
-        Self {
-            definite: true,
-            message: error.to_string(),
-        }
-    }
-
-    /// Something may have been bought.
-    pub fn indefinite(error: impl std::fmt::Display) -> Self {
-        Self {
-            definite: false,
-            message: error.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// A lock that promises no more than exclusion until its TTL.
-pub(crate) const PLAIN: Claims = Claims {
-    fencing: false,
-    keep_alive: false,
-    fair: false,
-    untimed: false,
-    recovery_ms: None,
-};
-
-/// A lock without a lease: it lasts until it is given back, or until its holder's session ends and the database notices.
-pub(crate) const OF_SESSION: Claims = Claims {
-    untimed: true,
-    recovery_ms: Some(100),
-    ..PLAIN
-};
-
-/// Nothing worth saying.
-pub(crate) fn no_remark(_: &Facts, _: verdict::Outcome) -> String {
-    String::new()
 }
 
 /// Reads the stock, works, writes it back: what every strategy with or without a lock around it does.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
+use fencepost_trial::holds::Judged;
 use fencepost_trial::holds::{Scenario, Trial, Watch, run};
-use fencepost_trial::report::holds::Tried;
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -45,17 +45,17 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn tried(trial: &Trial, script: &str) -> Result<Tried, Stopped> {
+fn tried(trial: &Trial, script: &str) -> Result<Judged, Stopped> {
     let history = run(trial, &|| shell(script), None, &mut (), Interrupt::never())?;
     assert!(history.events.is_sorted_by_key(|event| event.n));
-    Ok(Tried::of(trial, history))
+    Ok(Judged::of(trial, history))
 }
 
-fn judged(scenario: Scenario, strategy: &str, script: &str) -> Tried {
+fn judged(scenario: Scenario, strategy: &str, script: &str) -> Judged {
     tried(&trial(scenario, strategy), &format!("{script}{LOOP}")).unwrap()
 }
 
-fn count(tried: &Tried, what: impl Fn(&Event) -> bool) -> usize {
+fn count(tried: &Judged, what: impl Fn(&Event) -> bool) -> usize {
     tried.events.iter().filter(|event| what(event)).count()
 }
 

@@ -231,8 +231,9 @@ pub(crate) fn keys_in_time(stage: &Stage) {
             orders.push(ended_under(shop, name).await);
         }
         let (early, late) = (credential(3), credential(4));
-        let forget =
-            async |older_than, credential| shop.0.forget_keys(older_than, 2, credential).await.unwrap();
+        let forget = async |older_than, credential| {
+            shop.0.forget_keys(older_than, 2, credential).await.unwrap()
+        };
         assert_eq!(forget(Duration::from_secs(60), late).await, Some(0));
         let known = shop.0.replay(&key("k1", "f")).await.unwrap();
         assert!(matches!(known, Replay::Made(_)), "{known:?}");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fencepost_trial::report::numbers::{count, decimal};
+use fencepost_trial::text::numbers::{count, decimal};
 use serde_json::Value;
 
 use super::finding::{Finding, Harm};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::redis::ProtocolVersion;
 use fencepost::stores::redis::Redis;
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::finding::{Finding, Harm};
 use super::pace::{self, Asked};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencepost::DEFAULT_TTL;
 use fencepost::stores::redlock::Redlock;
-use fencepost_trial::report::numbers::{decimal, plural};
+use fencepost_trial::text::numbers::{decimal, plural};
 use serde_json::Value;
 
 use super::Examination;

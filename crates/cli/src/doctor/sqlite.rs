@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fencepost::stores::sqlite::network_file_system;
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::stores::zookeeper::client::{Client, Error as Cause};
 use fencepost::{DEFAULT_TTL, Error};
-use fencepost_trial::report::numbers::{count, decimal};
+use fencepost_trial::text::numbers::{count, decimal};
 
 use super::finding::{Finding, Harm};
 use super::reach::{refused, within_patience};

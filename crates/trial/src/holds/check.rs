@@ -10,7 +10,8 @@ use super::register::compare;
 use crate::check::{Checked, Finding};
 use crate::history::{Fault, Header};
 use crate::protocol::{Claims, Outcome};
-use crate::report::numbers::{count, ms};
+use crate::strategy;
+use crate::text::numbers::{count, ms};
 
 /// Slower than promised by no more than this counts as kept: the lab's own machine is not idle.
 const SLACK_NS: u64 = 1_000_000_000;
@@ -74,7 +75,7 @@ impl<'a> Findings<'a> {
     pub fn of(header: &Header, facts: &'a Facts) -> Self {
         Self {
             facts,
-            claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
+            claims: strategy::claims_in(header).unwrap_or_default(),
             ttl_ns: nanoseconds(header.ttl_ms),
         }
     }

@@ -9,9 +9,9 @@ use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
-use crate::report::numbers::{count, in_words, ms, plural, shorten};
 use crate::strategy;
-use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
+use crate::text::numbers::{count, in_words, ms, plural, shorten};
+use crate::verdict::{Axis, Cited, Evidence, Missing, Next, Outcome, Verdict};
 
 mod crash;
 mod deadlock;
@@ -34,7 +34,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         header,
         facts,
         findings: Findings::of(header, facts),
-        claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
+        claims: strategy::claims_in(header).unwrap_or_default(),
         trial: Trial::of(header),
     };
     let mut verdict = match scenario {
@@ -181,7 +181,7 @@ impl Court<'_> {
         let said: Vec<String> = range.iter().map(|op| did(op)).collect();
         let end = range.last().map_or(last.serial, |op| op.serial);
         Some(Evidence {
-            place: Place::Ops(first.serial, end),
+            cited: Cited::Ops(first.serial, end),
             ..evidence(
                 first.mark,
                 &first.who,
@@ -264,7 +264,7 @@ impl Court<'_> {
             }
             (true, Some(left)) => format!(
                 "the lab reads the store: key there, {} ms left",
-                crate::report::numbers::decimal(left)
+                crate::text::numbers::decimal(left)
             ),
         };
         Some(evidence(look.mark, "lab", "store", sentence))
@@ -287,7 +287,7 @@ fn did(op: &Op) -> String {
 fn evidence(mark: Mark, who: &str, what: &str, sentence: impl Into<String>) -> Evidence {
     Evidence {
         event: mark.event,
-        place: Place::Event,
+        cited: Cited::Event,
         at_ns: mark.at_ns,
         who: who.into(),
         what: what.into(),
@@ -302,7 +302,7 @@ fn op_evidence(op: &Op, sentence: impl Into<String>) -> Evidence {
         Action::Write => format!("write {}", op.value),
     };
     Evidence {
-        place: Place::Op(op.serial),
+        cited: Cited::Op(op.serial),
         ..evidence(op.mark, &op.who, &what, sentence)
     }
 }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::html::{Page, PageRun};
-use super::lanes::servers;
 use crate::history::{Event, Fault, What};
 use crate::protocol::{Action, Outcome as Answered};
 
@@ -310,7 +309,7 @@ fn words(what: &What) -> String {
         What::Reached { step, of, what, .. } => format!("step {step} of {of}: {what}"),
         What::StoreRead { taken: true, .. } => "looks at the store: taken".into(),
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
-        What::Server { server, change } => servers::told(server, *change, false),
+        What::Server { server, change } => change.told(server, false),
         What::GaveUp { why } => format!("gives up: {why}"),
         // Whatever a later version records: its own name, in plain words.
         other => serde_json::to_value(other)

@@ -1,7 +1,8 @@
 //! `advisory`: a lock of the session on a number that the program makes of a name, given back after the commit.
 
 use super::database::{self, Kind};
-use super::{Claim, Group, OF_SESSION, Stores, Strategy, no_remark};
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "advisory",
@@ -10,9 +11,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
     gloss: "",
     flaw: None,
-    claim: Claim::Exclusion,
-    claims: OF_SESSION,
-    remark: no_remark,
+    claim: Promise::Exclusion,
+    claims: Claims::OF_SESSION,
+    remark: Remark::Nothing,
     open: |setup| database::buyer(setup, Kind::Advisory),
     lock: Some(|setup| database::lock(setup, Kind::Advisory)),
 };

@@ -2,9 +2,9 @@
 
 use fencepost::BoxFuture;
 
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold};
-use crate::protocol::Purchase;
-use crate::stock::Stock;
+use super::{Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, no_stock, sold};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
@@ -13,9 +13,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "one update that subtracts only if there is enough",
     gloss: "no lock needed",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |_, _| "one conditional update".into(),
+    claim: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Always("one conditional update"),
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };

@@ -3,10 +3,9 @@
 use fencepost::BoxFuture;
 
 use super::atomic::met_others;
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy};
-use crate::protocol::{Outcome, Purchase};
-use crate::report::numbers::count;
-use crate::stock::Stock;
+use super::{Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "constraint",
@@ -15,12 +14,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "subtracts, and the store refuses to go below zero",
     gloss: "no lock needed",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |facts, _| match facts.count(Outcome::NoStock) {
-        0 => "the store had nobody to refuse".into(),
-        refused => format!("the store refused {}", count(refused as i64)),
-    },
+    claim: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Refusals,
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };

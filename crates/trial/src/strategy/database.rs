@@ -35,7 +35,7 @@ mod built {
     use super::Kind;
     use super::rows::{LeaseRows, UniqueRows, Untimed};
     use super::session::{SessionBuyer, SessionLock, Target};
-    use crate::ground::Ground;
+    use crate::store::Ground;
 
     fn endpoint(setup: &Setup) -> Result<&str, Failure> {
         match &setup.ground {

@@ -11,8 +11,8 @@ use fencepost::random::{Random, SystemRandom};
 
 use super::customer::Customer;
 use super::{Buyer, Failure, Halt, Held, Locking, Setup};
-use crate::latch::Latches;
 use crate::protocol::ReleaseWord;
+use crate::store::latch::Latches;
 
 /// While waiting, the lock is asked for every one to four milliseconds.
 const POLL_MS: u64 = 4;

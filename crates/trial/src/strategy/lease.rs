@@ -3,7 +3,8 @@
 //! It keeps a second one out as long as it lasts, and no longer: its holder is not asked again, and the stock knows no fence.
 
 use super::database;
-use super::{Claim, Group, PLAIN, Stores, Strategy, no_remark};
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "lease",
@@ -14,9 +15,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "A lease ends by the clock, whether or not its holder is done; the stock never asks.",
     ),
-    claim: Claim::Exclusion,
-    claims: PLAIN,
-    remark: no_remark,
+    claim: Promise::Exclusion,
+    claims: Claims::PLAIN,
+    remark: Remark::Nothing,
     open: database::buyer_by_lease,
     lock: Some(database::lock_by_lease),
 };

@@ -12,9 +12,9 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};
-use crate::ground::locks::Apart;
-use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
+use crate::store::locks::Apart;
+use crate::store::{Ground, redis};
 
 /// How long a store that is not there is left alone.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -70,7 +70,7 @@ async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, Place), Failure> {
         }
         #[cfg(feature = "postgres")]
         Ground::Postgres(endpoint) => {
-            let table = Arc::new(crate::ground::postgres::library(endpoint).await?);
+            let table = Arc::new(crate::store::postgres::library(endpoint).await?);
             Ok((table.clone(), Place::Table(table)))
         }
         #[cfg(not(feature = "postgres"))]

@@ -2,12 +2,9 @@
 
 use fencepost::BoxFuture;
 
-use super::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, busy, no_stock, sold,
-};
-use crate::protocol::Purchase;
-use crate::report::numbers::count;
-use crate::stock::Stock;
+use super::{Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, busy, no_stock, sold};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
 
 /// Every lost try is another buyer's sale, so this many suffice for the largest race there is.
 const TRIES: u32 = 1_000;
@@ -19,12 +16,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "writes only if nobody wrote since it read; else reads again",
     gloss: "no lock needed",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |facts, _| match facts.contended() {
-        0 => "no version conflicts".into(),
-        met => format!("{} met version conflicts, retried", count(met as i64)),
-    },
+    claim: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Conflicts,
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };

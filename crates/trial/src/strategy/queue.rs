@@ -10,11 +10,10 @@ use fencepost::BoxFuture;
 use super::customer::Onwards;
 use super::hand_made::{HandMade, Token};
 use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
-use crate::protocol::Purchase;
-use crate::report::numbers::in_words;
-use crate::stock::{Settled, Stock, Ticket};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::{Settled, Stock, Ticket};
 
 /// How often somebody who waits looks for its answer.
 const LOOK: Duration = Duration::from_millis(1);
@@ -28,12 +27,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "requests in a queue, served by one consumer",
     gloss: "no lock around the stock",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |facts, _| {
-        let requests = in_words(facts.attempts.len() as i64, "request", "requests");
-        format!("one consumer, {requests}")
-    },
+    claim: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Requests,
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };

@@ -1,7 +1,8 @@
 //! `row`: locks the row of the product for the length of the transaction that sells it (`SELECT … FOR UPDATE`).
 
 use super::database::{self, Kind};
-use super::{Claim, Group, OF_SESSION, Stores, Strategy, no_remark};
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "row",
@@ -10,9 +11,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "locks the product's row until its transaction commits (SELECT … FOR UPDATE)",
     gloss: "",
     flaw: None,
-    claim: Claim::Exclusion,
-    claims: OF_SESSION,
-    remark: no_remark,
+    claim: Promise::Exclusion,
+    claims: Claims::OF_SESSION,
+    remark: Remark::Nothing,
     open: |setup| database::buyer(setup, Kind::Row),
     lock: Some(|setup| database::lock(setup, Kind::Row)),
 };

@@ -10,11 +10,9 @@ use fencepost::BoxFuture;
 use super::customer::Customer;
 use super::hand_made::{self, HandMade, Token};
 use super::library::Library;
-use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_remark,
-};
-use crate::ground::Ground;
-use crate::protocol::Purchase;
+use super::{Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::Ground;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
@@ -25,9 +23,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "A token guards the release, not the work: its holder never asks whether it still holds.",
     ),
-    claim: Claim::Exclusion,
-    claims: PLAIN,
-    remark: no_remark,
+    claim: Promise::Exclusion,
+    claims: Claims::PLAIN,
+    remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };

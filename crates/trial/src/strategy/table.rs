@@ -1,7 +1,8 @@
 //! `table`: locks the whole table for the length of the transaction that sells (`LOCK TABLE … IN EXCLUSIVE MODE`).
 
 use super::database::{self, Kind};
-use super::{Claim, Group, OF_SESSION, Stores, Strategy};
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "table",
@@ -10,9 +11,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "locks the whole table until its transaction commits (LOCK TABLE)",
     gloss: "",
     flaw: None,
-    claim: Claim::Exclusion,
-    claims: OF_SESSION,
-    remark: |_, _| "every product waits".into(),
+    claim: Promise::Exclusion,
+    claims: Claims::OF_SESSION,
+    remark: Remark::Always("every product waits"),
     open: |setup| database::buyer(setup, Kind::Table),
     lock: Some(|setup| database::lock(setup, Kind::Table)),
 };

@@ -3,9 +3,8 @@
 //! What is wrong: the row outlives its holder. Nothing in it says until when it counts, and nobody else may delete it.
 
 use super::database;
-use super::{Claim, Group, PLAIN, Stores, Strategy};
-use crate::protocol::Claims;
-use crate::verdict::Outcome;
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "unique-index",
@@ -14,15 +13,12 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "inserts a row under a unique index, deletes it at the end",
     gloss: "",
     flaw: Some("unique-index leaves its row behind when its holder dies: nobody ever deletes it."),
-    claim: Claim::Exclusion,
+    claim: Promise::Exclusion,
     claims: Claims {
         untimed: true,
-        ..PLAIN
+        ..Claims::PLAIN
     },
-    remark: |_, outcome| match outcome {
-        Outcome::Held => "flaw not met: see crash".into(),
-        _ => String::new(),
-    },
+    remark: Remark::FlawShowsIn("crash"),
     open: database::buyer_by_row,
     lock: Some(database::lock_by_row),
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::text::numbers::plural;
 
 use super::super::finding::{Finding, Harm};
 use super::{Known, said, within};

@@ -1,6 +1,6 @@
 //! Alarms, and how much room is left.
 
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

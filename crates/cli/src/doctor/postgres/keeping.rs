@@ -1,6 +1,6 @@
 //! What a crash, a power cut or a promotion costs.
 
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::text::numbers::plural;
 
 use super::super::finding::{Finding, Harm};
 use super::Kind;

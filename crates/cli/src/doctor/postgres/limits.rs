@@ -1,6 +1,6 @@
 //! Rights, connections and limits of time.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::finding::{Finding, Harm};
 use super::Kind;

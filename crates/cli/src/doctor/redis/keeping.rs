@@ -1,6 +1,6 @@
 //! Whether locks outlive the server: files and replicas.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::finding::{Finding, Harm};
 use super::Known;

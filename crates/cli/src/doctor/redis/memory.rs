@@ -1,6 +1,6 @@
 //! Whether Redis may delete a lock that is held, and whether there is room for one.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::finding::{Finding, Harm};
 use super::{Known, mebibytes};

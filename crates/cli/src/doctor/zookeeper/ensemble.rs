@@ -1,7 +1,7 @@
 //! How many servers there are, and how many may fail.
 
 use fencepost::stores::zookeeper::client::Client;
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::text::numbers::plural;
 
 use super::super::finding::{Finding, Harm};
 use super::words::Server;

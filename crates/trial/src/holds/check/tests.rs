@@ -3,8 +3,8 @@
 use super::*;
 use crate::history::What;
 use crate::holds::Scenario;
+use crate::holds::by_hand::{KEY, Tale};
 use crate::protocol::{Action, ReleaseWord};
-use crate::tale::{KEY, Tale};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 

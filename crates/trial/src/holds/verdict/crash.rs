@@ -5,7 +5,7 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Stuck;
 use crate::holds::facts::{Hold, Mark};
-use crate::report::numbers::{decimal, ms};
+use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Next, Outcome, Verdict};
 
 const HOLDER: &str = "A";

@@ -6,7 +6,7 @@ use crate::holds::Scenario;
 use crate::holds::check::{Overlap, Stuck};
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::protocol::Action;
-use crate::report::numbers::ms;
+use crate::text::numbers::ms;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY: &str =

@@ -4,7 +4,7 @@ use super::{Court, capital, did, inconclusive, op_evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Op};
 use crate::protocol::Action;
-use crate::report::numbers::{count, ms};
+use crate::text::numbers::{count, ms};
 use crate::verdict::{Next, Outcome, Verdict};
 
 const WHY: &str =
@@ -12,8 +12,6 @@ const WHY: &str =
 /// For locks whose release asks for no token, and for strangers, of whom that is not known.
 const WHY_WITHOUT_TOKEN: &str =
     "The lease ended, the work did not: A is never asked again whether it still holds.";
-/// The release of these asks for no token.
-const WITHOUT_TOKEN: [&str; 3] = ["naive", "blind-delete", "late-expiry"];
 pub(super) const FENCED_LIMITS: &str =
     "every resource must check the fence, on reads too; what cannot check is not protected";
 
@@ -84,8 +82,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     };
     verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
     verdict.belief.text = belief.first().map(two_holders);
-    let name = court.header.strategy.as_str();
-    let has_token = court.trial.is_some() && !WITHOUT_TOKEN.contains(&name);
+    let has_token = court.trial.is_some() && !court.claims.blind_release;
     let why = if has_token { WHY } else { WHY_WITHOUT_TOKEN };
     verdict.why = Some(why.into());
     verdict.next = [

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::events::{Packed, Tables};
 use super::story::{Beat, fences, story};
 use super::{Page, PageRun, Retry};
-use crate::report::holds::is_refused_overlap;
-use crate::report::numbers::shorten;
+use crate::holds::is_refused_overlap;
 use crate::strategy;
+use crate::text::numbers::shorten;
 use crate::verdict::{Axis, Evidence, Outcome, Verdict};
 
 #[derive(Serialize)]

@@ -1,10 +1,10 @@
 //! Lock trials on a page.
 
 use super::{Page, PageRun};
-use crate::ground::Place;
+use crate::holds::Judged;
 use crate::holds::{Scenario, Trial};
-use crate::report::holds::Tried;
-use crate::report::numbers::count;
+use crate::store::Place;
+use crate::text::numbers::count;
 
 fn about(trial: &Trial) -> &'static str {
     match trial.scenario {
@@ -27,7 +27,7 @@ fn about(trial: &Trial) -> &'static str {
 }
 
 /// A lock trial, ready for a page.
-pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
+pub fn run_of_trial(tried: &Judged) -> PageRun<'_> {
     let trial = &tried.trial;
     let ms = |number: u64| format!("{} ms", count(number as i64));
     let mut settings = vec![("TTL", ms(trial.ttl_ms))];
@@ -46,7 +46,7 @@ pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
 }
 
 /// One lock trial.
-pub fn page_of_trial(tried: &Tried) -> Page<'_> {
+pub fn page_of_trial(tried: &Judged) -> Page<'_> {
     let trial = &tried.trial;
     Page {
         title: format!("{}: {}", trial.scenario.name(), about(trial)),

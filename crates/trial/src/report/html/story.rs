@@ -10,8 +10,7 @@ use super::PageRun;
 use crate::history::{Event, Fault, What};
 use crate::holds::verdict::capital;
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
-use crate::report::lanes::servers;
-use crate::report::numbers::{count, plural, shorten};
+use crate::text::numbers::{count, plural, shorten};
 use crate::verdict::{Evidence, Outcome};
 
 /// A story is no longer than this, and no shorter while there is anything to tell.
@@ -226,9 +225,7 @@ impl<'a> Teller<'a> {
                 ),
             ),
             What::Fault { fault } => (100, struck(name, *fault)),
-            What::Server { server, change } => {
-                (95, capital(&servers::told(server, *change, false)))
-            }
+            What::Server { server, change } => (95, capital(&change.told(server, false))),
             // What the lab looks up on one server is told with what became of it.
             What::StoreRead {
                 server: Some(_), ..

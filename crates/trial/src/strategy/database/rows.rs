@@ -6,11 +6,11 @@ use tokio_postgres::error::SqlState;
 
 use super::super::hand_made::{Latch, Recipe};
 use super::super::{Failure, Halt};
-use crate::ground::Look;
-use crate::ground::postgres::{Link, Trouble};
-use crate::latch::Latches;
-use crate::latch::postgres::microseconds;
 use crate::protocol::ReleaseWord;
+use crate::store::Look;
+use crate::store::latch::Latches;
+use crate::store::latch::postgres::microseconds;
+use crate::store::postgres::{Link, Trouble};
 
 /// Takes the record for ever, and deletes it if it is its own.
 pub(super) struct Untimed;

@@ -11,10 +11,10 @@ use tokio_postgres::error::SqlState;
 use super::super::customer::Turn;
 use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
 use super::Kind;
-use crate::ground::postgres::{Link, Trouble, table_of};
-use crate::latch::postgres::advisory_key;
 use crate::protocol::{Purchase, ReleaseWord};
-use crate::stock::postgres::PostgresStock;
+use crate::store::latch::postgres::advisory_key;
+use crate::store::postgres::{Link, Trouble, table_of};
+use crate::store::stock::postgres::PostgresStock;
 
 /// What stands for the name of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use super::super::customer::Onwards;
 use super::super::{Buyer, Locking, Order};
 use super::Kind;
 use super::session::{SessionBuyer, SessionLock, Target};
-use crate::ground::Ground;
-use crate::ground::postgres::Link;
-use crate::ground::tests::{SomePostgres, postgres};
 use crate::holds::{FIRST, SECOND};
 use crate::protocol::ReleaseWord;
+use crate::store::Ground;
+use crate::store::postgres::Link;
+use crate::store::tests::{SomePostgres, postgres};
 
 const KINDS: [Kind; 3] = [Kind::Row, Kind::Table, Kind::Advisory];
 const AT_ONCE: Duration = Duration::ZERO;
@@ -52,7 +52,7 @@ impl Place {
                 OR ((classid::bigint << 32) | objid::bigint) = $2)";
         let mut link = Link::open(&self.ground.to_string()).unwrap();
         let schema = link.schema().to_owned();
-        let number = crate::latch::postgres::advisory_key(&schema, FIRST);
+        let number = crate::store::latch::postgres::advisory_key(&schema, FIRST);
         let ended = link.ask_one(SQL, &[&schema, &number]).unwrap().unwrap();
         assert!(ended.get::<_, i64>(0) > 0);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::holds::Scenario;
-use crate::tale::{KEY, Tale};
+use crate::holds::by_hand::{KEY, Tale};
 
 fn told(tale: &Tale) -> Vec<String> {
     let (header, verdict) = (tale.header(), tale.judged());

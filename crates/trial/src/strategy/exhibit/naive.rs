@@ -1,0 +1,51 @@
+//! `naive`: set-if-absent and expiry as two steps, and a blind delete.
+//!
+//! What is wrong: a process that dies between the two steps leaves a key that never expires, and nobody gets the lock again.
+//! The release deletes whatever is there, also the lock of whoever came after the expiry. Seen as `SETNX` followed by `EXPIRE`,
+//! the lock of countless tutorials.
+
+use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
+use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "naive",
+    group: Group::Flawed,
+    stores: Stores::Any,
+    summary: "creates the key, then sets its expiry: two steps; deletes without looking",
+    gloss: "",
+    flaw: Some(
+        "naive creates the key and sets its expiry in two steps; a death in between is for ever.",
+    ),
+    claim: Promise::Exclusion,
+    claims: Claims {
+        blind_release: true,
+        ..Claims::PLAIN
+    },
+    remark: Remark::FlawShowsIn("crash"),
+    open: |setup| Box::pin(async move { hand_made::buyer(&setup, Naive) }),
+    lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, Naive) })),
+};
+
+struct Naive;
+
+impl Recipe for Naive {
+    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+        if !latch.store.set_if_absent(latch.key, latch.token, None)? {
+            return Ok(false);
+        }
+        halt.after(1, 2, "creates the key");
+        latch.store.expire(latch.key, latch.ttl)?;
+        halt.after(2, 2, "sets the expiry");
+        Ok(true)
+    }
+
+    fn give_back(
+        &self,
+        latch: &mut Latch<'_>,
+        halt: &mut dyn Halt,
+    ) -> Result<ReleaseWord, Failure> {
+        delete_blindly(latch, halt)
+    }
+}
