@@ -292,6 +292,15 @@ pub struct History {
     pub events: Vec<Event>,
 }
 
+/// Every fence of a run.
+pub(crate) fn fences(events: &[Event]) -> Vec<&str> {
+    let all = events.iter().filter_map(|event| match &event.what {
+        What::Acquired { fence, .. } | What::Register { fence, .. } => fence.as_deref(),
+        _ => None,
+    });
+    all.collect()
+}
+
 /// Numbers, stamps and keeps events, and writes each to a file as it comes.
 #[derive(Debug)]
 pub struct Recorder {

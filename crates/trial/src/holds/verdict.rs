@@ -10,6 +10,7 @@ use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
 use crate::strategy;
+use crate::text::capital;
 use crate::text::numbers::{count, in_words, ms, plural, shorten};
 use crate::verdict::{Axis, Cited, Evidence, Missing, Next, Outcome, Verdict};
 
@@ -312,14 +313,6 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
         missing: Some(Missing { what, advice }),
         ..Verdict::bare(Outcome::Inconclusive, because)
     }
-}
-
-/// The text with a capital letter.
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
 }
 
 #[cfg(test)]

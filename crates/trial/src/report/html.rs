@@ -17,7 +17,6 @@ mod everything;
 mod holds;
 mod retry;
 mod sale;
-mod story;
 
 pub use comparison::{page_of_comparison, retry_of};
 pub use data::data as page_data;

@@ -1,6 +1,6 @@
 //! The holder worked longer than its lease: was anything lost?
 
-use super::{Court, capital, did, inconclusive, op_evidence};
+use super::{Court, did, inconclusive, op_evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Op};
 use crate::protocol::Action;
@@ -183,7 +183,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
 
 fn declined_to_write() -> Verdict {
     Verdict {
-        witness: vec![capital("A knew that its lock was lost, and did not write")],
+        witness: vec!["A knew that its lock was lost, and did not write".into()],
         limits: Some("a pause between looking and writing is not covered; a fence would be".into()),
         ..Verdict::bare(
             Outcome::Held,

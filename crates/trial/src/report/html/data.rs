@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::events::{Packed, Tables};
-use super::story::{Beat, fences, story};
 use super::{Page, PageRun, Retry};
+use crate::history::fences;
 use crate::holds::is_refused_overlap;
+use crate::story::{Beat, beats};
 use crate::strategy;
 use crate::text::numbers::shorten;
 use crate::verdict::{Axis, Evidence, Outcome, Verdict};
@@ -199,7 +200,7 @@ impl<'a> Run<'a> {
             outcome, evidence, ..
         } = run.verdict;
         let verdict = run.verdict;
-        let story = story(run);
+        let story = beats(run.verdict, run.events);
         let start_ns = super::events::start_ns(run.events);
         let needed: BTreeSet<u64> = evidence
             .iter()

@@ -5,15 +5,10 @@
 
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
-use crate::protocol::Claims;
 use crate::store::Place;
-use crate::strategy;
+use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, ms};
-
-mod telling;
-
-pub use telling::{Line, SETTLED_NS, tell};
 
 /// The width that lines are made for. On a narrower screen the lanes become one.
 const WIDTH: usize = 100;
@@ -161,9 +156,9 @@ impl Lanes {
         let Some(scenario) = Scenario::find(&header.scenario) else {
             return String::new();
         };
-        let lines = tell(header, scenario, events);
+        let lines = lanes(header, scenario, events);
         let settled = lines.iter().take_while(|line| line.at_ns <= until_ns);
-        let settled: Vec<&Line> = settled.skip(self.printed).collect();
+        let settled: Vec<&Entry> = settled.skip(self.printed).collect();
         let mut text = String::new();
         if self.printed == 0 && !settled.is_empty() {
             text.push_str(&self.heading(scenario));
@@ -208,7 +203,7 @@ impl Lanes {
         format!("{}\n", self.ink.paint(Role::Label, text.trim_end()))
     }
 
-    fn line(&self, line: &Line, lanes: usize) -> String {
+    fn line(&self, line: &Entry, lanes: usize) -> String {
         let Some(lane) = line.lane else {
             let time = match line.is_turn() {
                 true => ms(line.at_ns),
@@ -238,13 +233,6 @@ impl Lanes {
         };
         format!("{}\n", row.trim_end())
     }
-}
-
-/// What the lock of this run promises.
-fn claims(header: &Header) -> Claims {
-    let said = strategy::claims_in(header);
-    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);
-    said.or(known).unwrap_or_default()
 }
 
 #[cfg(test)]

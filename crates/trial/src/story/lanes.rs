@@ -1,22 +1,25 @@
-//! What each process did, in a few words, from the history.
+//! Lanes: what each process did, in a few words, entry under entry.
+//!
+//! Things that belong together stand in one entry if they happened within a moment.
 
-use super::claims;
+use super::phrases::{self, Phrase};
 use crate::history::{Event, Fault, Header, What};
 use crate::holds::facts::Facts;
 use crate::holds::verdict::waits_told;
 use crate::holds::{NAMES, Scenario};
 use crate::protocol::{Action, Claims, Outcome, ReleaseWord};
+use crate::strategy;
 use crate::text::ink::Role;
-use crate::text::numbers::{count, ms, plural, shorten};
+use crate::text::numbers::{count, ms, shorten};
 
 mod leases;
 
 /// What happens within this time may stand on one line.
 pub const SETTLED_NS: u64 = 25_000_000;
 
-/// A line of the lanes.
+/// An entry in the lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct Entry {
     /// When it began.
     pub at_ns: u64,
     /// Whose lane; none: it concerns all.
@@ -30,7 +33,7 @@ pub struct Line {
     kind: Kind,
 }
 
-/// What a line can be continued with.
+/// What an entry can be continued with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Grant,
@@ -41,16 +44,16 @@ enum Kind {
     Other,
 }
 
-impl Line {
+impl Entry {
     /// Whether it concerns all and yet happened at one moment.
-    pub(super) fn is_turn(&self) -> bool {
+    pub fn is_turn(&self) -> bool {
         self.kind == Kind::Server
     }
 }
 
-/// Every line of a trial, in the order of time.
-pub fn tell(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Line> {
-    let mut teller = Teller {
+/// Every entry of a lock trial, in the order of time.
+pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
+    let mut story = Lanes {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
         claims: claims(header),
@@ -61,28 +64,33 @@ pub fn tell(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Line> 
         told_over: Vec::new(),
     };
     for (index, event) in events.iter().enumerate() {
-        teller.event(index, event);
+        story.event(index, event);
     }
-    teller.cycles();
-    teller
+    story.cycles();
+    story
         .lines
         .sort_by_key(|line| (line.at_ns, line.lane.is_some()));
-    teller.lines
+    story.lines
 }
 
-struct Teller<'a> {
+struct Lanes<'a> {
     scenario: Scenario,
     ttl_ns: u64,
     claims: Claims,
     fenced: bool,
     events: &'a [Event],
     facts: Facts,
-    lines: Vec<Line>,
+    lines: Vec<Entry>,
     /// The holds whose leases were told to be over.
     told_over: Vec<(usize, u64)>,
 }
 
-impl Teller<'_> {
+impl Lanes<'_> {
+    /// The name of a lock, where it has to be said which.
+    fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
+        self.has_two_locks().then_some(key)
+    }
+
     fn has_two_locks(&self) -> bool {
         matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
     }
@@ -107,36 +115,38 @@ impl Teller<'_> {
             What::Release { op, key, .. } => self.release(lane, at, *op, key),
             What::Released { op, outcome, .. } => self.released(lane, at, *op, *outcome),
             What::Declined { .. } => {
-                self.add(lane, at, "declines: its lock is lost", Kind::Other);
+                self.say(lane, at, phrases::declined(NAMES[lane]));
             }
-            What::Lost { .. } => self.add(lane, at, "learns that its lock is lost", Kind::Other),
+            What::Lost { .. } => self.say(lane, at, phrases::lost(NAMES[lane])),
             What::Reached { op, step, of, what } => {
                 let in_release =
                     |event: &Event| matches!(&event.what, What::Release { op: of, .. } if of == op);
-                let place = match self.events.iter().any(in_release) {
-                    true => "release, step",
-                    false => "step",
-                };
-                self.add(
+                let in_release = self.events.iter().any(in_release);
+                let name = NAMES[lane];
+                self.say(
                     lane,
                     at,
-                    format!("{place} {step} of {of}: {what}"),
-                    Kind::Other,
+                    phrases::reached(name, *step, *of, what, in_release),
                 );
             }
             What::Fault { fault } => self.fault(lane, event, *fault),
             What::Purchase { op, .. } => self.purchase(lane, at, *op),
             What::Purchased { purchase, op } => self.purchased(lane, at, *op, purchase.outcome),
             What::Failed { message, .. } => {
-                self.add(lane, at, format!("? {message}"), Kind::Other);
+                self.say(lane, at, phrases::failed(NAMES[lane], message));
                 self.colour(Role::Unsure);
             }
             _ => {}
         }
     }
 
+    /// An entry that nothing continues.
+    fn say(&mut self, lane: usize, at_ns: u64, phrase: Phrase) {
+        self.add(lane, at_ns, phrase.brief, Kind::Other);
+    }
+
     fn add(&mut self, lane: usize, at_ns: u64, text: impl Into<String>, kind: Kind) {
-        self.lines.push(Line {
+        self.lines.push(Entry {
             at_ns,
             lane: Some(lane),
             text: text.into(),
@@ -153,7 +163,7 @@ impl Teller<'_> {
     }
 
     /// The last line of this lane, if it is of this kind and a moment old at most.
-    fn last(&mut self, lane: usize, at_ns: u64, kind: Kind) -> Option<&mut Line> {
+    fn last(&mut self, lane: usize, at_ns: u64, kind: Kind) -> Option<&mut Entry> {
         let last = self
             .lines
             .iter_mut()
@@ -166,8 +176,7 @@ impl Teller<'_> {
     fn of_the_lab(&mut self, event: &Event) {
         let (text, kind) = match &event.what {
             What::StockSet { units: units @ 1.. } => {
-                let came = plural(*units as usize, "unit comes in", "units come in");
-                (came, Kind::Other)
+                (phrases::stock_set(*units).brief, Kind::Other)
             }
             What::Server { server, change } => {
                 let without = self.facts.is_without_lock(server);
@@ -179,7 +188,7 @@ impl Teller<'_> {
     }
 
     fn for_all(&mut self, at_ns: u64, text: String, kind: Kind) {
-        self.lines.push(Line {
+        self.lines.push(Entry {
             at_ns,
             lane: None,
             text,
@@ -218,22 +227,14 @@ impl Teller<'_> {
             line.text.push_str("; then waits");
             return;
         }
-        let text = if self.has_two_locks() {
-            format!("waits for {key}")
-        } else {
-            "waits".to_owned()
-        };
-        self.add(lane, at, text, Kind::Other);
+        let phrase = phrases::asks(NAMES[lane], self.named(key), true);
+        self.say(lane, at, phrase);
     }
 
     fn grant(&mut self, lane: usize, event: &Event, op: u64, key: &str, fence: Option<&str>) {
-        let mut text = "granted".to_owned();
-        if self.has_two_locks() {
-            text.push_str(&format!(" {key}"));
-        }
-        if let Some(fence) = fence.filter(|_| self.fenced) {
-            text.push_str(&format!(", fence {}", shorten(fence, &self.facts.fences())));
-        }
+        let fence = fence.filter(|_| self.fenced);
+        let fence = fence.map(|fence| shorten(fence, &self.facts.fences()));
+        let mut text = phrases::granted(NAMES[lane], self.named(key), fence.as_deref()).brief;
         if self.has_two_locks() && self.was_long(op) {
             let before = self.facts.holds.iter().find(|held| {
                 held.key == key
@@ -254,17 +255,18 @@ impl Teller<'_> {
     }
 
     fn refusal(&mut self, lane: usize, at: u64, op: u64) {
-        let wait = self.facts.waits.iter().find(|wait| wait.op == op);
-        let text = match wait {
-            Some(wait) if wait.wait_ms > 0 => match self.scenario {
-                Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
-                Scenario::Deadlock | Scenario::Sorted => {
-                    format!("gives up waiting for {}: 3 × TTL", wait.key)
-                }
-                _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
-            },
-            _ => "tries once: refused".to_owned(),
-        };
+        let waits = self.facts.waits.iter();
+        let wait = waits
+            .filter(|wait| wait.wait_ms > 0)
+            .find(|wait| wait.op == op);
+        let gave_up = wait.map(|wait| match self.scenario {
+            Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
+            Scenario::Deadlock | Scenario::Sorted => {
+                format!("gives up waiting for {}: 3 × TTL", wait.key)
+            }
+            _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
+        });
+        let text = phrases::refused(NAMES[lane], None, gave_up).brief;
         self.add(lane, at, text, Kind::Refusal);
     }
 
@@ -281,17 +283,14 @@ impl Teller<'_> {
         else {
             return;
         };
-        let verb = match action {
-            Action::Read => "read",
-            Action::Write => "write",
-        };
+        let name = NAMES[lane];
         if *refused {
-            let (fence, highest) = (fence.as_deref(), highest.as_deref());
-            let (fence, highest) = (fence.unwrap_or("none"), highest.unwrap_or("none"));
-            let sign = if fence == highest { "=" } else { "<" };
             let among = self.facts.fences();
-            let (fence, highest) = (shorten(fence, &among), shorten(highest, &among));
-            let text = format!("– {verb} refused: {fence} {sign} {highest}");
+            let short =
+                |fence: &Option<String>| shorten(fence.as_deref().unwrap_or("none"), &among);
+            let (fence, highest) = (short(fence), short(highest));
+            let fences = Some((fence.as_str(), highest.as_str()));
+            let text = phrases::step_refused(name, *action, fences, *serial).brief;
             self.add(lane, event.at_ns, text, Kind::Write);
         } else if *action == Action::Read {
             self.read(lane, event.at_ns, *value, *serial);
@@ -301,12 +300,8 @@ impl Teller<'_> {
             self.add(lane, event.at_ns, text, Kind::Write);
             self.colour(Role::Bad);
         } else {
-            self.add(
-                lane,
-                event.at_ns,
-                format!("writes {}", count(*value)),
-                Kind::Write,
-            );
+            let text = phrases::step(name, *action, *value, *serial).brief;
+            self.add(lane, event.at_ns, text, Kind::Write);
         }
         if let Some(line) = self.lines.last_mut() {
             line.op = Some(*serial);
@@ -333,7 +328,11 @@ impl Teller<'_> {
                 return;
             }
         }
-        self.add(lane, at, format!("reads {}", count(value)), Kind::Other);
+        self.say(
+            lane,
+            at,
+            phrases::step(NAMES[lane], Action::Read, value, serial),
+        );
         if let Some(line) = self.lines.last_mut() {
             line.op = Some(serial);
         }
@@ -412,28 +411,19 @@ impl Teller<'_> {
         });
         let prompt = asked.is_some_and(|asked| at - asked <= SETTLED_NS);
         if outcome == ReleaseWord::AlreadyLost && !(prompt && self.has_two_locks()) {
-            self.add(lane, at, "release: no longer the owner", Kind::Other);
+            self.say(lane, at, phrases::released_too_late(NAMES[lane], None));
         } else if !prompt {
-            self.add(lane, at, "its release is done", Kind::Other);
+            self.say(lane, at, phrases::released(NAMES[lane], None));
         }
     }
 
     fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
         let who = NAMES[lane];
-        let (text, role) = match fault {
-            Fault::Killed => {
-                let reached = self.facts.reached.iter().find(|(_, whom, ..)| whom == who);
-                let before = reached.map_or_else(String::new, |(_, _, step, _)| {
-                    format!(", before step {}", step + 1)
-                });
-                (format!("✗ SIGKILL{before}"), Some(Role::Bad))
-            }
-            Fault::Stopped => ("SIGSTOP: paused".to_owned(), None),
-            Fault::Continued => ("SIGCONT: goes on".to_owned(), None),
-        };
-        self.add(lane, event.at_ns, text, Kind::Other);
-        if let (Some(role), Some(line)) = (role, self.lines.last_mut()) {
-            line.role = Some(role);
+        let reached = self.facts.reached.iter().find(|(_, whom, ..)| whom == who);
+        let reached = reached.map(|(_, _, step, _)| *step);
+        self.say(lane, event.at_ns, phrases::fault(who, fault, reached));
+        if fault == Fault::Killed {
+            self.colour(Role::Bad);
         }
     }
 
@@ -458,7 +448,7 @@ impl Teller<'_> {
         }
         match self.last(lane, at, Kind::Refusal) {
             Some(line) => line.text.push_str("; then waits"),
-            None => self.add(lane, at, "waits to buy", Kind::Other),
+            None => self.say(lane, at, phrases::asked_to_buy(NAMES[lane])),
         }
     }
 
@@ -466,13 +456,12 @@ impl Teller<'_> {
         let long = self
             .buy_span(op)
             .is_some_and(|(asked, _)| at - asked > SETTLED_NS);
-        match outcome {
-            Outcome::Busy if long => self.add(lane, at, "gives up: 3 × TTL", Kind::Refusal),
-            Outcome::Busy => self.add(lane, at, "tries once: busy", Kind::Refusal),
-            Outcome::Sold => self.add(lane, at, "buys: sold", Kind::Other),
-            Outcome::NoStock => self.add(lane, at, "buys: no stock", Kind::Other),
-            Outcome::Unknown => self.add(lane, at, "buys: cannot tell", Kind::Other),
-        }
+        let kind = match outcome {
+            Outcome::Busy => Kind::Refusal,
+            _ => Kind::Other,
+        };
+        let text = phrases::bought(NAMES[lane], outcome, long, false).brief;
+        self.add(lane, at, text, kind);
     }
 
     /// Wait cycles, told when they have ended.
@@ -484,4 +473,11 @@ impl Teller<'_> {
             self.for_all(until.at_ns, text, Kind::Other);
         }
     }
+}
+
+/// What the lock of this run promises.
+fn claims(header: &Header) -> Claims {
+    let said = strategy::claims_in(header);
+    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);
+    said.or(known).unwrap_or_default()
 }

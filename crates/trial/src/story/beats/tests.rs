@@ -1,13 +1,15 @@
 //! Stories of histories written by hand.
 
 use super::*;
+use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{KEY, Tale};
 
 fn told(tale: &Tale) -> Vec<String> {
-    let (header, verdict) = (tale.header(), tale.judged());
-    let run = PageRun::new(&header, &verdict, tale.events());
-    story(&run).into_iter().map(|beat| beat.text).collect()
+    beats(&tale.judged(), tale.events())
+        .into_iter()
+        .map(|beat| beat.text)
+        .collect()
 }
 
 #[test]

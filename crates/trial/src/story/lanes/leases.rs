@@ -3,23 +3,25 @@
 //! The lab knows of a lease only that it is over by a certain moment: a TTL after it read the grant, or after it saw the holder stop. In
 //! the store it ended a little earlier, and somebody else may have been granted the lock in between. A lease is over by then, too.
 
-use super::{Kind, Teller};
+use super::super::phrases;
+use super::Lanes;
 use crate::history::{Event, Fault};
 use crate::holds::facts::Hold;
 use crate::holds::{NAMES, Scenario};
 
-impl Teller<'_> {
+impl Lanes<'_> {
     /// The moment has come by which a lease is over.
     pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
         if self.has_two_locks() || self.told_over.contains(&(lane, hold)) {
             return;
         }
         self.told_over.push((lane, hold));
-        let text = match self.scenario {
-            Scenario::StaleRelease => "lease over by now".to_owned(),
-            _ => format!("lease over by now; {} does not know", NAMES[lane]),
-        };
-        self.add(lane, at_ns, text, Kind::Other);
+        let mut phrase = phrases::lease_over(NAMES[lane], None);
+        if self.scenario == Scenario::StaleRelease {
+            // It is paused, so of course it does not know.
+            phrase.brief = "lease over by now".into();
+        }
+        self.say(lane, at_ns, phrase);
     }
 
     /// Somebody is granted a lock: the leases on it that have ended in the meantime come first.

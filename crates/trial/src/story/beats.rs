@@ -1,4 +1,4 @@
-//! The cropped story: a few events with a sentence each.
+//! Beats: the few events that tell most, a sentence each.
 //!
 //! Every event that the verdict names is in it; the rest of the room goes to what tells most. A story judges nothing.
 
@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::PageRun;
-use crate::history::{Event, Fault, What};
-use crate::holds::verdict::capital;
+use super::phrases;
+use crate::history::{Event, What, fences};
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+use crate::text::capital;
 use crate::text::numbers::{count, plural, shorten};
-use crate::verdict::{Evidence, Outcome};
+use crate::verdict::{Evidence, Outcome, Verdict};
 
 /// A story is no longer than this, and no shorter while there is anything to tell.
 const BEATS_MAX: usize = 9;
@@ -26,38 +26,36 @@ const FEW_PROCESSES: usize = 4;
 
 /// One event of a story.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Beat {
+pub struct Beat {
     /// Its number.
-    pub(super) event: u64,
+    pub event: u64,
     /// What happened.
-    pub(super) text: String,
+    pub text: String,
     /// What it stands for, beyond what it tells.
-    pub(super) mark: Option<Mark>,
+    pub mark: Option<Mark>,
 }
 
 /// What an event of a story stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Mark {
+pub enum Mark {
     /// The verdict rests on it.
     Proof,
     /// The last of a run in which nothing broke.
     Good,
 }
 
-/// The story of a run.
-pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
-    let evidence: HashMap<u64, &Evidence> =
-        run.verdict.evidence.iter().map(|e| (e.event, e)).collect();
-    let names: HashSet<&str> = run
-        .events
+/// The story of a run with this verdict.
+pub fn beats(verdict: &Verdict, events: &[Event]) -> Vec<Beat> {
+    let evidence: HashMap<u64, &Evidence> = verdict.evidence.iter().map(|e| (e.event, e)).collect();
+    let names: HashSet<&str> = events
         .iter()
         .filter_map(|event| event.who.as_deref())
         .collect();
-    let mut teller = Teller::of(run.events);
+    let mut picker = Picker::of(events);
     let mut told: Vec<(u32, Beat)> = Vec::new();
-    for event in run.events {
-        let telling = teller.tell(event);
+    for event in events {
+        let telling = picker.tell(event);
         let (weight, text, mark) = match evidence.get(&event.n) {
             Some(evidence) => (u32::MAX, proof(evidence, &names), Some(Mark::Proof)),
             None => match telling {
@@ -86,7 +84,7 @@ pub(super) fn story(run: &PageRun<'_>) -> Vec<Beat> {
         .filter(|(at, _)| chosen.contains(at))
         .map(|(_, told)| told);
     let mut story: Vec<Beat> = told.map(|(_, beat)| beat).collect();
-    if run.verdict.outcome == Outcome::Held
+    if verdict.outcome == Outcome::Held
         && let Some(last) = story.last_mut()
     {
         last.mark = Some(Mark::Good);
@@ -116,17 +114,8 @@ fn sentence(text: &str, names: &HashSet<&str>) -> String {
     }
 }
 
-/// Every fence of a run.
-pub(super) fn fences(events: &[Event]) -> Vec<&str> {
-    let all = events.iter().filter_map(|event| match &event.what {
-        What::Acquired { fence, .. } | What::Register { fence, .. } => fence.as_deref(),
-        _ => None,
-    });
-    all.collect()
-}
-
-/// Finds words for events, one after the other.
-struct Teller<'a> {
+/// Weighs events, one after the other.
+struct Picker<'a> {
     answers: HashMap<u64, u64>,
     orders: usize,
     last_order: u64,
@@ -138,9 +127,9 @@ struct Teller<'a> {
     asked_apart: bool,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Picker<'a> {
     fn of(events: &'a [Event]) -> Self {
-        let mut teller = Self {
+        let mut picker = Self {
             answers: HashMap::new(),
             orders: 0,
             last_order: 0,
@@ -155,13 +144,13 @@ impl<'a> Teller<'a> {
         for event in events {
             match &event.what {
                 What::Acquired { op, .. } | What::Refused { op, .. } | What::Failed { op, .. } => {
-                    teller.answers.insert(*op, event.at_ns);
+                    picker.answers.insert(*op, event.at_ns);
                 }
-                What::Purchase { .. } => teller.asked_apart |= answered,
+                What::Purchase { .. } => picker.asked_apart |= answered,
                 What::Purchased { purchase, .. } => {
                     answered = true;
                     if purchase.outcome == Answered::Sold {
-                        teller.last_order = event.n;
+                        picker.last_order = event.n;
                     }
                 }
                 What::Acquire { key, .. } => keys.push(key),
@@ -170,13 +159,13 @@ impl<'a> Teller<'a> {
         }
         keys.sort_unstable();
         keys.dedup();
-        teller.keys = keys.len();
+        picker.keys = keys.len();
         let names: HashSet<&str> = events
             .iter()
             .filter_map(|event| event.who.as_deref())
             .collect();
-        teller.processes = names.len();
-        teller
+        picker.processes = names.len();
+        picker
     }
 
     /// How often this has been told of them before; in a crowd, of anybody.
@@ -192,21 +181,19 @@ impl<'a> Teller<'a> {
         let who = event.who.as_deref();
         let name = who.unwrap_or("the lab");
         let (weight, text) = match &event.what {
-            What::StockSet { units } => {
-                (70, format!("The lab sets the stock to {}", count(*units)))
-            }
+            What::StockSet { units } => (70, phrases::stock_set(*units).full),
             What::Purchase { .. } if self.asked_apart => {
                 if self.times("asked", who) > 0 {
                     return None;
                 }
-                (60, format!("{name} is asked to buy"))
+                (60, phrases::asked_to_buy(name).full)
             }
             What::Purchase { .. } if self.times("purchase", None) == 0 => {
                 let asked = plural(self.processes, "process is", "processes are");
                 (60, format!("{asked} asked to buy, {name} first"))
             }
             What::Purchased { .. } => self.answer(event, name)?,
-            What::Failed { message, .. } => (55, format!("{name} fails: {message}")),
+            What::Failed { message, .. } => (55, phrases::failed(name, message).full),
             What::StockRead { units } => {
                 (90, format!("The lab reads the stock: {}", count(*units)))
             }
@@ -219,12 +206,9 @@ impl<'a> Teller<'a> {
             } => (
                 // That nobody has the lock in the end is no news.
                 if *taken { 80 } else { 30 },
-                format!(
-                    "The lab looks at the store: {}",
-                    stored(key, *taken, *ttl_left_ms)
-                ),
+                phrases::stored(key, *taken, *ttl_left_ms),
             ),
-            What::Fault { fault } => (100, struck(name, *fault)),
+            What::Fault { fault } => (100, phrases::fault(name, *fault, None).full),
             What::Server { server, change } => (95, capital(&change.told(server, false))),
             // What the lab looks up on one server is told with what became of it.
             What::StoreRead {
@@ -239,141 +223,76 @@ impl<'a> Teller<'a> {
         let What::Purchased { purchase, .. } = &event.what else {
             return None;
         };
-        let told = match purchase.outcome {
+        let outcome = purchase.outcome;
+        let mut text = phrases::bought(name, outcome, false, !self.asked_apart).full;
+        let weight = match outcome {
             Answered::Sold => {
                 self.orders += 1;
-                let weight = match self.orders {
+                text.push_str(&format!(", order {}", count(self.orders as i64)));
+                if let (Some(before), Some(after)) = (purchase.before, purchase.after) {
+                    let (before, after) = (count(before), count(after));
+                    text.push_str(&format!(": it read {before} and wrote {after}"));
+                }
+                match self.orders {
                     1 => 65,
                     _ if event.n == self.last_order => 50,
                     2 => 45,
                     _ => 5,
-                };
-                let read = match (purchase.before, purchase.after) {
-                    (Some(before), Some(after)) => {
-                        format!(": it read {} and wrote {}", count(before), count(after))
-                    }
-                    _ => String::new(),
-                };
-                (
-                    weight,
-                    format!(
-                        "{name} is told sold, order {}{read}",
-                        count(self.orders as i64)
-                    ),
-                )
+                }
             }
-            Answered::Busy => {
-                let weight = if self.times("busy", None) == 0 { 55 } else { 2 };
-                let then = if self.asked_apart {
-                    ""
-                } else {
-                    " and goes away"
-                };
-                (weight, format!("{name} finds the lock taken{then}"))
-            }
-            Answered::NoStock => {
-                let weight = if self.times("no stock", None) == 0 {
-                    50
-                } else {
-                    1
-                };
-                (
-                    weight,
-                    format!("{name} gets its turn and finds nothing left"),
-                )
-            }
-            Answered::Unknown => (40, format!("{name} cannot tell whether it bought")),
+            Answered::Busy if self.times("busy", None) == 0 => 55,
+            Answered::Busy => 2,
+            Answered::NoStock if self.times("no stock", None) == 0 => 50,
+            Answered::NoStock => 1,
+            Answered::Unknown => 40,
         };
-        Some(told)
+        Some((weight, text))
+    }
+
+    /// The name of a lock, where it has to be said which.
+    fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
+        (self.keys > 1).then_some(key)
     }
 
     fn of_lock(&mut self, event: &'a Event, who: Option<&'a str>) -> Option<(u32, String)> {
         let name = who.unwrap_or("the lab");
-        let lock = |key: &str, keys: usize| {
-            if keys > 1 {
-                key.to_owned()
-            } else {
-                "the lock".to_owned()
-            }
-        };
         let told = match &event.what {
             What::Acquire { op, key, wait_ms } => {
-                let waits = self
-                    .answers
-                    .get(op)
-                    .is_none_or(|at| at - event.at_ns > NOTABLE_WAIT_NS);
-                if !waits {
+                let answered = self.answers.get(op);
+                if answered.is_some_and(|at| at - event.at_ns <= NOTABLE_WAIT_NS) {
                     return None;
                 }
                 let weight = if self.times("waits", who) < 2 { 60 } else { 3 };
-                let then = if *wait_ms > 0 { " and waits" } else { "" };
-                (
-                    weight,
-                    format!("{name} asks for {}{then}", lock(key, self.keys)),
-                )
+                (weight, phrases::asks(name, self.named(key), *wait_ms > 0))
             }
             What::Acquired { key, fence, .. } => {
-                let weight = if self.times("granted", who) < 2 {
-                    75
-                } else {
-                    10
-                };
-                let fence = fence.as_deref().map_or(String::new(), |fence| {
-                    format!(", with fence {}", shorten(fence, &self.fences))
-                });
-                (
-                    weight,
-                    format!("{name} is granted {}{fence}", lock(key, self.keys)),
-                )
+                let is_early = self.times("granted", who) < 2;
+                let fence = fence.as_deref().map(|fence| shorten(fence, &self.fences));
+                let phrase = phrases::granted(name, self.named(key), fence.as_deref());
+                (if is_early { 75 } else { 10 }, phrase)
             }
             What::Refused { key, .. } => {
-                let weight = if self.times("refused", who) == 0 {
-                    74
-                } else {
-                    4
-                };
-                (
-                    weight,
-                    format!("{name} is refused {}", lock(key, self.keys)),
-                )
+                let is_first = self.times("refused", who) == 0;
+                let phrase = phrases::refused(name, self.named(key), None);
+                (if is_first { 74 } else { 4 }, phrase)
             }
-            What::LeaseOver { key, .. } => {
-                let of = if self.keys > 1 {
-                    format!(" of {key}")
-                } else {
-                    String::new()
-                };
-                (
-                    85,
-                    format!("{name}'s lease{of} is over by now; {name} does not know"),
-                )
-            }
-            What::Register { .. } => register(&event.what, name, &self.fences)?,
-            What::Declined { .. } => (
-                80,
-                format!("{name} declines to go on: it knows that its lock is lost"),
-            ),
+            What::LeaseOver { key, .. } => (85, phrases::lease_over(name, self.named(key))),
+            What::Register { .. } => return register(&event.what, name, &self.fences),
+            What::Declined { .. } => (80, phrases::declined(name)),
             What::Released {
                 key,
                 outcome: ReleaseWord::AlreadyLost,
                 ..
-            } => (
-                78,
-                format!(
-                    "{name} releases {}, which is no longer its own",
-                    lock(key, self.keys)
-                ),
-            ),
-            What::Released { key, .. } => {
-                (20, format!("{name} gives {} back", lock(key, self.keys)))
-            }
-            What::Lost { .. } => (82, format!("{name} learns that its lock is lost")),
+            } => (78, phrases::released_too_late(name, self.named(key))),
+            What::Released { key, .. } => (20, phrases::released(name, self.named(key))),
+            What::Lost { .. } => (82, phrases::lost(name)),
             What::Reached { step, of, what, .. } => {
-                (86, format!("{name} has done step {step} of {of}: {what}"))
+                (86, phrases::reached(name, *step, *of, what, false))
             }
             _ => return None,
         };
-        Some(told)
+        let (weight, phrase) = told;
+        Some((weight, phrase.full))
     }
 }
 
@@ -390,42 +309,19 @@ fn register(what: &What, name: &str, fences: &[&str]) -> Option<(u32, String)> {
     else {
         return None;
     };
-    let told = match (action, refused, fence, highest) {
-        (_, true, Some(fence), Some(highest)) => {
-            let (fence, highest) = (shorten(fence, fences), shorten(highest, fences));
-            let verb = if *action == Action::Write {
-                "write"
-            } else {
-                "read"
-            };
-            (
-                88,
-                format!(
-                    "{name}'s {verb} is refused: its fence {fence} is below {highest} (op {serial})"
-                ),
-            )
-        }
-        (_, true, ..) => (88, format!("{name}'s step is refused (op {serial})")),
-        (Action::Read, ..) => (56, format!("{name} reads {} (op {serial})", count(*value))),
-        (Action::Write, ..) => (72, format!("{name} writes {} (op {serial})", count(*value))),
+    if *refused {
+        let both = fence.as_deref().zip(highest.as_deref());
+        let both = both.map(|(fence, highest)| (shorten(fence, fences), shorten(highest, fences)));
+        let both = both
+            .as_ref()
+            .map(|(fence, highest)| (fence.as_str(), highest.as_str()));
+        return Some((88, phrases::step_refused(name, *action, both, *serial).full));
+    }
+    let weight = match action {
+        Action::Read => 56,
+        Action::Write => 72,
     };
-    Some(told)
-}
-
-fn struck(name: &str, fault: Fault) -> String {
-    match fault {
-        Fault::Killed => format!("The lab kills {name} (SIGKILL) and sees it die"),
-        Fault::Stopped => format!("The lab stops {name} (SIGSTOP)"),
-        Fault::Continued => format!("The lab lets {name} go on (SIGCONT)"),
-    }
-}
-
-fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
-    match (taken, ttl_left_ms) {
-        (false, _) => format!("{key} is free"),
-        (true, None) => format!("{key} is taken, and has no expiry"),
-        (true, Some(ms)) => format!("{key} is taken, for {ms:.1} ms more"),
-    }
+    Some((weight, phrases::step(name, *action, *value, *serial).full))
 }
 
 #[cfg(test)]
