@@ -7,7 +7,9 @@
 mod beats;
 mod lanes;
 mod phrases;
+mod words;
 
 pub use beats::{Beat, Mark, beats};
 pub use lanes::{Entry, SETTLED_NS, lanes};
 pub use phrases::label;
+pub use words::words;

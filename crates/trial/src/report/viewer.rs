@@ -8,12 +8,13 @@ const DARK: &str = include_str!("viewer/dark.css");
 const BASE: &str = include_str!("viewer/base.css");
 const LANES: &str = include_str!("viewer/lanes.css");
 /// In the order in which they need each other.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("viewer/dom.js"),
     include_str!("viewer/format.js"),
     include_str!("viewer/theme.js"),
     include_str!("viewer/decode.js"),
     include_str!("viewer/fold.js"),
+    include_str!("viewer/words.js"),
     include_str!("viewer/describe.js"),
     include_str!("viewer/view.js"),
     include_str!("viewer/palette.js"),

@@ -194,10 +194,8 @@ impl<'a> Picker<'a> {
             }
             What::Purchased { .. } => self.answer(event, name)?,
             What::Failed { message, .. } => (55, phrases::failed(name, message).full),
-            What::StockRead { units } => {
-                (90, format!("The lab reads the stock: {}", count(*units)))
-            }
-            What::GaveUp { why } => (90, format!("The lab stops waiting: {why}")),
+            What::StockRead { units } => (90, phrases::stock_read(&count(*units))),
+            What::GaveUp { why } => (90, phrases::gave_up(why).full),
             What::StoreRead {
                 key,
                 taken,

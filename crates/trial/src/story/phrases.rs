@@ -2,6 +2,8 @@
 //!
 //! Lanes leave the name of the process out, because they stand under it. A full phrase ends without a full stop.
 
+use std::fmt::Display;
+
 use crate::history::{Fault, What};
 use crate::protocol::{Action, Outcome};
 use crate::text::numbers::{count, plural};
@@ -61,13 +63,23 @@ pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
 
 /// A step on the protected number that was carried out.
 pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phrase {
-    let verb = match action {
+    let value = count(value);
+    phrase(
+        format!("{} {value}", verb(action)),
+        format!("{} (op {serial})", does(name, action, &value)),
+    )
+}
+
+/// "A writes 1"
+pub(super) fn does(name: &str, action: Action, value: &str) -> String {
+    format!("{name} {} {value}", verb(action))
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
         Action::Read => "reads",
         Action::Write => "writes",
-    };
-    let brief = format!("{verb} {}", count(value));
-    let full = format!("{name} {brief} (op {serial})");
-    phrase(brief, full)
+    }
 }
 
 /// A step that the protected number refused, because of its fence.
@@ -129,8 +141,13 @@ pub(super) fn reached(name: &str, step: u32, of: u32, what: &str, in_release: bo
     let place = if in_release { "release, step" } else { "step" };
     phrase(
         format!("{place} {step} of {of}: {what}"),
-        format!("{name} has done step {step} of {of}: {what}"),
+        format!("{}: {what}", reached_step(name, step, of)),
     )
+}
+
+/// "A has done step 1 of 2"
+pub(super) fn reached_step(name: &str, step: impl Display, of: impl Display) -> String {
+    format!("{name} has done step {step} of {of}")
 }
 
 /// The lab kills, stops or continues a process; `reached` is the step after which it had halted.
@@ -197,6 +214,23 @@ pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> 
     }
 }
 
+/// The lab stops waiting.
+pub(super) fn gave_up(why: &str) -> Phrase {
+    let full = "The lab stops waiting";
+    match why {
+        "" => phrase("gives up", full),
+        why => phrase(format!("gives up: {why}"), format!("{full}: {why}")),
+    }
+}
+
+/// The lab reads the stock.
+pub(super) fn stock_read(units: &str) -> String {
+    format!("The lab reads the stock: {units}")
+}
+
+/// The lab looks for a lock itself.
+pub(super) const LOOKS_AT_STORE: &str = "The lab looks at the store";
+
 /// The lab looks at a lock in the store.
 pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
     let found = match (taken, ttl_left_ms) {
@@ -204,7 +238,7 @@ pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String
         (true, None) => format!("{key} is taken, and has no expiry"),
         (true, Some(ms)) => format!("{key} is taken, for {ms:.1} ms more"),
     };
-    format!("The lab looks at the store: {found}")
+    format!("{LOOKS_AT_STORE}: {found}")
 }
 
 /// An event as the label of a mark in a trace.
@@ -219,18 +253,14 @@ pub fn label(what: &What) -> String {
             refused,
             ..
         } => {
-            let verb = match action {
-                Action::Read => "reads",
-                Action::Write => "writes",
-            };
             let refused = if *refused { ", refused" } else { "" };
-            format!("op {serial}: {verb} {value}{refused}")
+            format!("op {serial}: {} {value}{refused}", verb(*action))
         }
         What::Reached { step, of, what, .. } => format!("step {step} of {of}: {what}"),
         What::StoreRead { taken: true, .. } => "looks at the store: taken".into(),
         What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
         What::Server { server, change } => change.told(server, false),
-        What::GaveUp { why } => format!("gives up: {why}"),
+        What::GaveUp { why } => gave_up(why).brief,
         // Whatever a later version records: its own name, in plain words.
         other => serde_json::to_value(other)
             .ok()
