@@ -13,24 +13,20 @@ use crate::store::locks::Kind;
 use crate::store::stock::Stock;
 use crate::store::{Ground, Place};
 
-mod advisory;
 mod atomic;
 mod constraint;
 pub(crate) mod customer;
 mod database;
+pub(crate) mod direct;
 pub mod exhibit;
 mod fenced;
 pub(crate) mod hand_made;
-mod lease;
 mod library;
 #[cfg(test)]
 mod lock_tests;
 mod optimistic;
 mod queue;
-mod row;
 mod safe;
-mod table;
-mod unique_index;
 mod watchdog;
 
 pub use crate::protocol::Failure;
@@ -50,11 +46,11 @@ pub static ALL: [&Strategy; 22] = [
     &safe::STRATEGY,
     &watchdog::STRATEGY,
     &fenced::STRATEGY,
-    &row::STRATEGY,
-    &table::STRATEGY,
-    &advisory::STRATEGY,
-    &unique_index::STRATEGY,
-    &lease::STRATEGY,
+    &database::ROW,
+    &database::TABLE,
+    &database::ADVISORY,
+    &database::UNIQUE_INDEX,
+    &database::LEASE,
     &atomic::STRATEGY,
     &optimistic::STRATEGY,
     &constraint::STRATEGY,

@@ -1,8 +1,7 @@
 //! `atomic`: one conditional update in the store. What there is to decide is decided where the stock is.
 
-use fencepost::BoxFuture;
-
-use super::{Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, no_stock, sold};
+use super::direct;
+use super::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
@@ -16,31 +15,17 @@ pub(super) static STRATEGY: Strategy = Strategy {
     claim: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Always("one conditional update"),
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
-struct Atomic(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Atomic(setup.ground.stock()?)))
-}
-
-impl Buyer for Atomic {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
-    }
-}
-
-impl Atomic {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        // Only to show what was there, and to give others the same time as everywhere to come between.
-        let before = self.0.read(&order.product)?;
-        order.work();
-        let quantity = i64::from(order.quantity);
-        let left = self.0.decrement_if_enough(&order.product, quantity)?;
-        Ok(met_others(before, left, quantity))
-    }
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    // Only to show what was there, and to give others the same time as everywhere to come between.
+    let before = stock.read(&order.product)?;
+    order.work();
+    let quantity = i64::from(order.quantity);
+    let left = stock.decrement_if_enough(&order.product, quantity)?;
+    Ok(met_others(before, left, quantity))
 }
 
 /// The answer; who finds another stock than it had read has met another buyer.

@@ -1,8 +1,7 @@
 //! `optimistic`: reads the stock with its version, works, and writes only if the version is still the same; else again.
 
-use fencepost::BoxFuture;
-
-use super::{Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, busy, no_stock, sold};
+use super::direct;
+use super::{Failure, Group, Order, Remark, Stores, Strategy, busy, no_stock, sold};
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 
@@ -19,41 +18,27 @@ pub(super) static STRATEGY: Strategy = Strategy {
     claim: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Conflicts,
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
-struct Optimistic(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Optimistic(setup.ground.stock()?)))
-}
-
-impl Buyer for Optimistic {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
-    }
-}
-
-impl Optimistic {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        for lost in 0..TRIES {
-            let (before, version) = self.0.read_version(&order.product)?;
-            let after = before - i64::from(order.quantity);
-            if after < 0 {
-                return Ok(Purchase {
-                    contended: lost > 0,
-                    ..no_stock(before)
-                });
-            }
-            order.work();
-            if self.0.write_version(&order.product, after, version)? {
-                return Ok(Purchase {
-                    contended: lost > 0,
-                    ..sold(before, after)
-                });
-            }
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    for lost in 0..TRIES {
+        let (before, version) = stock.read_version(&order.product)?;
+        let after = before - i64::from(order.quantity);
+        if after < 0 {
+            return Ok(Purchase {
+                contended: lost > 0,
+                ..no_stock(before)
+            });
         }
-        Ok(busy())
+        order.work();
+        if stock.write_version(&order.product, after, version)? {
+            return Ok(Purchase {
+                contended: lost > 0,
+                ..sold(before, after)
+            });
+        }
     }
+    Ok(busy())
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fencepost::BoxFuture;
 
 use super::customer::Onwards;
-use super::hand_made::{HandMade, Token};
+use super::hand_made::{HandMade, Recipe};
 use super::{
     Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
@@ -36,14 +36,14 @@ pub(super) static STRATEGY: Strategy = Strategy {
 
 struct Queue {
     stock: Box<dyn Stock>,
-    place: HandMade<Token>,
+    place: HandMade,
     ttl: Duration,
 }
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     Ok(Box::new(Queue {
         stock: setup.ground.stock()?,
-        place: HandMade::open(&setup, Token)?,
+        place: HandMade::open(&setup, Recipe::TOKEN)?,
         ttl: setup.ttl,
     }))
 }

@@ -8,7 +8,7 @@
 use fencepost::BoxFuture;
 
 use super::customer::Customer;
-use super::hand_made::{self, HandMade, Token};
+use super::hand_made::{self, HandMade, Recipe};
 use super::library::Library;
 use super::{Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy};
 use crate::protocol::{Claims, Promise, Purchase};
@@ -40,14 +40,14 @@ async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
 
 async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
     if matches!(setup.ground, Ground::Redis(_)) {
-        return hand_made::lock(&setup, Token);
+        return hand_made::lock(setup, Recipe::TOKEN).await;
     }
     Ok(Box::new(Library::open(&setup, false).await?))
 }
 
 /// Asks again and again, or waits in line, as it is told.
 struct OnRedis {
-    asking: Customer<HandMade<Token>>,
+    asking: Customer<HandMade>,
     in_line: Customer<Library>,
 }
 
@@ -55,7 +55,7 @@ impl OnRedis {
     async fn open(setup: &Setup) -> Result<Self, Failure> {
         let library = Library::open(setup, false).await?;
         Ok(Self {
-            asking: Customer::open(setup, HandMade::open(setup, Token)?)?,
+            asking: Customer::open(setup, HandMade::open(setup, Recipe::TOKEN)?)?,
             in_line: Customer::open(setup, library)?,
         })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::super::hand_made::{Latch, Recipe};
+use super::super::hand_made::{Latch, Recipe, released_if};
 use super::super::{Failure, Halt};
 use crate::protocol::ReleaseWord;
 use crate::store::Look;
@@ -13,29 +13,24 @@ use crate::store::latch::postgres::microseconds;
 use crate::store::postgres::{Link, Trouble};
 
 /// Takes the record for ever, and deletes it if it is its own.
-pub(super) struct Untimed;
+pub(super) const UNTIMED: Recipe = Recipe {
+    take: insert,
+    worked: |_| Ok(()),
+    give_back: delete_own,
+};
 
-impl Recipe for Untimed {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
-        if taken {
-            halt.after(1, 1, "inserts the row");
-        }
-        Ok(taken)
+fn insert(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+    let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
+    if taken {
+        halt.after(1, 1, "inserts the row");
     }
+    Ok(taken)
+}
 
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        let deleted = latch.store.delete_if(latch.key, latch.token)?;
-        halt.after(1, 1, "deletes the row if it is its own");
-        Ok(match deleted {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
-        })
-    }
+fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    let deleted = latch.store.delete_if(latch.key, latch.token)?;
+    halt.after(1, 1, "deletes the row if it is its own");
+    Ok(released_if(deleted))
 }
 
 /// No lock is made of this step.

@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 
 use super::super::customer::Turn;
 use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
-use super::Kind;
+use super::LockKind;
 use crate::protocol::{Purchase, ReleaseWord};
 use crate::store::latch::postgres::advisory_key;
 use crate::store::postgres::{Link, Trouble, table_of};
@@ -28,7 +28,7 @@ pub(super) enum Target {
 /// Takes locks in one session.
 pub(super) struct SessionLock {
     stock: PostgresStock,
-    kind: Kind,
+    kind: LockKind,
     target: Target,
     holds: HashMap<u64, Hold>,
     forfeited: Vec<u64>,
@@ -50,7 +50,7 @@ enum Answer {
 }
 
 impl SessionLock {
-    pub(super) fn open(endpoint: &str, kind: Kind, target: Target) -> Result<Self, Failure> {
+    pub(super) fn open(endpoint: &str, kind: LockKind, target: Target) -> Result<Self, Failure> {
         Ok(Self {
             stock: PostgresStock::open(endpoint)?,
             kind,
@@ -67,7 +67,7 @@ impl SessionLock {
 
     /// Whether its locks end with a transaction; else with the session alone.
     fn in_transaction(&self) -> bool {
-        self.kind != Kind::Advisory
+        self.kind != LockKind::Advisory
     }
 
     fn take(
@@ -120,11 +120,11 @@ impl SessionLock {
             self.patience(wait)?;
         }
         let asked = match (self.kind, self.target) {
-            (Kind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
-            (Kind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
-            (Kind::Table, Target::Stock) => self.lock_table("stock", wait),
-            (Kind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
-            (Kind::Advisory, _) => self.lock_number(key, wait),
+            (LockKind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
+            (LockKind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
+            (LockKind::Table, Target::Stock) => self.lock_table("stock", wait),
+            (LockKind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
+            (LockKind::Advisory, _) => self.lock_number(key, wait),
         };
         let answer = match asked {
             Ok(granted) => {
@@ -258,8 +258,8 @@ impl SessionLock {
             return Ok(ReleaseWord::AlreadyLost);
         }
         let word = match self.kind {
-            Kind::Advisory => self.unlock(&held.key)?,
-            Kind::Row | Kind::Table => {
+            LockKind::Advisory => self.unlock(&held.key)?,
+            LockKind::Row | LockKind::Table => {
                 if self.holds.is_empty() {
                     self.link().run("COMMIT").map_err(Trouble::unwritten)?;
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::customer::Onwards;
 use super::super::{Buyer, Locking, Order};
-use super::Kind;
+use super::LockKind;
 use super::session::{SessionBuyer, SessionLock, Target};
 use crate::holds::{FIRST, SECOND};
 use crate::protocol::ReleaseWord;
@@ -13,7 +13,7 @@ use crate::store::Ground;
 use crate::store::postgres::Link;
 use crate::store::tests::{SomePostgres, postgres};
 
-const KINDS: [Kind; 3] = [Kind::Row, Kind::Table, Kind::Advisory];
+const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory];
 const AT_ONCE: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -40,7 +40,7 @@ impl Place {
         })
     }
 
-    fn session(&self, kind: Kind, target: Target) -> SessionLock {
+    fn session(&self, kind: LockKind, target: Target) -> SessionLock {
         SessionLock::open(&self.ground.to_string(), kind, target).unwrap()
     }
 
@@ -161,7 +161,7 @@ async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
     };
     let mut stock = place.ground.stock().unwrap();
     stock.write(FIRST, 5).unwrap();
-    for kind in [Kind::Row, Kind::Table] {
+    for kind in [LockKind::Row, LockKind::Table] {
         let mut buyer = SessionBuyer::new(place.session(kind, Target::Stock));
         let runtime = tokio::runtime::Handle::current();
         let selling = std::thread::spawn(move || {

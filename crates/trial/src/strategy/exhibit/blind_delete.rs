@@ -3,9 +3,9 @@
 //! What is wrong: whoever works longer than the TTL deletes the lock of the one who came after, and lets a third one in
 //! beside it. Seen as `SET NX PX` with a plain `DEL`, in shops and in checkout services.
 
-use crate::protocol::{Claims, Promise, ReleaseWord};
-use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly, take_with_expiry};
-use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
+use crate::strategy::hand_made::{self, Recipe, delete_blindly, take_with_expiry};
+use crate::strategy::{Group, Remark, Stores, Strategy};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -23,22 +23,12 @@ pub static STRATEGY: Strategy = Strategy {
         ..Claims::PLAIN
     },
     remark: Remark::FlawShowsIn("stale-release"),
-    open: |setup| Box::pin(async move { hand_made::buyer(&setup, BlindDelete) }),
-    lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, BlindDelete) })),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
 };
 
-struct BlindDelete;
-
-impl Recipe for BlindDelete {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        take_with_expiry(latch, halt)
-    }
-
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        delete_blindly(latch, halt)
-    }
-}
+const RECIPE: Recipe = Recipe {
+    take: take_with_expiry,
+    worked: |_| Ok(()),
+    give_back: delete_blindly,
+};

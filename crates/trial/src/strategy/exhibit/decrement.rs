@@ -4,13 +4,10 @@
 //! subtract it, and the stock goes below zero. Seen in surveys of shop code as the «fixed» form of `none`:
 //! `if product.stock > 0: UPDATE … SET stock = stock - 1`.
 
-use fencepost::BoxFuture;
-
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
-use crate::strategy::{
-    Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
-};
+use crate::strategy::direct;
+use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -23,31 +20,17 @@ pub static STRATEGY: Strategy = Strategy {
     claim: Promise::Nothing,
     claims: Claims::PLAIN,
     remark: Remark::Broken("checked first, subtracted anyway"),
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
-struct Decrement(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Decrement(setup.ground.stock()?)))
-}
-
-impl Buyer for Decrement {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let before = stock.read(&order.product)?;
+    let quantity = i64::from(order.quantity);
+    if before < quantity {
+        return Ok(no_stock(before));
     }
-}
-
-impl Decrement {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        let before = self.0.read(&order.product)?;
-        let quantity = i64::from(order.quantity);
-        if before < quantity {
-            return Ok(no_stock(before));
-        }
-        order.work();
-        let after = self.0.decrement(&order.product, quantity)?;
-        Ok(sold(before, after))
-    }
+    order.work();
+    let after = stock.decrement(&order.product, quantity)?;
+    Ok(sold(before, after))
 }

@@ -11,7 +11,7 @@ use fencepost::BoxFuture;
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
 use crate::strategy::customer::{Onwards, Turn};
-use crate::strategy::hand_made::{HandMade, Token};
+use crate::strategy::hand_made::{HandMade, Recipe};
 use crate::strategy::{
     Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
@@ -40,13 +40,13 @@ pub static STRATEGY: Strategy = Strategy {
 
 struct EarlyUnlock {
     stock: Box<dyn Stock>,
-    lock: HandMade<Token>,
+    lock: HandMade,
 }
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     Ok(Box::new(EarlyUnlock {
         stock: setup.ground.stock()?,
-        lock: HandMade::open(&setup, Token)?,
+        lock: HandMade::open(&setup, Recipe::TOKEN)?,
     }))
 }
 

@@ -31,29 +31,23 @@ pub static STRATEGY: Strategy = Strategy {
         ..Claims::PLAIN
     },
     remark: Remark::FlawShowsIn("stale-release"),
-    open: |setup| Box::pin(async move { hand_made::buyer(&setup, GetThenDelete) }),
-    lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, GetThenDelete) })),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
 };
 
-struct GetThenDelete;
+const RECIPE: Recipe = Recipe {
+    take: take_with_expiry,
+    worked: |_| Ok(()),
+    give_back,
+};
 
-impl Recipe for GetThenDelete {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        take_with_expiry(latch, halt)
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
+        return Ok(ReleaseWord::AlreadyLost);
     }
-
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
-            return Ok(ReleaseWord::AlreadyLost);
-        }
-        halt.after(1, 2, "looks whose the key is: its own");
-        std::thread::sleep(MOMENT);
-        latch.store.delete(latch.key)?;
-        halt.after(2, 2, "deletes the key");
-        Ok(ReleaseWord::Released)
-    }
+    halt.after(1, 2, "looks whose the key is: its own");
+    std::thread::sleep(MOMENT);
+    latch.store.delete(latch.key)?;
+    halt.after(2, 2, "deletes the key");
+    Ok(ReleaseWord::Released)
 }

@@ -25,35 +25,33 @@ pub static STRATEGY: Strategy = Strategy {
         ..Claims::PLAIN
     },
     remark: Remark::KeyLeftBehind("short-stock"),
-    open: |setup| Box::pin(async move { hand_made::buyer(&setup, LateExpiry) }),
-    lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, LateExpiry) })),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
 };
 
-struct LateExpiry;
+const RECIPE: Recipe = Recipe {
+    take,
+    worked,
+    give_back,
+};
 
-impl Recipe for LateExpiry {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
-        if taken {
-            halt.after(1, 1, "creates the key, without an expiry");
-        }
-        Ok(taken)
+fn take(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+    let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
+    if taken {
+        halt.after(1, 1, "creates the key, without an expiry");
     }
+    Ok(taken)
+}
 
-    fn worked(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
-        latch.store.expire(latch.key, latch.ttl).map(drop)
-    }
+fn worked(latch: &mut Latch<'_>) -> Result<(), Failure> {
+    latch.store.expire(latch.key, latch.ttl).map(drop)
+}
 
-    /// Only on the way of success.
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        if latch.worked {
-            delete_blindly(latch, halt)
-        } else {
-            Ok(ReleaseWord::Unknown)
-        }
+/// Only on the way of success.
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    if latch.worked {
+        delete_blindly(latch, halt)
+    } else {
+        Ok(ReleaseWord::Unknown)
     }
 }

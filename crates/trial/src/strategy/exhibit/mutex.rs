@@ -5,13 +5,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fencepost::BoxFuture;
-
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
-use crate::strategy::{
-    Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, read_work_write,
-};
+use crate::strategy::direct;
+use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -24,37 +21,22 @@ pub static STRATEGY: Strategy = Strategy {
     claim: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Broken("excludes threads, not processes"),
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
 /// One for the whole process.
 static PURCHASE: Mutex<()> = Mutex::new(());
 
-struct Synchronized(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Synchronized(setup.ground.stock()?)))
-}
-
-impl Buyer for Synchronized {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
-    }
-}
-
-impl Synchronized {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        let at_once = PURCHASE.try_lock();
-        let contended = at_once.is_err();
-        let _held =
-            at_once.unwrap_or_else(|_| PURCHASE.lock().unwrap_or_else(PoisonError::into_inner));
-        let bought = read_work_write(&mut *self.0, order)?;
-        Ok(Purchase {
-            contended,
-            ..bought
-        })
-    }
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let at_once = PURCHASE.try_lock();
+    let contended = at_once.is_err();
+    let _held = at_once.unwrap_or_else(|_| PURCHASE.lock().unwrap_or_else(PoisonError::into_inner));
+    let bought = read_work_write(stock, order)?;
+    Ok(Purchase {
+        contended,
+        ..bought
+    })
 }
 
 #[cfg(test)]
@@ -79,8 +61,8 @@ mod tests {
             delay: Duration::from_millis(5),
         };
         let buy = || {
-            let mut buyer = Synchronized(ground.stock().unwrap());
-            buyer.buy(&order).unwrap().outcome
+            let mut stock = ground.stock().unwrap();
+            buy(&mut *stock, &order).unwrap().outcome
         };
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(buy)).collect();

@@ -4,7 +4,7 @@
 //! The release deletes whatever is there, also the lock of whoever came after the expiry. Seen as `SETNX` followed by `EXPIRE`,
 //! the lock of countless tutorials.
 
-use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::protocol::{Claims, Promise};
 use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
 use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
 
@@ -24,28 +24,22 @@ pub static STRATEGY: Strategy = Strategy {
         ..Claims::PLAIN
     },
     remark: Remark::FlawShowsIn("crash"),
-    open: |setup| Box::pin(async move { hand_made::buyer(&setup, Naive) }),
-    lock: Some(|setup| Box::pin(async move { hand_made::lock(&setup, Naive) })),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
 };
 
-struct Naive;
+const RECIPE: Recipe = Recipe {
+    take,
+    worked: |_| Ok(()),
+    give_back: delete_blindly,
+};
 
-impl Recipe for Naive {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        if !latch.store.set_if_absent(latch.key, latch.token, None)? {
-            return Ok(false);
-        }
-        halt.after(1, 2, "creates the key");
-        latch.store.expire(latch.key, latch.ttl)?;
-        halt.after(2, 2, "sets the expiry");
-        Ok(true)
+fn take(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+    if !latch.store.set_if_absent(latch.key, latch.token, None)? {
+        return Ok(false);
     }
-
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        delete_blindly(latch, halt)
-    }
+    halt.after(1, 2, "creates the key");
+    latch.store.expire(latch.key, latch.ttl)?;
+    halt.after(2, 2, "sets the expiry");
+    Ok(true)
 }

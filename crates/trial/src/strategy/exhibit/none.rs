@@ -4,13 +4,9 @@
 //! oversell), or one's write undoes the other's (a lost update). Seen wherever a program subtracts in memory and saves
 //! the result: the object-relational mapper's `product.stock -= 1; product.save()`.
 
-use fencepost::BoxFuture;
-
-use crate::protocol::{Claims, Promise, Purchase};
-use crate::store::stock::Stock;
-use crate::strategy::{
-    Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, read_work_write,
-};
+use crate::protocol::{Claims, Promise};
+use crate::strategy::direct;
+use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -26,18 +22,6 @@ pub static STRATEGY: Strategy = Strategy {
     claim: Promise::Nothing,
     claims: Claims::PLAIN,
     remark: Remark::SameUnit,
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, read_work_write),
     lock: None,
 };
-
-struct Unprotected(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Unprotected(setup.ground.stock()?)))
-}
-
-impl Buyer for Unprotected {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { read_work_write(&mut *self.0, order) })
-    }
-}

@@ -6,13 +6,10 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use fencepost::BoxFuture;
-
 use crate::protocol::{Claims, Promise, Purchase};
 use crate::store::stock::Stock;
-use crate::strategy::{
-    Buyer, Failure, Group, Order, Remark, Setup, Stores, Strategy, read_work_write,
-};
+use crate::strategy::direct;
+use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, read_work_write};
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -27,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
     claim: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Broken("the same"),
-    open: |setup| Box::pin(open(setup)),
+    open: |setup| direct::buyer(setup, check_out),
     lock: None,
 };
 
@@ -90,33 +87,19 @@ impl Drop for Entered<'_> {
     }
 }
 
-struct Reentrant(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Reentrant(setup.ground.stock()?)))
+fn check_out(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let entered = PURCHASE.enter();
+    let bought = reserve(stock, order)?;
+    Ok(Purchase {
+        contended: entered.contended,
+        ..bought
+    })
 }
 
-impl Buyer for Reentrant {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.check_out(order) })
-    }
-}
-
-impl Reentrant {
-    fn check_out(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        let entered = PURCHASE.enter();
-        let bought = self.reserve(order)?;
-        Ok(Purchase {
-            contended: entered.contended,
-            ..bought
-        })
-    }
-
-    /// Also called by itself, so it takes the lock too.
-    fn reserve(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        let _again = PURCHASE.enter();
-        read_work_write(&mut *self.0, order)
-    }
+/// Also called by itself, so it takes the lock too.
+fn reserve(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let _again = PURCHASE.enter();
+    read_work_write(stock, order)
 }
 
 #[cfg(test)]
