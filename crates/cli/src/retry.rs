@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         Lock::Stranger(stranger) => return Err(not_for_strangers(stranger)),
         Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
-    if strategy.claim != Promise::Exclusion {
+    if strategy.promise != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
     let site = arguments.common.open_store(Some(&arguments.lock))?;

@@ -106,7 +106,7 @@ impl Stranger {
             summary: "somebody else's",
             gloss: "",
             flaw: None,
-            claim: Promise::Exclusion,
+            promise: Promise::Exclusion,
             claims,
             remark: Remark::Nothing,
             open: not_here,

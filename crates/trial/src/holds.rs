@@ -90,7 +90,7 @@ impl Trial {
             recorded: history::now(),
             scenario: self.scenario.name().into(),
             strategy: self.strategy.name.into(),
-            claim: self.strategy.claim,
+            promise: self.strategy.promise,
             store: self.place.name().into(),
             seed: self.seed,
             stock: 0,

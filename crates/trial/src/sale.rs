@@ -113,7 +113,7 @@ impl Sale {
             recorded: history::now(),
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
-            claim: self.strategy.claim,
+            promise: self.strategy.promise,
             store: self.place.name().into(),
             seed: self.seed,
             stock: self.stock.into(),

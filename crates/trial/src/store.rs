@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fencepost_rig::TempDir;
-
 pub use place::Place;
+pub(crate) use swept::Swept;
 
 use locks::{Apart, Kind};
 
@@ -25,11 +24,13 @@ pub(crate) mod postgres;
 pub mod reach;
 pub(crate) mod redis;
 pub mod stock;
+mod swept;
 
 /// The lock of a trial with one lock; the first of two.
 pub const FIRST: &str = "product_A";
 /// The second of two locks.
 pub const SECOND: &str = "product_B";
+
 /// Where a trial takes place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
@@ -96,7 +97,7 @@ impl Ground {
                 stock::sqlite::create(path)?;
                 latch::sqlite::create(path)
             }
-            Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+            Self::Redis(endpoint) => redis::Connection::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
             Self::Locks(apart) => stock::sqlite::create(&apart.data),
         }
@@ -110,7 +111,7 @@ impl Ground {
         match self {
             Self::Sqlite(_) => Ok(()),
             Self::Locks(apart) => apart.clear(),
-            Self::Redis(endpoint) => redis::Link::open(endpoint)?.clear(),
+            Self::Redis(endpoint) => redis::Connection::open(endpoint)?.clear(),
             Self::Postgres(endpoint) => postgres::clear(endpoint),
         }
     }
@@ -127,7 +128,7 @@ impl Ground {
             let units = redis::key(endpoint, "stock", product);
             [stock::perishable::gate_of(&units), units]
         });
-        redis::Link::open(endpoint)?.keep(keys)
+        redis::Connection::open(endpoint)?.keep(keys)
     }
 
     /// Connects to the stock.
@@ -170,33 +171,6 @@ impl Ground {
 
 fn only_locks() -> Failure {
     Failure::definite("there are no locks made by hand on these servers")
-}
-
-/// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
-pub(crate) struct Swept {
-    pub(crate) ground: Ground,
-    /// A folder of the trial's own, gone with it.
-    pub(crate) folder: TempDir,
-}
-
-impl Swept {
-    /// A ground at this place, ready.
-    pub(crate) fn prepare(place: &Place) -> Result<Self, Failure> {
-        let folder = fencepost_rig::folder();
-        let folder =
-            folder.map_err(|error| Failure::definite(format!("no temporary folder: {error}")))?;
-        let ground = place.ground(folder.path());
-        let swept = Self { ground, folder };
-        swept.ground.prepare()?;
-        Ok(swept)
-    }
-}
-
-impl Drop for Swept {
-    fn drop(&mut self) {
-        // A server that is gone cannot be tidied up.
-        let _ = self.ground.clear();
-    }
 }
 
 /// As an endpoint; of several, the one with the locks.

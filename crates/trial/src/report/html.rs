@@ -106,6 +106,6 @@ impl<'a> PageRun<'a> {
     }
 
     fn claims_exclusion(&self) -> bool {
-        self.header.claim == Promise::Exclusion
+        self.header.promise == Promise::Exclusion
     }
 }

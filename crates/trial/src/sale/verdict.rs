@@ -29,7 +29,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         }
     } else {
         Verdict {
-            witness: vec![witness(header.claim, facts)],
+            witness: vec![witness(header.promise, facts)],
             ..Verdict::bare(Outcome::Held, acquittal(header, facts))
         }
     };
@@ -95,7 +95,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
             ),
         ));
     }
-    match header.claim {
+    match header.promise {
         Promise::Nothing => {
             let because = format!(
                 "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
@@ -110,7 +110,7 @@ fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missin
             ))
         }
         Promise::Exclusion | Promise::Exactness if facts.contended() == 0 => {
-            let met = match header.claim {
+            let met = match header.promise {
                 Promise::Exactness => "no buyer met another at work",
                 _ => "no attempt met the lock taken",
             };
@@ -146,7 +146,6 @@ fn accusation(facts: &Facts) -> String {
     };
     let (left, by_orders) = (count(reading.units), facts.left_by_orders());
     if facts.checks().no_lost_update == Finding::Violated {
-        let by_orders = by_orders;
         return format!(
             "{} for a stock of {stock}. The store says {left} are left, the orders say {by_orders}.",
             orders(facts)
@@ -176,10 +175,10 @@ fn acquittal(header: &Header, facts: &Facts) -> String {
     text
 }
 
-fn witness(claim: Promise, facts: &Facts) -> String {
+fn witness(promise: Promise, facts: &Facts) -> String {
     let contended = count(facts.contended() as i64);
     let attempts = count(facts.attempts.len() as i64);
-    if claim == Promise::Exactness {
+    if promise == Promise::Exactness {
         return format!(
             "{contended} of {attempts} met another buyer at work: the race did take place"
         );

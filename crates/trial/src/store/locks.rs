@@ -13,7 +13,7 @@ use fencepost::{BoxFuture, ErrorKind, LockName};
 
 use super::Look;
 use super::reach::NotReached;
-use super::redis::{Link, Trouble};
+use super::redis::{Connection, Trouble};
 use crate::protocol::Failure;
 
 /// How long the servers may take to tell the lab about a lock.
@@ -137,7 +137,7 @@ impl Apart {
     pub(super) fn clear(&self) -> Result<(), Failure> {
         let (url, space) = self.split();
         for server in redis_servers(url) {
-            Link::open(&format!("{server}#{space}"))?.clear()?;
+            Connection::open(&format!("{server}#{space}"))?.clear()?;
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ pub(crate) fn redis_servers(url: &str) -> Vec<String> {
 
 /// What a single Redis server has under this key.
 pub(crate) fn look_at_one(server: &str, key: &str) -> Result<Look, Failure> {
-    let left_ms: i64 = Link::open(server)?
+    let left_ms: i64 = Connection::open(server)?
         .ask(redis::cmd("PTTL").arg(key))
         .map_err(Trouble::unread)?;
     Ok(Look {

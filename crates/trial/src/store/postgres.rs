@@ -13,10 +13,10 @@ use crate::store::stock::postgres::PostgresStock;
 
 use super::reach::{ATTEMPT, NotReached};
 
-pub(crate) mod link;
+pub(crate) mod connection;
 mod patience;
 
-pub(crate) use link::{Link, Trouble};
+pub(crate) use connection::{Connection, Trouble};
 
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -68,8 +68,8 @@ pub(crate) fn table_of(name: &str) -> String {
 
 /// Makes the schema and its tables, with nothing in stock.
 pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
-    let mut link = Link::open(endpoint)?;
-    let schema = quoted(link.schema());
+    let mut connection = Connection::open(endpoint)?;
+    let schema = quoted(connection.schema());
     let mut statements = format!("CREATE SCHEMA {schema}; {TABLES}");
     for name in [crate::store::FIRST, crate::store::SECOND] {
         let table = table_of(name);
@@ -78,8 +78,8 @@ pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
         ));
     }
     statements.push_str(CREATE_GATE);
-    link.run(&statements).map_err(Trouble::unwritten)?;
-    link::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
+    connection.run(&statements).map_err(Trouble::unwritten)?;
+    connection::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
 }
 
 /// The library's locks in the schema of an endpoint, in ShedLock's table.
@@ -99,10 +99,10 @@ async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, F
 
 /// Removes the schema with all that is in it.
 pub(crate) fn clear(endpoint: &str) -> Result<(), Failure> {
-    let mut link = Link::open(endpoint)?;
-    let schema = quoted(link.schema());
+    let mut connection = Connection::open(endpoint)?;
+    let schema = quoted(connection.schema());
     let statements = format!("SET lock_timeout = '4s'; DROP SCHEMA IF EXISTS {schema} CASCADE");
-    link.run(&statements).map_err(Trouble::unwritten)
+    connection.run(&statements).map_err(Trouble::unwritten)
 }
 
 pub(crate) fn stock(endpoint: &str) -> Result<Box<dyn Stock>, Failure> {
@@ -115,7 +115,7 @@ pub(crate) fn latches(endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
 
 /// Whether this can be the address of a database.
 pub(crate) fn is_address(url: &str) -> bool {
-    super::reach::names_postgres(url) && link::config(url).is_ok()
+    super::reach::names_postgres(url) && connection::config(url).is_ok()
 }
 
 /// Makes sure that a database answers at `url` and lets us make a schema. Asks again for up to `patience` while nobody is there.
@@ -124,8 +124,8 @@ pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let endpoint = format!("{url}#pg_temp");
     loop {
         let left = patience.saturating_sub(started.elapsed());
-        match Link::connect_to(&endpoint, left.max(ATTEMPT)) {
-            Ok(mut link) => return introduce(&mut link),
+        match Connection::connect_to(&endpoint, left.max(ATTEMPT)) {
+            Ok(mut connection) => return introduce(&mut connection),
             Err(trouble) if !trouble.nobody_there() => {
                 return Err(NotReached::Refuses(trouble.words()));
             }
@@ -137,10 +137,10 @@ pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     }
 }
 
-fn introduce(link: &mut Link) -> Result<(), NotReached> {
+fn introduce(connection: &mut Connection) -> Result<(), NotReached> {
     const ASK: &str = "SELECT current_setting('server_version_num')::int / 10000,
         has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery(), current_user::text, current_database()::text";
-    let row = link.ask_one(ASK, &[]);
+    let row = connection.ask_one(ASK, &[]);
     let row = row.map_err(|trouble| NotReached::Refuses(trouble.words()))?;
     let Some(row) = row else {
         return Err(NotReached::Refuses("it does not answer questions".into()));

@@ -63,7 +63,7 @@ pub(crate) async fn library(endpoint: &str) -> Result<Redis, Failure> {
 }
 
 /// A connection that is made anew after it broke, and the space in which its keys are.
-pub(crate) struct Link {
+pub(crate) struct Connection {
     client: Client,
     connection: Option<Wire>,
     used: Instant,
@@ -105,21 +105,21 @@ impl Trouble {
     }
 }
 
-impl Link {
+impl Connection {
     /// Connects to `redis://…`, or `redis://…#SPACE` for keys apart from others'.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         let (url, space) = split(endpoint);
         let client = Client::open(url);
         let client = client.map_err(|error| Failure::definite(format!("redis: {error}")))?;
-        let mut link = Self {
+        let mut connection = Self {
             client,
             connection: None,
             used: Instant::now(),
             lost: 0,
             space: space.to_owned(),
         };
-        link.with(|_| Ok(())).map_err(Trouble::unread)?;
-        Ok(link)
+        connection.with(|_| Ok(())).map_err(Trouble::unread)?;
+        Ok(connection)
     }
 
     /// The name of a key in this space.

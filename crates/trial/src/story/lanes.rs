@@ -1,4 +1,4 @@
-//! Lanes: what each process did, in a few words, entry under entry.
+//! LaneStory: what each process did, in a few words, entry under entry.
 //!
 //! Things that belong together stand in one entry if they happened within a moment.
 
@@ -7,12 +7,14 @@ use crate::history::{Event, Fault, Header, What};
 use crate::holds::facts::Facts;
 use crate::holds::verdict::waits_told;
 use crate::holds::{NAMES, Scenario};
-use crate::protocol::{Action, Claims, Outcome, ReleaseWord};
+use crate::protocol::{Action, Claims};
 use crate::strategy;
 use crate::text::ink::Role;
 use crate::text::numbers::{count, ms, shorten};
 
 mod leases;
+mod purchases;
+mod releases;
 
 /// What happens within this time may stand on one line.
 pub const SETTLED_NS: u64 = 25_000_000;
@@ -30,12 +32,12 @@ pub struct Entry {
     pub op: Option<u64>,
     /// What it means.
     pub role: Option<Role>,
-    kind: Kind,
+    kind: Continuation,
 }
 
 /// What an entry can be continued with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Continuation {
     Grant,
     Write,
     Release,
@@ -47,13 +49,13 @@ enum Kind {
 impl Entry {
     /// Whether it concerns all and yet happened at one moment.
     pub fn is_turn(&self) -> bool {
-        self.kind == Kind::Server
+        self.kind == Continuation::Server
     }
 }
 
 /// Every entry of a lock trial, in the order of time.
 pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
-    let mut story = Lanes {
+    let mut story = LaneStory {
         scenario,
         ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
         claims: claims(header),
@@ -73,7 +75,7 @@ pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry
     story.lines
 }
 
-struct Lanes<'a> {
+struct LaneStory<'a> {
     scenario: Scenario,
     ttl_ns: u64,
     claims: Claims,
@@ -85,7 +87,7 @@ struct Lanes<'a> {
     told_over: Vec<(usize, u64)>,
 }
 
-impl Lanes<'_> {
+impl LaneStory<'_> {
     /// The name of a lock, where it has to be said which.
     fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
         self.has_two_locks().then_some(key)
@@ -142,10 +144,10 @@ impl Lanes<'_> {
 
     /// An entry that nothing continues.
     fn say(&mut self, lane: usize, at_ns: u64, phrase: Phrase) {
-        self.add(lane, at_ns, phrase.brief, Kind::Other);
+        self.add(lane, at_ns, phrase.brief, Continuation::Other);
     }
 
-    fn add(&mut self, lane: usize, at_ns: u64, text: impl Into<String>, kind: Kind) {
+    fn add(&mut self, lane: usize, at_ns: u64, text: impl Into<String>, kind: Continuation) {
         self.lines.push(Entry {
             at_ns,
             lane: Some(lane),
@@ -163,7 +165,7 @@ impl Lanes<'_> {
     }
 
     /// The last line of this lane, if it is of this kind and a moment old at most.
-    fn last(&mut self, lane: usize, at_ns: u64, kind: Kind) -> Option<&mut Entry> {
+    fn last(&mut self, lane: usize, at_ns: u64, kind: Continuation) -> Option<&mut Entry> {
         let last = self
             .lines
             .iter_mut()
@@ -176,18 +178,18 @@ impl Lanes<'_> {
     fn of_the_lab(&mut self, event: &Event) {
         let (text, kind) = match &event.what {
             What::StockSet { units: units @ 1.. } => {
-                (phrases::stock_set(*units).brief, Kind::Other)
+                (phrases::stock_set(*units).brief, Continuation::Other)
             }
             What::Server { server, change } => {
                 let without = self.facts.is_without_lock(server);
-                (change.told(server, without), Kind::Server)
+                (change.told(server, without), Continuation::Server)
             }
             _ => return,
         };
         self.for_all(event.at_ns, text, kind);
     }
 
-    fn for_all(&mut self, at_ns: u64, text: String, kind: Kind) {
+    fn for_all(&mut self, at_ns: u64, text: String, kind: Continuation) {
         self.lines.push(Entry {
             at_ns,
             lane: None,
@@ -223,7 +225,7 @@ impl Lanes<'_> {
         if !self.was_long(op) || self.is_stepwise(op, at) {
             return;
         }
-        if let Some(line) = self.last(lane, at, Kind::Refusal) {
+        if let Some(line) = self.last(lane, at, Continuation::Refusal) {
             line.text.push_str("; then waits");
             return;
         }
@@ -251,7 +253,7 @@ impl Lanes<'_> {
             }
         }
         self.leases_over_before(lane, event, key);
-        self.add(lane, event.at_ns, text, Kind::Grant);
+        self.add(lane, event.at_ns, text, Continuation::Grant);
     }
 
     fn refusal(&mut self, lane: usize, at: u64, op: u64) {
@@ -267,7 +269,7 @@ impl Lanes<'_> {
             _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
         });
         let text = phrases::refused(NAMES[lane], None, gave_up).brief;
-        self.add(lane, at, text, Kind::Refusal);
+        self.add(lane, at, text, Continuation::Refusal);
     }
 
     fn step(&mut self, lane: usize, index: usize, event: &Event) {
@@ -291,17 +293,17 @@ impl Lanes<'_> {
             let (fence, highest) = (short(fence), short(highest));
             let fences = Some((fence.as_str(), highest.as_str()));
             let text = phrases::step_refused(name, *action, fences, *serial).brief;
-            self.add(lane, event.at_ns, text, Kind::Write);
+            self.add(lane, event.at_ns, text, Continuation::Write);
         } else if *action == Action::Read {
             self.read(lane, event.at_ns, *value, *serial);
             return;
         } else if self.writes_over(index, event) {
             let text = format!("✗ writes {} over it", count(*value));
-            self.add(lane, event.at_ns, text, Kind::Write);
+            self.add(lane, event.at_ns, text, Continuation::Write);
             self.colour(Role::Bad);
         } else {
             let text = phrases::step(name, *action, *value, *serial).brief;
-            self.add(lane, event.at_ns, text, Kind::Write);
+            self.add(lane, event.at_ns, text, Continuation::Write);
         }
         if let Some(line) = self.lines.last_mut() {
             line.op = Some(*serial);
@@ -312,7 +314,10 @@ impl Lanes<'_> {
         let is_crash = self.scenario == Scenario::Crash;
         let works = self.scenario == Scenario::TtlEdge && lane == 0 && !self.fenced;
         let fenced_pair = self.fenced && self.has_two_locks();
-        if let Some(line) = self.last(lane, at, Kind::Grant).filter(|_| !fenced_pair) {
+        if let Some(line) = self
+            .last(lane, at, Continuation::Grant)
+            .filter(|_| !fenced_pair)
+        {
             if is_crash {
                 line.text.push_str(", starts to work");
                 return;
@@ -324,7 +329,7 @@ impl Lanes<'_> {
                     line.text.push_str("; works");
                 }
                 line.op = Some(serial);
-                line.kind = Kind::Other;
+                line.kind = Continuation::Other;
                 return;
             }
         }
@@ -362,61 +367,6 @@ impl Lanes<'_> {
         false
     }
 
-    /// What the lock said about this release, if it did so within a moment.
-    fn prompt_word(&self, op: u64, asked_ns: u64) -> Option<ReleaseWord> {
-        self.events.iter().find_map(|event| match &event.what {
-            What::Released {
-                op: of, outcome, ..
-            } if *of == op && event.at_ns - asked_ns <= SETTLED_NS => Some(*outcome),
-            _ => None,
-        })
-    }
-
-    fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {
-        let lost = self.prompt_word(op, at) == Some(ReleaseWord::AlreadyLost);
-        let two = self.has_two_locks();
-        if lost && !two || self.is_stepwise(op, at) {
-            // Told with the answer, or step by step.
-            return;
-        }
-        if let Some(line) = self.last(lane, at, Kind::Release).filter(|_| two) {
-            let more = if lost {
-                format!("; {key} is no longer its own")
-            } else if line.text.ends_with("releases") {
-                " both".to_owned()
-            } else {
-                String::new()
-            };
-            line.text.push_str(&more);
-            return;
-        }
-        let own = if lost {
-            format!("; {key} is no longer its own")
-        } else {
-            String::new()
-        };
-        let in_one = self.scenario != Scenario::Deadlock;
-        if let Some(line) = self.last(lane, at, Kind::Write).filter(|_| in_one) {
-            line.text.push_str(", releases");
-            line.kind = Kind::Release;
-            return;
-        }
-        self.add(lane, at, format!("releases{own}"), Kind::Release);
-    }
-
-    fn released(&mut self, lane: usize, at: u64, op: u64, outcome: ReleaseWord) {
-        let asked = self.events.iter().find_map(|event| match &event.what {
-            What::Release { op: of, .. } if *of == op => Some(event.at_ns),
-            _ => None,
-        });
-        let prompt = asked.is_some_and(|asked| at - asked <= SETTLED_NS);
-        if outcome == ReleaseWord::AlreadyLost && !(prompt && self.has_two_locks()) {
-            self.say(lane, at, phrases::released_too_late(NAMES[lane], None));
-        } else if !prompt {
-            self.say(lane, at, phrases::released(NAMES[lane], None));
-        }
-    }
-
     fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
         let who = NAMES[lane];
         let reached = self.facts.reached.iter().find(|(_, whom, ..)| whom == who);
@@ -427,50 +377,13 @@ impl Lanes<'_> {
         }
     }
 
-    fn buy_span(&self, op: u64) -> Option<(u64, Option<u64>)> {
-        let asked = self.events.iter().find_map(|event| match event.what {
-            What::Purchase { op: of, .. } if of == op => Some(event.at_ns),
-            _ => None,
-        })?;
-        let answered = self.events.iter().find_map(|event| match event.what {
-            What::Purchased { op: of, .. } if of == op => Some(event.at_ns),
-            _ => None,
-        });
-        Some((asked, answered))
-    }
-
-    fn purchase(&mut self, lane: usize, at: u64, op: u64) {
-        let long = self
-            .buy_span(op)
-            .is_some_and(|(asked, answered)| answered.is_none_or(|at| at - asked > SETTLED_NS));
-        if !long {
-            return;
-        }
-        match self.last(lane, at, Kind::Refusal) {
-            Some(line) => line.text.push_str("; then waits"),
-            None => self.say(lane, at, phrases::asked_to_buy(NAMES[lane])),
-        }
-    }
-
-    fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: Outcome) {
-        let long = self
-            .buy_span(op)
-            .is_some_and(|(asked, _)| at - asked > SETTLED_NS);
-        let kind = match outcome {
-            Outcome::Busy => Kind::Refusal,
-            _ => Kind::Other,
-        };
-        let text = phrases::bought(NAMES[lane], outcome, long, false).brief;
-        self.add(lane, at, text, kind);
-    }
-
     /// Wait cycles, told when they have ended.
     fn cycles(&mut self) {
         for cycle in self.facts.cycles() {
             let Some(until) = cycle.until else { continue };
             let (waits, lasted) = (waits_told(&cycle), ms(cycle.lasted_ns));
             let text = format!("wait cycle: {waits}, for {lasted} ms");
-            self.for_all(until.at_ns, text, Kind::Other);
+            self.for_all(until.at_ns, text, Continuation::Other);
         }
     }
 }

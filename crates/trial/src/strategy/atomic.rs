@@ -12,7 +12,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "one update that subtracts only if there is enough",
     gloss: "no lock needed",
     flaw: None,
-    claim: Promise::Exactness,
+    promise: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Always("one conditional update"),
     open: |setup| direct::buyer(setup, buy),

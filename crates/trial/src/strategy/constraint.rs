@@ -13,7 +13,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "subtracts, and the store refuses to go below zero",
     gloss: "no lock needed",
     flaw: None,
-    claim: Promise::Exactness,
+    promise: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Refusals,
     open: |setup| direct::buyer(setup, buy),

@@ -85,7 +85,7 @@ const OF_SESSION: Strategy = Strategy {
     summary: "",
     gloss: "",
     flaw: None,
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims::OF_SESSION,
     remark: Remark::Nothing,
     open: |setup| buyer(setup, LockKind::Row),

@@ -21,7 +21,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "as safe, and the resource refuses whoever is late",
     gloss: "",
     flaw: None,
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         fencing: true,
         ..Claims::PLAIN

@@ -15,7 +15,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "writes only if nobody wrote since it read; else reads again",
     gloss: "no lock needed",
     flaw: None,
-    claim: Promise::Exactness,
+    promise: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Conflicts,
     open: |setup| direct::buyer(setup, buy),

@@ -27,7 +27,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "requests in a queue, served by one consumer",
     gloss: "no lock around the stock",
     flaw: None,
-    claim: Promise::Exactness,
+    promise: Promise::Exactness,
     claims: Claims::PLAIN,
     remark: Remark::Requests,
     open: |setup| Box::pin(open(setup)),

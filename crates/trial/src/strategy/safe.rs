@@ -23,7 +23,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "A token guards the release, not the work: its holder never asks whether it still holds.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),

@@ -13,7 +13,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "as safe, and kept alive while its holder lives",
     gloss: "",
     flaw: None,
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         keep_alive: true,
         ..Claims::PLAIN

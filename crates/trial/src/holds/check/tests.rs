@@ -1,6 +1,7 @@
 //! Every check against histories written by hand: violated, held, undecided.
 
 use super::*;
+use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
 use crate::holds::by_hand::{KEY, Tale};

@@ -4,7 +4,6 @@
 //! the moment its reply is read; a signal is written down once its effect was seen, and stamped so that nobody is taken to believe, or
 //! to be paused, for longer than it was.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use fencepost_rig::{Heard, Interrupt, Said};
 
 use super::Watch;
 use super::lease::Lease;
-use super::script::{Act, NAMES, scripts};
+use super::script::{NAMES, scripts};
 use super::servers::{self, Servers};
 use crate::history::{History, Recorder, What};
 use crate::holds::register::Register;
@@ -24,10 +23,12 @@ use crate::store::stock::Stock;
 use crate::store::{Ground, Swept};
 use crate::strategy;
 
+mod actor;
 mod acts;
 mod answers;
 mod diary;
 
+use actor::{Actor, Doing, Held, PendingRequest};
 use diary::Diary;
 
 /// Stands for a request where a process failed without having been asked anything: real ones count from one.
@@ -131,83 +132,6 @@ struct Stage<'a> {
     patience: Duration,
     watch: &'a mut dyn Watch,
     interrupt: Interrupt,
-}
-
-/// A process, what it is still to do, and what it is doing.
-struct Actor {
-    script: VecDeque<Act>,
-    /// How many acts it has done.
-    done: usize,
-    doing: Doing,
-    holds: Vec<Held>,
-    alive: bool,
-    is_stopped: bool,
-    /// What it was asked when it stopped itself.
-    interrupted: Option<Asked>,
-}
-
-impl Actor {
-    fn new(script: Vec<Act>) -> Self {
-        Self {
-            script: script.into(),
-            done: 0,
-            doing: Doing::Nothing,
-            holds: Vec::new(),
-            alive: true,
-            is_stopped: false,
-            interrupted: None,
-        }
-    }
-
-    fn is_finished(&self) -> bool {
-        self.script.is_empty() && matches!(self.doing, Doing::Nothing) && self.interrupted.is_none()
-    }
-
-    /// The act is done; the next may begin.
-    fn go_on(&mut self) {
-        self.doing = Doing::Nothing;
-        self.done += 1;
-    }
-
-    /// There is nothing more to do.
-    fn end(&mut self) {
-        self.script.clear();
-        self.interrupted = None;
-        self.go_on();
-    }
-
-    fn held(&self, key: &str) -> Option<&Held> {
-        self.holds.iter().rev().find(|held| held.key == key)
-    }
-
-    fn hold_of(&self, key: &str) -> Option<u64> {
-        self.held(key).map(|held| held.hold)
-    }
-}
-
-/// A lock that a process has.
-struct Held {
-    key: &'static str,
-    hold: u64,
-    fence: Option<String>,
-}
-
-/// What a process is doing.
-enum Doing {
-    Nothing,
-    /// It works.
-    Until(Instant),
-    /// It waits for another to have done so many acts, until then.
-    Meeting(usize, usize, Instant),
-    /// It was asked, and has so long to answer.
-    Asked(Asked, Instant),
-}
-
-/// What a process was asked.
-#[derive(Clone, Copy)]
-struct Asked {
-    op: u64,
-    act: Act,
 }
 
 impl Stage<'_> {

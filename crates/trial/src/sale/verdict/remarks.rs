@@ -16,7 +16,7 @@ pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
         verdict.why = strategy.and_then(|strategy| strategy.flaw).map(Into::into);
     }
     if verdict.outcome == Outcome::Held {
-        let lease = match header.claim {
+        let lease = match header.promise {
             Promise::Exactness => "a kill or a pause",
             Promise::Nothing | Promise::Exclusion => "a kill, a pause or work beyond the lease",
         };
@@ -61,7 +61,7 @@ fn notes(header: &Header, facts: &Facts) -> Vec<String> {
 fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
     let all = format!("fencepost oversell --all{}", sale.settings());
     let next = |command, remark| Next { command, remark };
-    match (sale.strategy.claim, outcome) {
+    match (sale.strategy.promise, outcome) {
         (_, Outcome::Inconclusive) => Vec::new(),
         (Promise::Nothing, _) => vec![
             next(sale.command("safe"), "the same race with a lock"),

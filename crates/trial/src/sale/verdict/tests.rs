@@ -5,9 +5,12 @@ use crate::history::tests::header;
 use crate::sale::by_hand::Story;
 use crate::verdict::Evidence;
 
-fn judged(story: Story, claim: Promise) -> Verdict {
+fn judged(story: Story, promise: Promise) -> Verdict {
     let facts = story.facts();
-    judge(&header(facts.initial, facts.attempts.len(), claim), &facts)
+    judge(
+        &header(facts.initial, facts.attempts.len(), promise),
+        &facts,
+    )
 }
 
 fn shown(verdict: &Verdict) -> Vec<String> {

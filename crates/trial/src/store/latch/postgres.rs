@@ -7,10 +7,10 @@ use tokio_postgres::Row;
 use super::Latches;
 use crate::protocol::Failure;
 use crate::store::Look;
-use crate::store::postgres::{Link, Trouble, table_of};
+use crate::store::postgres::{Connection, Trouble, table_of};
 
 /// A connection to the lock records in a Postgres database.
-pub struct PostgresLatches(Link);
+pub struct PostgresLatches(Connection);
 
 impl PostgresLatches {
     /// Connects to the database of an endpoint that was prepared before, `postgres://…#SCHEMA`.
@@ -18,7 +18,7 @@ impl PostgresLatches {
     /// # Errors
     /// The server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 }
 

@@ -7,14 +7,14 @@ use redis::cmd;
 use super::Latches;
 use crate::protocol::Failure;
 use crate::store::Look;
-use crate::store::redis::{Link, Trouble};
+use crate::store::redis::{Connection, Trouble};
 
 const COMPARE_AND_DELETE: &str = "
     if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
     return 0";
 
 /// A connection to the lock records on a Redis server.
-pub struct RedisLatches(Link);
+pub struct RedisLatches(Connection);
 
 impl RedisLatches {
     /// Connects to the server of an endpoint, `redis://…`.
@@ -22,7 +22,7 @@ impl RedisLatches {
     /// # Errors
     /// The server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 
     /// The name of a key, on a connection that lives: each operation is one step and needs nothing of the one before.

@@ -6,7 +6,7 @@ use fencepost::resource::{Credential, REDIS_ADMIT, Refused};
 
 use super::fenced::late;
 use crate::protocol::Failure;
-use crate::store::redis::{Link, Trouble};
+use crate::store::redis::{Connection, Trouble};
 
 /// KEYS: units gate. ARGV: epoch seq owner lasts, and the new units when they are written. As the library's register answers.
 const ACCESS: &str = "
@@ -22,11 +22,11 @@ pub(crate) fn gate_of(units: &str) -> String {
 }
 
 /// A connection to such a stock.
-pub(crate) struct PerishableStock(Link);
+pub(crate) struct PerishableStock(Connection);
 
 impl PerishableStock {
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 
     pub(crate) fn read(&mut self, product: &str, credential: Credential) -> Result<i64, Failure> {

@@ -7,10 +7,10 @@ use tokio_postgres::error::SqlState;
 
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::protocol::Failure;
-use crate::store::postgres::{Link, Trouble};
+use crate::store::postgres::{Connection, Trouble};
 
 /// A connection to the stock in a Postgres database.
-pub struct PostgresStock(Link);
+pub struct PostgresStock(Connection);
 
 impl PostgresStock {
     /// Connects to the database of an endpoint that was prepared before, `postgres://…#SCHEMA`.
@@ -18,11 +18,11 @@ impl PostgresStock {
     /// # Errors
     /// The server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 
     /// Its connection, for locks that live in the same session.
-    pub(crate) fn link(&mut self) -> &mut Link {
+    pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.0
     }
 

@@ -4,7 +4,7 @@ use redis::{Cmd, cmd};
 
 use super::{QueuedRequest, Settled, Stock, Ticket, Version};
 use crate::protocol::Failure;
-use crate::store::redis::{Link, Trouble};
+use crate::store::redis::{Connection, Trouble};
 
 const IF_ENOUGH: &str = "
     local left = tonumber(redis.call('GET', KEYS[1])) - tonumber(ARGV[1])
@@ -23,7 +23,7 @@ const CONSTRAINED: &str = "
     return redis.error_reply('BELOWZERO a stock is never below zero')";
 
 /// A connection to the stock on a Redis server.
-pub struct RedisStock(Link);
+pub struct RedisStock(Connection);
 
 impl RedisStock {
     /// Connects to the server of an endpoint, `redis://…`.
@@ -31,7 +31,7 @@ impl RedisStock {
     /// # Errors
     /// The server cannot be reached.
     pub fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 
     fn units(&self, product: &str) -> String {
@@ -220,7 +220,7 @@ mod tests {
         let mut stock = RedisStock::open(&server.url()).unwrap();
         stock.write("product_A", 5).unwrap();
         let (_, version) = stock.read_version("product_A").unwrap();
-        let mut other = Link::open(&server.url()).ok().unwrap();
+        let mut other = Connection::open(&server.url()).ok().unwrap();
         let killed: i64 = other
             .ask(cmd("CLIENT").arg("KILL").arg("SKIPME").arg("yes"))
             .ok()

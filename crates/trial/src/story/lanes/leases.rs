@@ -4,12 +4,12 @@
 //! the store it ended a little earlier, and somebody else may have been granted the lock in between. A lease is over by then, too.
 
 use super::super::phrases;
-use super::Lanes;
+use super::LaneStory;
 use crate::history::{Event, Fault};
 use crate::holds::facts::Hold;
 use crate::holds::{NAMES, Scenario};
 
-impl Lanes<'_> {
+impl LaneStory<'_> {
     /// The moment has come by which a lease is over.
     pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
         if self.has_two_locks() || self.told_over.contains(&(lane, hold)) {

@@ -10,7 +10,7 @@ use crate::protocol::ReleaseWord;
 use crate::store::Look;
 use crate::store::latch::Latches;
 use crate::store::latch::postgres::microseconds;
-use crate::store::postgres::{Link, Trouble};
+use crate::store::postgres::{Connection, Trouble};
 
 /// Takes the record for ever, and deletes it if it is its own.
 pub(super) const UNTIMED: Recipe = Recipe {
@@ -39,11 +39,11 @@ fn not_used<T>() -> Result<T, Failure> {
 }
 
 /// Rows that are there or not: the index refuses a second one of the same name.
-pub(super) struct UniqueRows(Link);
+pub(super) struct UniqueRows(Connection);
 
 impl UniqueRows {
     pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 }
 
@@ -86,11 +86,11 @@ impl Latches for UniqueRows {
 }
 
 /// Rows with an end, in ShedLock's table and by its statements.
-pub(super) struct LeaseRows(Link);
+pub(super) struct LeaseRows(Connection);
 
 impl LeaseRows {
     pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 }
 

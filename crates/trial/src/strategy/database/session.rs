@@ -13,7 +13,7 @@ use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
 use super::LockKind;
 use crate::protocol::{Purchase, ReleaseWord};
 use crate::store::latch::postgres::advisory_key;
-use crate::store::postgres::{Link, Trouble, table_of};
+use crate::store::postgres::{Connection, Trouble, table_of};
 use crate::store::stock::postgres::PostgresStock;
 
 /// What stands for the name of a lock.
@@ -61,8 +61,8 @@ impl SessionLock {
         })
     }
 
-    fn link(&mut self) -> &mut Link {
-        self.stock.link()
+    fn connection(&mut self) -> &mut Connection {
+        self.stock.connection()
     }
 
     /// Whether its locks end with a transaction; else with the session alone.
@@ -164,10 +164,10 @@ impl SessionLock {
         key: &str,
         wait: Option<Duration>,
         [at_once, waiting]: [&'static str; 2],
-    ) -> Asked {
+    ) -> LockAnswer {
         let sql = if wait.is_none() { at_once } else { waiting };
         let rows = self
-            .link()
+            .connection()
             .ask_within(sql, &[&key], wait.unwrap_or_default())?;
         // Where there is no row, nothing was locked.
         Ok(match rows.is_empty() {
@@ -178,21 +178,21 @@ impl SessionLock {
         })
     }
 
-    fn lock_table(&mut self, table: &str, wait: Option<Duration>) -> Asked {
+    fn lock_table(&mut self, table: &str, wait: Option<Duration>) -> LockAnswer {
         let at_once = if wait.is_none() { " NOWAIT" } else { "" };
         let sql = format!("LOCK TABLE {table} IN EXCLUSIVE MODE{at_once}");
-        self.link()
+        self.connection()
             .run_within(&sql, wait.unwrap_or_default())
             .map(|()| Ok(true))
     }
 
-    fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> Asked {
+    fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> LockAnswer {
         const AT_ONCE: &str = "SELECT pg_try_advisory_lock($1)";
         const WAITING: &str = "SELECT true FROM (SELECT pg_advisory_lock($1)) AS granted";
-        let number = advisory_key(self.link().schema(), key);
+        let number = advisory_key(self.connection().schema(), key);
         let sql = if wait.is_none() { AT_ONCE } else { WAITING };
         let rows = self
-            .link()
+            .connection()
             .ask_within(sql, &[&number], wait.unwrap_or_default())?;
         Ok(Ok(rows.first().is_some_and(|row| row.get(0))))
     }
@@ -201,7 +201,7 @@ impl SessionLock {
         self.last_hold += 1;
         let hold = Hold {
             key: key.to_owned(),
-            generation: self.link().generation(),
+            generation: self.connection().generation(),
         };
         self.holds.insert(self.last_hold, hold);
         Held {
@@ -213,14 +213,14 @@ impl SessionLock {
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        self.link().pin(false);
+        self.connection().pin(false);
         if self.in_transaction() {
             self.run("BEGIN")?;
         } else {
             // So that the session is there before it is pinned.
             self.run("SELECT")?;
         }
-        self.link().pin(true);
+        self.connection().pin(true);
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl SessionLock {
         };
         // A session that is gone has ended everything itself.
         let _ = self.run(statement);
-        self.link().pin(false);
+        self.connection().pin(false);
     }
 
     /// Gives up, and all its locks with it.
@@ -253,7 +253,7 @@ impl SessionLock {
     fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
         let held = self.holds.remove(&hold);
         let held = held.ok_or_else(|| Failure::definite("there is no such hold"))?;
-        if self.link().generation() != held.generation {
+        if self.connection().generation() != held.generation {
             self.end_if_idle();
             return Ok(ReleaseWord::AlreadyLost);
         }
@@ -261,13 +261,15 @@ impl SessionLock {
             LockKind::Advisory => self.unlock(&held.key)?,
             LockKind::Row | LockKind::Table => {
                 if self.holds.is_empty() {
-                    self.link().run("COMMIT").map_err(Trouble::unwritten)?;
+                    self.connection()
+                        .run("COMMIT")
+                        .map_err(Trouble::unwritten)?;
                 }
                 ReleaseWord::Released
             }
         };
         if self.holds.is_empty() {
-            self.link().pin(false);
+            self.connection().pin(false);
         }
         halt.after(1, 1, "gives the lock back");
         Ok(word)
@@ -275,8 +277,8 @@ impl SessionLock {
 
     fn unlock(&mut self, key: &str) -> Result<ReleaseWord, Failure> {
         const SQL: &str = "SELECT pg_advisory_unlock($1)";
-        let number = advisory_key(self.link().schema(), key);
-        let row = self.link().ask_one(SQL, &[&number]);
+        let number = advisory_key(self.connection().schema(), key);
+        let row = self.connection().ask_one(SQL, &[&number]);
         let row = row.map_err(Trouble::unwritten)?;
         Ok(match row.is_some_and(|row| row.get(0)) {
             true => ReleaseWord::Released,
@@ -285,12 +287,12 @@ impl SessionLock {
     }
 
     fn run(&mut self, statement: &str) -> Result<(), Failure> {
-        self.link().run(statement).map_err(Trouble::unread)
+        self.connection().run(statement).map_err(Trouble::unread)
     }
 }
 
 /// What the database said to a request; inside, what that means for the lock.
-type Asked = Result<Result<bool, Failure>, Trouble>;
+type LockAnswer = Result<Result<bool, Failure>, Trouble>;
 
 const ROW_OF_STOCK: [&str; 2] = [
     "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE NOWAIT",
@@ -317,7 +319,7 @@ impl Locking for SessionLock {
     }
 
     fn knows_lost(&mut self, hold: u64) -> bool {
-        let generation = self.link().generation();
+        let generation = self.connection().generation();
         let held = self.holds.get(&hold);
         held.is_none_or(|held| held.generation != generation)
     }

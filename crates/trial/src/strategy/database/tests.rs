@@ -10,7 +10,7 @@ use super::session::{SessionBuyer, SessionLock, Target};
 use crate::holds::{FIRST, SECOND};
 use crate::protocol::ReleaseWord;
 use crate::store::Ground;
-use crate::store::postgres::Link;
+use crate::store::postgres::Connection;
 use crate::store::tests::{SomePostgres, postgres};
 
 const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory];
@@ -18,18 +18,18 @@ const AT_ONCE: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A ground that is gone with it.
-struct Place {
+struct Schema {
     ground: Ground,
     _server: SomePostgres,
 }
 
-impl Drop for Place {
+impl Drop for Schema {
     fn drop(&mut self) {
         let _ = self.ground.clear();
     }
 }
 
-impl Place {
+impl Schema {
     fn prepare() -> Option<Self> {
         let server = postgres()?;
         let ground = server.place().ground(Path::new(""));
@@ -50,10 +50,13 @@ impl Place {
             WHERE granted AND pid <> pg_backend_pid() AND locktype IN ('advisory', 'relation')
             AND (relation IN (SELECT oid FROM pg_class WHERE relnamespace = $1::text::regnamespace)
                 OR ((classid::bigint << 32) | objid::bigint) = $2)";
-        let mut link = Link::open(&self.ground.to_string()).unwrap();
-        let schema = link.schema().to_owned();
+        let mut connection = Connection::open(&self.ground.to_string()).unwrap();
+        let schema = connection.schema().to_owned();
         let number = crate::store::latch::postgres::advisory_key(&schema, FIRST);
-        let ended = link.ask_one(SQL, &[&schema, &number]).unwrap().unwrap();
+        let ended = connection
+            .ask_one(SQL, &[&schema, &number])
+            .unwrap()
+            .unwrap();
         assert!(ended.get::<_, i64>(0) > 0);
     }
 }
@@ -70,7 +73,7 @@ fn order(delay: Duration) -> Order {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn being_refused_one_lock_costs_no_other() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -93,7 +96,7 @@ async fn being_refused_one_lock_costs_no_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -132,7 +135,7 @@ async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whose_session_was_ended_knows_it_and_can_begin_anew() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -156,7 +159,7 @@ async fn whose_session_was_ended_knows_it_and_can_begin_anew() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     let mut stock = place.ground.stock().unwrap();

@@ -17,7 +17,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "blind-delete deletes the key without looking: after its TTL that is another's lock.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         blind_release: true,
         ..Claims::PLAIN

@@ -17,7 +17,7 @@ pub static STRATEGY: Strategy = Strategy {
     summary: "checks in the program, then subtracts in the store without a condition",
     gloss: "no coordination",
     flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),
-    claim: Promise::Nothing,
+    promise: Promise::Nothing,
     claims: Claims::PLAIN,
     remark: Remark::Broken("checked first, subtracted anyway"),
     open: |setup| direct::buyer(setup, buy),

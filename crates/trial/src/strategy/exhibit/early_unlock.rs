@@ -31,7 +31,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "early-unlock gives the lock back before it commits: the next one reads the old stock.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Broken("released before the commit"),
     open: |setup| Box::pin(open(setup)),

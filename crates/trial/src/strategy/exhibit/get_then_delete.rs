@@ -25,7 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "get-then-delete looks, then deletes: if its lease ends in between, it deletes another's.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         looks_before_release: true,
         ..Claims::PLAIN

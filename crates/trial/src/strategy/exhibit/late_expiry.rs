@@ -18,7 +18,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "late-expiry sets its expiry after the reservation; without one, the key stays for ever.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         blind_release: true,
         expires_after_work: true,

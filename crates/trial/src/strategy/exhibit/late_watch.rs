@@ -11,7 +11,7 @@ use crate::protocol::{Claims, Promise};
 use crate::strategy::{Group, Remark, Stores, Strategy};
 
 #[cfg(feature = "zookeeper")]
-mod line;
+mod node_queue;
 
 /// The entry in the list of strategies.
 pub static STRATEGY: Strategy = Strategy {
@@ -23,7 +23,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "late-watch looks, then watches: if the one before it goes in between, nothing wakes it.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     // Its processes say how long their sessions outlive them.
     claims: Claims {
         looks_before_wait: true,
@@ -36,21 +36,21 @@ pub static STRATEGY: Strategy = Strategy {
 
 #[cfg(feature = "zookeeper")]
 mod opening {
-    use super::line::Line;
+    use super::node_queue::NodeQueue;
     use crate::strategy::customer::Customer;
     use crate::strategy::{Buyer, Locking, Opening, Setup};
 
     pub(super) fn buyer(setup: Setup) -> Opening<dyn Buyer> {
         Box::pin(async move {
-            let line = Line::open(&setup).await?;
-            let buyer: Box<dyn Buyer> = Box::new(Customer::open(&setup, line)?);
+            let queue = NodeQueue::open(&setup).await?;
+            let buyer: Box<dyn Buyer> = Box::new(Customer::open(&setup, queue)?);
             Ok(buyer)
         })
     }
 
     pub(super) fn lock(setup: Setup) -> Opening<dyn Locking> {
         Box::pin(async move {
-            let lock: Box<dyn Locking> = Box::new(Line::open(&setup).await?);
+            let lock: Box<dyn Locking> = Box::new(NodeQueue::open(&setup).await?);
             Ok(lock)
         })
     }

@@ -18,7 +18,7 @@ pub static STRATEGY: Strategy = Strategy {
     summary: "a lock in memory: excludes the threads of a process, not other processes",
     gloss: "in memory",
     flaw: Some("mutex is a lock in one process's memory: every other process has one of its own."),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Broken("excludes threads, not processes"),
     open: |setup| direct::buyer(setup, buy),

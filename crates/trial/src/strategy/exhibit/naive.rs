@@ -18,7 +18,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "naive creates the key and sets its expiry in two steps; a death in between is for ever.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         blind_release: true,
         ..Claims::PLAIN

@@ -19,7 +19,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "none reads the stock, works, writes it back; nothing keeps the others out meanwhile.",
     ),
-    claim: Promise::Nothing,
+    promise: Promise::Nothing,
     claims: Claims::PLAIN,
     remark: Remark::SameUnit,
     open: |setup| direct::buyer(setup, read_work_write),

@@ -21,7 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "reentrant is a lock in one process's memory: every other process has one of its own.",
     ),
-    claim: Promise::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims::PLAIN,
     remark: Remark::Broken("the same"),
     open: |setup| direct::buyer(setup, check_out),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::Signal;
 
-use super::{Asked, Doing, Stage};
+use super::{Doing, PendingRequest, Stage};
 use crate::history::{Fault, What};
 use crate::holds::FIRST;
 use crate::holds::run::lease::Lease;
@@ -98,7 +98,8 @@ impl Stage<'_> {
         let at = Instant::now();
         self.diary.later(at, Some(NAMES[index]), what);
         let op = self.last_op;
-        self.actors[index].doing = Doing::Asked(Asked { op, act }, at + wait + self.patience);
+        self.actors[index].doing =
+            Doing::Asked(PendingRequest { op, act }, at + wait + self.patience);
         self.subjects.send(index, request);
     }
 
@@ -153,7 +154,7 @@ impl Stage<'_> {
             hold,
             halt_after,
         };
-        // Asked to stop on the way, it has the lock until it goes on, and the lease may end meanwhile.
+        // PendingRequest to stop on the way, it has the lock until it goes on, and the lease may end meanwhile.
         if halt_after.is_none() {
             self.diary.forget_lease(index, hold);
         }

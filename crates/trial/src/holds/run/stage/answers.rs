@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Asked, Held, Stage};
+use super::{Held, PendingRequest, Stage};
 use crate::history::What;
 use crate::holds::register::Use;
 use crate::holds::run::lease::Lease;
@@ -17,7 +17,7 @@ impl Stage<'_> {
         &mut self,
         index: usize,
         at: Instant,
-        asked: Asked,
+        asked: PendingRequest,
         reply: Reply,
     ) -> Result<(), Stopped> {
         let op = asked.op;
@@ -179,7 +179,7 @@ impl Stage<'_> {
     }
 
     /// The process has stopped itself where the lab wanted it to.
-    fn reached(&mut self, index: usize, asked: Asked) {
+    fn reached(&mut self, index: usize, asked: PendingRequest) {
         if let Act::AcquireStepwise { .. } = asked.act {
             // It is to be killed just there.
             let actor = &mut self.actors[index];

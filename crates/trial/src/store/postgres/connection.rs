@@ -24,8 +24,8 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// The parameters of a statement.
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection that is made anew after it broke, unless it is [pinned](Link::pin), and the schema in which its tables are.
-pub(crate) struct Link {
+/// A connection that is made anew after it broke, unless it is [pinned](Connection::pin), and the schema in which its tables are.
+pub(crate) struct Connection {
     config: Config,
     schema: String,
     session: Option<Session>,
@@ -187,7 +187,7 @@ pub(super) fn wait_for<T: Send + 'static>(
     }
 }
 
-impl Link {
+impl Connection {
     /// Connects to `postgres://…#SCHEMA`.
     pub(crate) fn open(endpoint: &str) -> Result<Self, Failure> {
         Self::connect_to(endpoint, CONNECT).map_err(Trouble::unread)
@@ -199,15 +199,15 @@ impl Link {
             cause: Cause::Told(error),
             sent: false,
         })?;
-        let mut link = Self {
+        let mut connection = Self {
             config,
             schema: schema.to_owned(),
             session: None,
             pinned: false,
             lost: 0,
         };
-        link.session = Some(link.connect(Instant::now() + within)?);
-        Ok(link)
+        connection.session = Some(connection.connect(Instant::now() + within)?);
+        Ok(connection)
     }
 
     /// Where its tables are.

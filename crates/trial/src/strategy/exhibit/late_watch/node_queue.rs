@@ -22,7 +22,7 @@ const BEFORE_NUMBER: &str = "-lock-";
 const BASE: &str = "/fencepost";
 
 /// Stands in line with a session of its own.
-pub(super) struct Line {
+pub(super) struct NodeQueue {
     client: Client,
     apart: Apart,
     base: String,
@@ -30,7 +30,7 @@ pub(super) struct Line {
     last_hold: u64,
 }
 
-impl Line {
+impl NodeQueue {
     pub(super) async fn open(setup: &Setup) -> Result<Self, Failure> {
         let Ground::Locks(apart) = &setup.ground else {
             return Err(Failure::definite("late-watch stands in line at ZooKeeper"));
@@ -153,7 +153,7 @@ impl Line {
     }
 }
 
-impl Locking for Line {
+impl Locking for NodeQueue {
     fn claims(&self, known: Claims) -> Claims {
         let session = self.client.session_timeout();
         Claims {
