@@ -179,7 +179,7 @@ pub enum What {
         op: u64,
         /// Under which hold.
         hold: u64,
-        /// Its place in the serial log of the number: «op 1», «op 2», …
+        /// Its place in the serial log of the number: "op 1", "op 2", …
         serial: u64,
         /// Which step.
         action: Action,

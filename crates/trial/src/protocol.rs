@@ -30,7 +30,7 @@ pub enum Request {
         #[serde(default)]
         resource: Resource,
         /// A file that is locked until everybody was asked. Who wants to start together with the others waits, before its first
-        /// purchase, until it can lock it in shared mode (`flock`). A stranger may ignore it.
+        /// purchase, until it can lock it in shared mode (`flock`). An external lock may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         start: Option<String>,
     },
@@ -60,7 +60,7 @@ pub enum Request {
         /// How long to wait for it; 0 is one attempt.
         wait_ms: u64,
         /// Say [`Reply::Reached`] after so many of the lock's own steps of acquiring, then stop (SIGSTOP to oneself): the lab wants
-        /// to kill the process just there. There is nothing to stop at after the last step, and a stranger may ignore it.
+        /// to kill the process just there. There is nothing to stop at after the last step, and an external lock may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
@@ -95,7 +95,7 @@ pub enum Request {
 pub enum Reply {
     /// It is ready.
     InitOk {
-        /// What its lock promises; a stranger that promises nothing is judged as a plain lock.
+        /// What its lock promises; an external lock that promises nothing is judged as a plain lock.
         #[serde(default)]
         claims: Claims,
     },

@@ -4,7 +4,7 @@
 //! that ([`facts`]) compare the ways of waiting, and what is concluded from them ([`check`]) rests on this run alone.
 
 use crate::history::{Header, History, What};
-use crate::protocol::{Claims, Pauses, Retry};
+use crate::protocol::{Pauses, Retry};
 use crate::sale::{self, Sale};
 use crate::store::Place;
 use crate::strategy::{self, Group, Strategy};
@@ -76,7 +76,7 @@ impl Comparison {
     /// The ways of waiting that are compared. Only the library's locks and those of a database's sessions have a line to wait in.
     pub fn ways(&self) -> Vec<Pauses> {
         let strategy = self.strategy;
-        let has_line = strategy.group == Group::Locks || strategy.claims == Claims::OF_SESSION;
+        let has_line = strategy.group == Group::Locks || strategy.claims.ends_with_holder();
         Pauses::ALL
             .into_iter()
             .filter(|pauses| *pauses != Pauses::Line || has_line)

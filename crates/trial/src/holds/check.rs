@@ -197,7 +197,7 @@ impl<'a> Findings<'a> {
         Some((*died, self.facts.holds.iter().find(next)?))
     }
 
-    /// Whether the number of TTLs that make «for ever» have passed.
+    /// Whether the number of TTLs that make "for ever" have passed.
     fn is_for_ever(&self, lasted_ns: u64) -> bool {
         lasted_ns >= self.ttl_ns.saturating_mul(3)
     }

@@ -81,7 +81,7 @@ struct Lost<'a> {
 }
 
 impl Lost<'_> {
-    /// «A writes 1: computed from op 1, B's update is gone»
+    /// "A writes 1: computed from op 1, B's update is gone"
     fn evidence(&self) -> Evidence {
         let sentence = format!(
             "{}: computed from op {}, {}'s update is gone",
@@ -127,7 +127,7 @@ impl Court<'_> {
         })
     }
 
-    /// « One update is lost.», where some are.
+    /// " One update is lost.", where some are.
     fn losses(&self) -> String {
         match self.findings.lost_updates() {
             0 => String::new(),
@@ -196,7 +196,7 @@ impl Court<'_> {
         self.facts.ops.iter().find(|op| op.refused)
     }
 
-    /// «fence 1.0; it had seen 2.0»
+    /// "fence 1.0; it had seen 2.0"
     fn fences(&self, op: &Op) -> String {
         let none = "none";
         format!(
@@ -256,10 +256,13 @@ impl Court<'_> {
         let sentence = match (look.taken, look.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
-                let owner = match self.facts.faults.iter().any(|(.., f)| *f == Fault::Killed) {
-                    true => "owner gone",
-                    false if self.facts.cycles().is_empty() => "owner done with it",
-                    false => "owner waiting",
+                let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
+                let owner = if self.facts.faults.iter().any(is_killed) {
+                    "owner gone"
+                } else if self.facts.cycles().is_empty() {
+                    "owner done with it"
+                } else {
+                    "owner waiting"
                 };
                 format!("the lab reads the store: key there, no expiry, {owner}")
             }
@@ -272,7 +275,7 @@ impl Court<'_> {
     }
 }
 
-/// «6,000.0 ms (3 × TTL)»
+/// "6,000.0 ms (3 × TTL)"
 fn for_ever(stuck: &Stuck) -> String {
     format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
 }

@@ -1,7 +1,7 @@
 //! The line that nobody crosses before everybody was asked: a locked file.
 //!
 //! Requests are written one after the other, and on a busy machine the first process could be done before the last is asked. So
-//! they wait at a file that the lab has locked, and one call lets all of them go. A stranger that knows nothing of it starts when
+//! they wait at a file that the lab has locked, and one call lets all of them go. An external lock that does not know of it starts when
 //! it is asked.
 
 use std::fs::{self, File};

@@ -52,6 +52,11 @@ impl Claims {
         ..Self::PLAIN
     };
 
+    /// Whether no time frees the lock, but the end of its holder does.
+    pub fn ends_with_holder(self) -> bool {
+        self.untimed && self.recovery_ms.is_some()
+    }
+
     /// These claims, with how the lock is made taken from what is `known` of it: histories of earlier versions do not say.
     #[must_use]
     pub fn made_like(self, known: Self) -> Self {

@@ -380,3 +380,22 @@ fn the_document_has_a_run_for_each_way() {
         "fencepost retry --lock=safe --stock=2 --concurrency=4 --budget 8000 --seed 7041"
     );
 }
+
+#[test]
+fn only_locks_with_a_line_are_waited_for_in_line() {
+    let in_line = |strategy: &'static Strategy| {
+        let ways = Comparison::new(strategy, 1).ways();
+        ways.contains(&Pauses::Line).then_some(strategy.name)
+    };
+    let names: Vec<&str> = strategy::ALL.into_iter().filter_map(in_line).collect();
+    let with_a_line = [
+        "late-watch",
+        "safe",
+        "watchdog",
+        "fenced",
+        "row",
+        "table",
+        "advisory",
+    ];
+    assert_eq!(names, with_a_line);
+}

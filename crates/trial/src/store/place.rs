@@ -79,9 +79,10 @@ impl Place {
     /// The same as somebody types it in a shell.
     pub fn typed(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:/@.,=+".contains(c);
-        match self.name().chars().all(is_plain) {
-            true => self.name().to_owned(),
-            false => format!("'{}'", self.name()),
+        if self.name().chars().all(is_plain) {
+            self.name().to_owned()
+        } else {
+            format!("'{}'", self.name())
         }
     }
 

@@ -1,6 +1,6 @@
 //! The phrases as the viewer knows them, with `{…}` for what an event fills in.
 //!
-//! The script of the page and of the live page reads them from `report/viewer/words.js`. That file is a copy of what
+//! The script of the page and of the live page reads them from the viewer's `words.js`. That file is a copy of what
 //! [`words`] returns; a test compares the two, so the viewer cannot say anything else than the terminal.
 
 use serde_json::{Map, Value, json};
@@ -52,11 +52,12 @@ fn named<T: Copy + serde::Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::viewer;
 
     #[test]
     fn the_viewer_speaks_with_the_words_of_the_story() {
-        let script = include_str!("../report/viewer/words.js");
-        let (_, literal) = script.split_once("export const WORDS = ").unwrap();
+        let script = viewer::script(&[]);
+        let (_, literal) = script.split_once("const WORDS = ").unwrap();
         let literal = literal.split_once(";\n").unwrap().0;
         let expected = serde_json::to_string_pretty(&words()).unwrap();
         assert_eq!(literal, expected, "copy the right side into words.js");

@@ -63,16 +63,18 @@ impl OnRedis {
 
 impl Buyer for OnRedis {
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        match order.in_line {
-            true => self.in_line.purchase(order),
-            false => self.asking.purchase(order),
+        if order.in_line {
+            self.in_line.purchase(order)
+        } else {
+            self.asking.purchase(order)
         }
     }
 
     fn lock_commands(&self, order: &Order) -> Option<u64> {
-        match order.in_line {
-            true => self.in_line.lock_commands(order),
-            false => None,
+        if order.in_line {
+            self.in_line.lock_commands(order)
+        } else {
+            None
         }
     }
 }

@@ -86,9 +86,10 @@ struct Onlooker {
 
 impl Onlooker {
     fn patience(&self) -> Duration {
-        match self.is_impatient {
-            true => PATIENCE,
-            false => 20 * PATIENCE,
+        if self.is_impatient {
+            PATIENCE
+        } else {
+            20 * PATIENCE
         }
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum Act {
     Stop,
     /// The lab continues it, and waits for what it still has to answer.
     Continue,
-    /// Buy one unit; whoever gets an answer other than «busy» is done.
+    /// Buy one unit; whoever gets an answer other than "busy" is done.
     Buy { wait: Duration },
     /// The lab puts units in.
     Restock(i64),
@@ -84,7 +84,7 @@ const fn write(key: &'static str) -> Act {
 /// The scripts of a trial, one for each process, of a lock that promises this.
 pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     match trial.scenario {
-        Scenario::Crash if ends_with_holder(claims) => crash_of_session(trial),
+        Scenario::Crash if claims.ends_with_holder() => crash_of_session(trial),
         Scenario::Crash => crash(trial),
         Scenario::TtlEdge => ttl_edge(trial),
         Scenario::Deadlock => deadlock(trial, claims),
@@ -94,11 +94,6 @@ pub(super) fn scripts(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         Scenario::Failover | Scenario::RestartEmpty => lost_store(trial),
         Scenario::LostWakeup => lost_wakeup(trial, claims),
     }
-}
-
-/// No time frees it, but the end of its holder does.
-fn ends_with_holder(claims: Claims) -> bool {
-    claims.untimed && claims.recovery_ms.is_some()
 }
 
 /// After so long without the lock, nobody will ever have it.
@@ -172,7 +167,7 @@ fn ttl_edge(trial: &Trial) -> Vec<Vec<Act>> {
 fn deadlock(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
     let way = |mine, other, theirs| {
         let mut wait = for_ever(trial);
-        if ends_with_holder(claims) {
+        if claims.ends_with_holder() {
             wait = wait.max(UNTIL_DETECTED);
         }
         vec![
@@ -331,8 +326,8 @@ fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
         wait: Duration::ZERO,
     };
     let mut first = vec![at_once, read];
-    let (last, waiting) = match claims.looks_before_wait {
-        true => (
+    let (last, waiting) = if claims.looks_before_wait {
+        (
             // Not before B has looked: what A writes would stand in the picture anywhere between what B does.
             vec![Act::After(B, 2), write, release],
             vec![
@@ -340,11 +335,12 @@ fn lost_wakeup(trial: &Trial, claims: Claims) -> Vec<Vec<Act>> {
                 Act::AfterAll(A),
                 Act::Continue,
             ],
-        ),
-        false => (
+        )
+    } else {
+        (
             vec![write, Act::After(B, 1), Act::Work(PAUSE), release],
             vec![Act::Acquire { key, wait }],
-        ),
+        )
     };
     first.extend(last);
     let mut next = vec![Act::After(A, 2)];

@@ -1,4 +1,4 @@
-//! Private servers that a trial makes fail: what stands between «the store is there» and «the store is there again».
+//! Private servers that a trial makes fail: what stands between "the store is there" and "the store is there again".
 //!
 //! A trial has three turns for them: one is cut off, one is killed, and clients are served again. What that means is the affair of
 //! each store: a replica takes over without the last writes, a server comes back empty, or a majority elects a new leader and nothing is lost.

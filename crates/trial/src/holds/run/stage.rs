@@ -317,7 +317,7 @@ impl Stage<'_> {
             });
         let Some(key) = refused else { return Ok(()) };
         let look = self.ground.look(&key)?;
-        // A stranger may keep its locks where the lab does not see them: then there is nothing to be said about them.
+        // An external lock may be kept where the lab does not see them: then there is nothing to be said about them.
         if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
             return Ok(());
         }

@@ -68,7 +68,7 @@ struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// «the primary died while A held the lock»
+    /// "the primary died while A held the lock"
     fn death(&self) -> String {
         format!("the {} died of signal 9 while A held the lock", self.dead)
     }

@@ -135,7 +135,7 @@ pub fn data(page: &Page<'_>) -> String {
         words: tables.words().to_vec(),
         shapes: tables.shapes(),
     };
-    // A script element ends at «</script», wherever it stands: no data may contain a «<».
+    // A script element ends at "</script", wherever it stands: no data may contain a "<".
     let text = serde_json::to_string(&data).unwrap_or_default();
     text.replace('<', "\\u003c")
 }
@@ -300,7 +300,7 @@ fn checks(verdict: &Verdict) -> Vec<Value> {
     verdict.checks.iter().map(check).collect()
 }
 
-/// What the strategy promises. What it does not claim reads so, and is never «failed».
+/// What the strategy promises. What it does not claim reads so, and is never "failed".
 fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
     let yes = |claimed: bool, text: &str| if claimed { text } else { "not claimed" }.to_owned();
     let claims = run.claims;

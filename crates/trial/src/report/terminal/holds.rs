@@ -205,9 +205,10 @@ impl Lanes {
 
     fn line(&self, line: &Entry, lanes: usize) -> String {
         let Some(lane) = line.lane else {
-            let time = match line.is_turn() {
-                true => ms(line.at_ns),
-                false => String::new(),
+            let time = if line.is_turn() {
+                ms(line.at_ns)
+            } else {
+                String::new()
             };
             let text = format!("{time:>11}  ── {} ──", line.text);
             return format!("{}\n", self.ink.paint(Role::Label, text));

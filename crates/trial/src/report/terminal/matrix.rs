@@ -64,9 +64,10 @@ impl Shown<'_> {
         let layout = Layout::of(ink.columns);
         let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
             let number = index + 1;
-            match layout.names {
-                true => format!("{number} {}", column.name),
-                false => number.to_string(),
+            if layout.names {
+                format!("{number} {}", column.name)
+            } else {
+                number.to_string()
             }
         });
         let heading = layout.row("strategy", heads.map(|head| (None, head)), ink);
@@ -165,9 +166,10 @@ impl Shown<'_> {
             .collect();
         let rows = rows.join(", ");
         let short = 12 + 2 * (how.len() + 4) <= ink.columns;
-        let first = match short {
-            true => ink.labelled("again", &format!("{how}, as in: {example}")),
-            false => ink.labelled("again", &how) + &ink.labelled("", &format!("as in: {example}")),
+        let first = if short {
+            ink.labelled("again", &format!("{how}, as in: {example}"))
+        } else {
+            ink.labelled("again", &how) + &ink.labelled("", &format!("as in: {example}"))
         };
         let times =
             format!("rows {rows} ran with the default times: leave --delay, --ttl and --work out");

@@ -74,9 +74,10 @@ pub fn table(judged: &Judged, ink: Ink) -> String {
 
 /// Why there is no such row.
 fn left_out(comparison: &Comparison, pauses: Pauses) -> String {
-    match comparison.ways().contains(&pauses) {
-        true => format!("{}: no such round in this history", pauses.name()),
-        false => format!("{} has no {}", comparison.strategy.name, pauses.name()),
+    if comparison.ways().contains(&pauses) {
+        format!("{}: no such round in this history", pauses.name())
+    } else {
+        format!("{} has no {}", comparison.strategy.name, pauses.name())
     }
 }
 

@@ -91,9 +91,10 @@ impl AllColumns {
     }
 
     fn row(&self, run: &Judged, ink: Ink) -> String {
-        let remark = match self.remarks {
-            true => what_happened(run, ink),
-            false => surprise(run, ink).unwrap_or_default(),
+        let remark = if self.remarks {
+            what_happened(run, ink)
+        } else {
+            surprise(run, ink).unwrap_or_default()
         };
         let row = format!(
             "  {:<15}  {}{}  {remark}",

@@ -65,15 +65,15 @@ impl PerishableStock {
         let script = format!("{REDIS_ADMIT}{ACCESS}");
         let keys = [key.as_str(), &gate_of(&key)];
         let (is_admitted, said): (bool, Option<String>) = self.0.run(&script, &keys, &arguments)?;
-        Ok(match is_admitted {
-            true => Ok(said),
-            false => Err(match said.unwrap_or_default().parse() {
-                Ok(highest) => late(Refused {
-                    offered: credential.fence,
-                    highest,
-                }),
-                Err(_) => Failure::definite("the stock answered with no fence"),
+        if is_admitted {
+            return Ok(Ok(said));
+        }
+        Ok(Err(match said.unwrap_or_default().parse() {
+            Ok(highest) => late(Refused {
+                offered: credential.fence,
+                highest,
             }),
-        })
+            Err(_) => Failure::definite("the stock answered with no fence"),
+        }))
     }
 }

@@ -129,9 +129,10 @@ impl SessionLock {
         let answer = match asked {
             Ok(granted) => {
                 let found = granted?;
-                match found {
-                    true => Answer::Granted,
-                    false => Answer::Taken,
+                if found {
+                    Answer::Granted
+                } else {
+                    Answer::Taken
                 }
             }
             Err(trouble) if trouble.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
@@ -170,11 +171,12 @@ impl SessionLock {
             .connection()
             .ask_within(sql, &[&key], wait.unwrap_or_default())?;
         // Where there is no row, nothing was locked.
-        Ok(match rows.is_empty() {
-            false => Ok(true),
-            true => Err(Failure::definite(format!(
+        Ok(if rows.is_empty() {
+            Err(Failure::definite(format!(
                 "there is no row of {key} to lock"
-            ))),
+            )))
+        } else {
+            Ok(true)
         })
     }
 
@@ -233,9 +235,10 @@ impl SessionLock {
 
     /// Ends everything; what was written in the transaction is undone.
     fn give_up(&mut self) {
-        let statement = match self.in_transaction() {
-            true => "ROLLBACK",
-            false => "SELECT pg_advisory_unlock_all()",
+        let statement = if self.in_transaction() {
+            "ROLLBACK"
+        } else {
+            "SELECT pg_advisory_unlock_all()"
         };
         // A session that is gone has ended everything itself.
         let _ = self.run(statement);
@@ -280,9 +283,10 @@ impl SessionLock {
         let number = advisory_key(self.connection().schema(), key);
         let row = self.connection().ask_one(SQL, &[&number]);
         let row = row.map_err(Trouble::unwritten)?;
-        Ok(match row.is_some_and(|row| row.get(0)) {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
+        Ok(if row.is_some_and(|row| row.get(0)) {
+            ReleaseWord::Released
+        } else {
+            ReleaseWord::AlreadyLost
         })
     }
 
@@ -351,9 +355,10 @@ impl SessionBuyer {
             Err(failure) => {
                 self.0.forfeit();
                 // What was not committed was not bought.
-                return Err(match self.0.in_transaction() {
-                    true => Failure::definite(failure),
-                    false => failure,
+                return Err(if self.0.in_transaction() {
+                    Failure::definite(failure)
+                } else {
+                    failure
                 });
             }
         };

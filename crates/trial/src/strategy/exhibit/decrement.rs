@@ -1,7 +1,7 @@
 //! `decrement`: check in the program, then subtract in the store without a condition.
 //!
 //! What is wrong: no update is lost, but the check is old news by the time the store subtracts. All who saw the last unit
-//! subtract it, and the stock goes below zero. Seen in surveys of shop code as the «fixed» form of `none`:
+//! subtract it, and the stock goes below zero. Seen in surveys of shop code as the "fixed" form of `none`:
 //! `if product.stock > 0: UPDATE … SET stock = stock - 1`.
 
 use crate::protocol::{Claims, Promise, Purchase};

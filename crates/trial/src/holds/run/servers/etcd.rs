@@ -47,9 +47,10 @@ impl Servers for Members {
         let at = Instant::now();
         let member = self.cluster.member(self.dead);
         member.crash();
-        match member.has_ended() {
-            true => Ok(vec![seen(at, LEADER, Change::Killed)]),
-            false => Err(Failure::definite("the leader did not die")),
+        if member.has_ended() {
+            Ok(vec![seen(at, LEADER, Change::Killed)])
+        } else {
+            Err(Failure::definite("the leader did not die"))
         }
     }
 

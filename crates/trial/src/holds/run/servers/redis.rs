@@ -119,9 +119,10 @@ pub(super) fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
     // Stamped before: from here on it answers nobody.
     let at = Instant::now();
     server.crash();
-    match server.has_ended() {
-        true => Ok(seen(at, name, Change::Killed)),
-        false => Err(Failure::definite(format!("the {name} did not die"))),
+    if server.has_ended() {
+        Ok(seen(at, name, Change::Killed))
+    } else {
+        Err(Failure::definite(format!("the {name} did not die")))
     }
 }
 

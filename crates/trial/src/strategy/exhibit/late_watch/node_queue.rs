@@ -146,9 +146,10 @@ impl NodeQueue {
     async fn give_back(&mut self, hold: u64) -> Result<ReleaseWord, Failure> {
         let path = self.holds.remove(&hold);
         let path = path.ok_or_else(|| Failure::definite("there is no such hold"))?;
-        Ok(match self.leave(&path).await? {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
+        Ok(if self.leave(&path).await? {
+            ReleaseWord::Released
+        } else {
+            ReleaseWord::AlreadyLost
         })
     }
 }
