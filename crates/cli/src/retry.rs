@@ -10,7 +10,7 @@ use fencepost_trial::protocol::{Pauses, Promise};
 use fencepost_trial::report::html;
 use fencepost_trial::report::json::retry as json;
 use fencepost_trial::report::terminal::{grounds, retry as terminal};
-use fencepost_trial::retry::{self, Comparison, Judged, Onlooker};
+use fencepost_trial::retry::{self, Comparison, Judged, Watch};
 use fencepost_trial::strategy::Strategy;
 
 use crate::arguments::{Lock, Retry, random_seed};
@@ -129,7 +129,7 @@ struct Counter<'a> {
     pauses: Option<Pauses>,
 }
 
-impl Onlooker for Counter<'_> {
+impl Watch for Counter<'_> {
     fn round(&mut self, pauses: Pauses) {
         self.pauses = Some(pauses);
     }

@@ -53,7 +53,7 @@ pub struct Header {
     pub wait_ms: u64,
     /// How long a lock may be held without being renewed.
     pub ttl_ms: u64,
-    /// What else was set for a lock trial; none for a sale.
+    /// Further settings of a lock trial; `None` for a sale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<HoldSettings>,
 }
@@ -74,7 +74,7 @@ pub struct Event {
     pub n: u64,
     /// When, since the start of the race.
     pub at_ns: u64,
-    /// To whom; none for what the lab did itself.
+    /// To which process; `None` for what the lab did itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// What it was.
@@ -86,9 +86,9 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// A round begins, in which everybody goes on so when the lock is taken.
+    /// A round begins, in which every process retries in the same way when the lock is taken.
     Round {
-        /// So.
+        /// This way.
         #[serde(flatten)]
         retry: Retry,
     },
@@ -150,7 +150,7 @@ pub enum What {
         #[serde(default)]
         contended: bool,
     },
-    /// It was not to be had in time.
+    /// The lock did not become free in time.
     Refused {
         /// The number of the request.
         op: u64,
@@ -256,7 +256,7 @@ pub enum What {
         key: String,
         /// Whether there is a record of it.
         taken: bool,
-        /// How long the record lasts by itself; none: for ever.
+        /// How long the record lasts by itself; `None` if it does not expire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ttl_left_ms: Option<f64>,
         /// On which of its servers, where there are several or it was not always the same.

@@ -45,15 +45,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Work between reading and writing, unless told otherwise.
+    /// Work between reading and writing, by default.
     pub const WORK_MS: u64 = 3_000;
 
-    /// The same at a place whose leases cannot be as short.
+    /// The default at this place: some stores cannot have leases as short.
     pub fn work_ms_at(place: &Place) -> u64 {
         Self::WORK_MS.max(place.shortest_ttl_ms() * 3 / 2)
     }
 
-    /// The trial as it is run when nothing else is asked for.
+    /// A trial with the default settings.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
         Self {
             scenario,
@@ -65,7 +65,7 @@ impl Trial {
         }
     }
 
-    /// What a history says was tried; `None` when it was no lock trial, or its strategy is not one of ours.
+    /// The trial that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
         Some(Self {
             scenario: Scenario::find(&header.scenario)?,
@@ -77,12 +77,12 @@ impl Trial {
         })
     }
 
-    /// What a history of this trial starts with, when its processes promise what the strategy is known to.
+    /// The header of a history of this trial, with the claims that are known of the strategy.
     pub fn header(&self) -> Header {
         self.header_with(self.strategy.claims)
     }
 
-    /// What a history of this trial starts with, when its processes promise this.
+    /// The header of a history of this trial, with the claims that its processes make.
     fn header_with(&self, claims: Claims) -> Header {
         Header {
             schema: history::SCHEMA.into(),
@@ -109,7 +109,7 @@ impl Trial {
         Duration::from_millis(self.ttl_ms)
     }
 
-    /// The command that runs this with another strategy; what differs from the defaults is named.
+    /// The command that runs this trial with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
         if self.ttl_ms != self.scenario.ttl_ms_at(&self.place) {
@@ -124,7 +124,7 @@ impl Trial {
         text
     }
 
-    /// The name of its files, without their ending.
+    /// The name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario.name(), self.strategy.name)
     }
@@ -135,34 +135,18 @@ impl Trial {
     }
 }
 
-/// The lock trials of the matrix, scenario by scenario: every lock there is.
-///
-/// Trials mostly sleep; most of them sleep less than by default. Two rows keep the default times.
-pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
-    const DEFAULT_TIMES: [&str; 2] = ["naive", "safe"];
-    let able = |strategy: &&'static Strategy| strategy.lock.is_some();
-    let mut cells = Vec::new();
-    let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
-    for scenario in anywhere {
-        for strategy in strategy::at(place).filter(able) {
-            let mut trial = Trial::new(scenario, strategy, seed);
-            trial.place = place.clone();
-            if !DEFAULT_TIMES.contains(&strategy.name) {
-                (trial.ttl_ms, trial.work_ms) = (500, 750);
-            }
-            cells.push(trial);
-        }
-    }
-    cells
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_lock_is_tried_in_every_scenario() {
-        let cells = cells(&Place::Sqlite, 7);
+        let able = |strategy: &&'static Strategy| strategy.lock.is_some();
+        let locks = || strategy::at(&Place::Sqlite).filter(able);
+        let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
+        let cells =
+            anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
+        let cells: Vec<Trial> = cells.collect();
         assert_eq!(cells.len(), 7 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();

@@ -27,7 +27,7 @@ const RETRY_LOCK: &str = "safe";
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// The lock trial; none: the race.
+    /// The lock trial; `None` for the race.
     scenario: Option<Scenario>,
 }
 
@@ -140,7 +140,7 @@ impl Cell {
         }
     }
 
-    /// The name of its files, without their ending.
+    /// The name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario(), self.strategy().name)
     }
@@ -169,7 +169,7 @@ impl Cell {
         }
     }
 
-    /// Which of [`COLUMNS`] it stands in; none for the comparison.
+    /// Its place in [`COLUMNS`]; `None` for the comparison.
     fn column(&self) -> Option<usize> {
         let scenario = match self {
             Self::Race(_) => None,

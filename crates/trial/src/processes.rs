@@ -15,7 +15,7 @@ pub use stopped::Stopped;
 
 /// How often the lab looks up from listening.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long all processes may say nothing while they start, or longer than they were told to work and wait.
+/// How long the processes may be silent while they start, or beyond the time they were told to work and wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Files open beside the three pipes of each process.
 const OTHER_FILES: u64 = 64;

@@ -115,7 +115,7 @@ pub enum Reply {
         #[serde(default)]
         contended: bool,
     },
-    /// The lock was not to be had in time.
+    /// The lock did not become free in time.
     Refused {
         /// Of which request.
         op: u64,
@@ -312,7 +312,7 @@ pub enum Outcome {
     Sold,
     /// Too little is left.
     NoStock,
-    /// The lock was not to be had.
+    /// The lock was taken.
     Busy,
     /// The subject cannot tell.
     Unknown,

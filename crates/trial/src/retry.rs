@@ -18,9 +18,9 @@ mod run;
 mod verdict;
 
 pub use judged::{Judged, Round, judge, verdict};
-pub use run::{Onlooker, run};
+pub use run::{Watch, run};
 
-/// What histories call it.
+/// Its name in histories.
 pub const SCENARIO: &str = "retry";
 
 /// What to compare.
@@ -47,18 +47,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Units at the start, unless told otherwise.
+    /// Units at the start, by default.
     pub const STOCK: u32 = 10;
-    /// Processes, unless told otherwise.
+    /// Processes, by default.
     pub const CONCURRENCY: usize = 20;
-    /// Retries, unless told otherwise.
+    /// Retries, by default.
     pub const MAX_RETRIES: u32 = 15;
-    /// The lease, unless told otherwise.
+    /// The lease, by default.
     pub const TTL_MS: u64 = 2_000;
-    /// The budget, unless told otherwise: longer than all retries of the slowest schedule take.
+    /// The budget, by default: longer than all retries of the slowest schedule take.
     pub const BUDGET_MS: u64 = 60_000;
 
-    /// The comparison as it is made when nothing else is asked for.
+    /// A comparison with the default settings.
     pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
         Self {
             strategy,
@@ -120,7 +120,7 @@ impl Comparison {
         }
     }
 
-    /// What a history of this comparison starts with.
+    /// The header of a history of this comparison.
     pub fn header(&self) -> Header {
         Header {
             scenario: SCENARIO.into(),
@@ -128,7 +128,7 @@ impl Comparison {
         }
     }
 
-    /// What a history says was compared; `None` when it was no comparison, or its strategy is not one of ours.
+    /// The comparison that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
     pub fn of(history: &History) -> Option<Self> {
         let header = &history.header;
         let strategy = strategy::find(&header.strategy)?;

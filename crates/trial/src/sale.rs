@@ -26,7 +26,7 @@ pub use judged::Judged;
 pub(crate) use run::record;
 pub use run::{Watch, run};
 
-/// What histories call it.
+/// Its name in histories.
 pub const SCENARIO: &str = "oversell";
 /// What is sold; also the name of the lock that protects it.
 pub const PRODUCT: &str = "product_A";
@@ -55,14 +55,14 @@ pub struct Sale {
 }
 
 impl Sale {
-    /// Units at the start, unless told otherwise.
+    /// Units at the start, by default.
     pub const STOCK: u32 = 1;
-    /// Processes, unless told otherwise.
+    /// Processes, by default.
     pub const CONCURRENCY: usize = 50;
-    /// Work between reading and writing the stock, unless told otherwise.
+    /// Work between reading and writing the stock, by default.
     pub const DELAY_US: u64 = 5_000;
 
-    /// The race as it is run when nothing else is asked for.
+    /// A race with the default settings.
     pub fn new(strategy: &'static Strategy, seed: u64) -> Self {
         let (stock, concurrency, delay_us) = (Self::STOCK, Self::CONCURRENCY, Self::DELAY_US);
         Self {
@@ -78,7 +78,7 @@ impl Sale {
         }
     }
 
-    /// What a history says was tried; `None` when it was no sale, or its strategy is not one of ours.
+    /// The sale that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
         let strategy = strategy::find(&header.strategy)?;
         (header.scenario == SCENARIO).then_some(Self {
@@ -99,13 +99,13 @@ impl Sale {
         self.lease_ms.unwrap_or(10_000 + 2 * self.delay_us / 1_000)
     }
 
-    /// How long an attempt may take by what it is told.
+    /// How long an attempt takes at most, by its settings.
     fn told(&self) -> Duration {
         let patience_ms = self.retry.map_or(self.wait_ms, |retry| retry.budget_ms);
         Duration::from_millis(patience_ms) + Duration::from_micros(self.delay_us)
     }
 
-    /// What a history of this sale starts with.
+    /// The header of a history of this sale.
     pub fn header(&self) -> Header {
         Header {
             schema: history::SCHEMA.into(),
@@ -141,7 +141,7 @@ impl Sale {
         format!("{} --seed {}", self.command(self.strategy.name), self.seed)
     }
 
-    /// The command of this race with another strategy; what differs from the defaults is named.
+    /// The command that runs this race with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost oversell --lock={strategy}{}", self.settings());
         if self.wait_ms > 0 {

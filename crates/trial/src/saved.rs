@@ -33,7 +33,7 @@ impl Seal {
     /// Ends a file with it.
     ///
     /// # Errors
-    /// The system's, when it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, file: &mut File) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -46,7 +46,7 @@ impl Seal {
 pub struct Saved {
     /// The run.
     pub history: History,
-    /// What was decided then; none: the run did not come to its end.
+    /// What was decided then; `None` if the run did not come to its end.
     pub seal: Option<Seal>,
     /// The number of the last line, when it is cut off.
     pub cut_line: Option<usize>,
@@ -105,7 +105,7 @@ fn judge(history: &History) -> Verdict {
     }
 }
 
-/// Why a file is no history.
+/// Why a file is not a history.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAHistory {
     /// The file cannot be read.

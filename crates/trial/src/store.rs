@@ -45,7 +45,7 @@ pub enum Ground {
 }
 
 impl Ground {
-    /// The ground that an endpoint names by itself: `sqlite:PATH`, `redis://…` or `postgres://…`.
+    /// The ground that a single endpoint names: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
         if reach::names_redis(endpoint) {
             return Some(Self::Redis(endpoint.to_owned()));
@@ -60,7 +60,7 @@ impl Ground {
     /// The ground that a subject's endpoints name: the first of them, or `etcd://…`, `zk://…` or `redlock://…` with a file after it.
     ///
     /// # Errors
-    /// They name none.
+    /// Returns an error if no endpoint names a store.
     pub fn among(endpoints: &[String]) -> Result<Self, Failure> {
         let ground = endpoints.iter().find_map(|endpoint| Self::parse(endpoint));
         let servers = endpoints
@@ -90,7 +90,7 @@ impl Ground {
     /// Makes it ready for a trial. Called once, before the first process connects.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn prepare(&self) -> Result<(), Failure> {
         match self {
             Self::Sqlite(path) => {
@@ -106,7 +106,7 @@ impl Ground {
     /// Removes what the trial has left there. A file goes with its folder.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn clear(&self) -> Result<(), Failure> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -119,7 +119,7 @@ impl Ground {
     /// Lets the stock of these products last where it would vanish by itself; to be called every minute.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn keep(&self, products: &[String]) -> Result<(), Failure> {
         let Self::Redis(endpoint) = self else {
             return Ok(());
@@ -134,7 +134,7 @@ impl Ground {
     /// Connects to the stock.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn stock(&self) -> Result<Box<dyn Stock>, Failure> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(stock::sqlite::SqliteStock::open(path)?),
@@ -147,7 +147,7 @@ impl Ground {
     /// Connects to the records of hand-made locks.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn latches(&self) -> Result<Box<dyn Latches>, Failure> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(latch::sqlite::SqliteLatches::open(path)?),
@@ -160,7 +160,7 @@ impl Ground {
     /// Looks at a lock with the lab's own eyes: hand-made ones and the library's alike.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store fails.
     pub fn look(&self, key: &str) -> Result<Look, Failure> {
         match self {
             Self::Locks(apart) => apart.look(key),

@@ -35,15 +35,15 @@ pub use list::{ALL, at, claims_in, find};
 /// A way of buying.
 #[derive(Debug)]
 pub struct Strategy {
-    /// What `--lock` calls it.
+    /// Its name on the command line (`--lock`).
     pub name: &'static str,
-    /// Under which heading tables show it.
+    /// The heading under which tables list it.
     pub group: Group,
     /// Where it can be tried.
     pub stores: Stores,
-    /// What it is, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// A gloss for the title of a report; may be empty.
+    /// A short explanation for the title of a report; may be empty.
     pub gloss: &'static str,
     /// Why it fails, for those that do.
     pub flaw: Option<&'static str>,
@@ -55,7 +55,7 @@ pub struct Strategy {
     pub remark: Remark,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
-    /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
+    /// Opens the store and gets ready to lock. `None` if the strategy has no lock that could be held: then it is tried in sales only.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
 }
 
@@ -165,29 +165,29 @@ pub struct Order {
     pub delay: Duration,
 }
 
-/// Somebody who is ready to buy.
+/// A strategy that is ready to buy.
 pub trait Buyer: Send {
-    /// Buys, or learns why not.
+    /// Makes one purchase.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done: what was bought would remain unknown.
+    /// Must not be dropped before it completes: nobody would know what was bought.
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
 
-    /// How many commands the locks of such orders have cost the store so far, where somebody counts them.
+    /// How many commands the locks of such orders have sent to the store so far; `None` if they are not counted.
     fn lock_commands(&self, order: &Order) -> Option<u64> {
         let _ = order;
         None
     }
 }
 
-/// Somebody who is ready to take locks, several at once if need be.
+/// A strategy that is ready to take locks, several at once if asked to.
 pub trait Locking: Send {
-    /// Takes the lock; `None` when it was not to be had within `wait` (zero: one attempt).
+    /// Takes the lock. Returns `None` if it did not become free within `wait` (zero: one attempt).
     ///
     /// Calls `halt` after each of its own steps at the store: the lab may want to kill it just there.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn acquire<'a>(
         &'a mut self,
         key: &'a str,
@@ -195,12 +195,12 @@ pub trait Locking: Send {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
 
-    /// What it promises, where that depends on the store: by default what is `known` of the strategy.
+    /// What it promises, where that depends on the store. By default `known`, the claims of the strategy.
     fn claims(&self, known: Claims) -> Claims {
         known
     }
 
-    /// How many commands its locks have cost the store so far, where somebody counts them.
+    /// How many commands its locks have sent to the store so far; `None` if they are not counted.
     fn commands(&self) -> Option<u64> {
         None
     }
@@ -210,24 +210,24 @@ pub trait Locking: Send {
         Vec::new()
     }
 
-    /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
+    /// Whether the holder knows that this hold is lost. Strategies that never find out return `false`.
     fn knows_lost(&mut self, hold: u64) -> bool;
 
     /// The protected work is done: a strategy that sets the expiry only then does it here. By default nothing happens.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn worked<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = hold;
         Box::pin(async { Ok(()) })
     }
 
-    /// Gives the lock back, whether or not it is still its own: that is the strategy's affair.
+    /// Gives the lock back. Whether the strategy checks that it still owns the lock is up to the strategy.
     ///
     /// Calls `halt` after each of its own steps at the store: the lab may want to pause it just there.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn release<'a>(
         &'a mut self,
         hold: u64,
@@ -275,17 +275,17 @@ impl Order {
     }
 }
 
-/// Too little was left; nobody was met on the way.
+/// Too little was left, and no other buyer was met.
 pub(crate) fn no_stock(before: i64) -> Purchase {
     answer(Outcome::NoStock, Some(before), None)
 }
 
-/// It was sold; nobody was met on the way.
+/// It was sold, and no other buyer was met.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
     answer(Outcome::Sold, Some(before), Some(after))
 }
 
-/// The lock was not to be had.
+/// The lock was taken.
 pub(crate) fn busy() -> Purchase {
     Purchase {
         contended: true,

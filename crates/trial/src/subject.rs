@@ -19,7 +19,7 @@ use holder::{Holder, Pause};
 /// Answers requests until it is told to shut down or the input ends.
 ///
 /// # Errors
-/// The system's, when requests cannot be read or answers not be written.
+/// Returns an error if requests cannot be read or answers cannot be written.
 pub fn serve(
     strategy: &Strategy,
     input: impl BufRead,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::Checked;
+use crate::check::{Checked, Finding};
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +117,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether the check that programs call `name` was violated.
+    pub fn violates(&self, name: &str) -> bool {
+        let is_violated = |checked: &Checked| checked.finding == Finding::Violated;
+        self.checks
+            .iter()
+            .any(|checked| checked.name == name && is_violated(checked))
+    }
+
     /// A verdict with no more grounds than its sentence.
     pub fn bare(outcome: Outcome, because: impl Into<String>) -> Self {
         Self {

@@ -30,6 +30,8 @@ const STEP: &str = "step() { answer stepped; };";
 const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
 /// Says `{"fencing":true}` in `init_ok`.
 const FENCING: &str = r#"claims=',"claims":{"fencing":true}';"#;
+/// Says that its release takes two steps.
+const TWO_STEPS: &str = r#"claims=',"claims":{"looks_before_release":true}';"#;
 const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
 
 fn trial(scenario: Scenario, strategy: &str) -> Trial {
@@ -252,7 +254,7 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
 
 #[test]
 fn a_stranger_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
-    let script = format!("{GRANT}{STEP}{RELEASE}");
+    let script = format!("{TWO_STEPS}{GRANT}{STEP}{RELEASE}");
     let tried = judged(Scenario::StaleRelease, "get-then-delete", &script);
     let stopped = |event: &Event| matches!(event.what, What::Fault { .. });
     assert_eq!(count(&tried, stopped), 0);

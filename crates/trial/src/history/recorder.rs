@@ -20,7 +20,7 @@ impl Recorder {
     /// Starts the clock, and the file with its header, if there is one.
     ///
     /// # Errors
-    /// The system's, when the header cannot be written.
+    /// Returns an error if the header cannot be written.
     pub fn start(header: Header, file: Option<File>) -> io::Result<Self> {
         let mut file = file.map(|file| Lines {
             file,
@@ -47,7 +47,7 @@ impl Recorder {
     /// Keeps what happened `at` that moment.
     ///
     /// # Errors
-    /// The system's, when it cannot be written; the file then ends with the event before.
+    /// Returns an error if the event cannot be written; the file then ends with the event before.
     pub fn record(&mut self, at: Instant, who: Option<&str>, what: What) -> io::Result<&Event> {
         let at_ns = at.saturating_duration_since(self.started).as_nanos();
         let n = self.history.events.len() as u64 + 1;

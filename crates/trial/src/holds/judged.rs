@@ -1,5 +1,6 @@
 //! A lock trial that was judged: what every report of it is made of.
 
+use super::check::Findings;
 use super::facts::Facts;
 use super::{Trial, expectation, verdict};
 use crate::history::{Event, Header, History, What};
@@ -33,6 +34,11 @@ impl Judged {
             facts,
             verdict,
         }
+    }
+
+    /// What the checks found.
+    pub fn findings(&self) -> Findings<'_> {
+        Findings::of(&self.header, &self.facts)
     }
 
     /// What the committed table expects.

@@ -17,25 +17,25 @@ mod stage;
 
 pub use script::NAMES;
 
-/// Somebody who looks on.
+/// Follows a run while it happens. Every method does nothing unless it is overridden.
 pub trait Watch {
-    /// How long a process may say nothing while it starts, or longer than it was told to wait.
+    /// How long a process may be silent while it starts, or beyond the time it was told to wait.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// So many of the processes are ready.
+    /// `ready` processes of `of` are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
     }
 
-    /// Called whenever something happened, and now and then: the history so far, and the time.
+    /// Called after every event, and from time to time: the history so far, and the time.
     fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
         let _ = (header, events, now_ns);
     }
 }
 
-/// Looks away.
+/// Follows nothing.
 impl Watch for () {}
 
 /// Runs a lock trial.

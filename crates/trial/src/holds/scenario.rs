@@ -39,7 +39,7 @@ impl Scenario {
         Self::LostWakeup,
     ];
 
-    /// What histories call it.
+    /// Its name in histories.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crash => "crash",
@@ -76,7 +76,7 @@ impl Scenario {
             .find(|scenario| scenario.name() == name)
     }
 
-    /// How long a lock lasts, unless told otherwise.
+    /// How long a lock lasts, by default.
     pub fn ttl_ms(self) -> u64 {
         match self {
             Self::Crash | Self::TtlEdge => 2_000,
@@ -87,7 +87,7 @@ impl Scenario {
         }
     }
 
-    /// The same at a place whose leases cannot be as short.
+    /// The default at this place: some stores cannot have leases as short.
     pub fn ttl_ms_at(self, place: &Place) -> u64 {
         self.ttl_ms().max(place.shortest_ttl_ms())
     }

@@ -39,7 +39,7 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
-/// Judges a comparison: a pure function of its history. `None` when it is none.
+/// Judges a comparison: a pure function of its history. `None` if the history is of another scenario.
 pub fn judge(history: &History) -> Option<Judged> {
     let comparison = Comparison::of(history)?;
     let rounds: Vec<Round> = split(&history.events)

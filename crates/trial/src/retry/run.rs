@@ -9,11 +9,11 @@ use super::Comparison;
 use crate::history::{History, Recorder};
 use crate::processes::Stopped;
 use crate::protocol::Pauses;
+use crate::sale;
 use crate::sale::facts::Attempt;
-use crate::sale::{self, Watch};
 
-/// Somebody who looks on.
-pub trait Onlooker {
+/// Follows a run while it happens. Every method does nothing unless it is overridden.
+pub trait Watch {
     /// A round begins.
     fn round(&mut self, pauses: Pauses) {
         let _ = pauses;
@@ -25,8 +25,8 @@ pub trait Onlooker {
     }
 }
 
-/// Looks away.
-impl Onlooker for () {}
+/// Follows nothing.
+impl Watch for () {}
 
 /// Makes the comparison: one round after the other, in one history.
 ///
@@ -41,7 +41,7 @@ pub fn run(
     comparison: &Comparison,
     subject: &dyn Fn() -> Command,
     file: Option<File>,
-    onlooker: &mut dyn Onlooker,
+    watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<History, Stopped> {
     let recorder = Recorder::start(comparison.header(), file);
@@ -51,9 +51,9 @@ pub fn run(
         events: 0,
     })?;
     for pauses in comparison.ways() {
-        onlooker.round(pauses);
+        watch.round(pauses);
         let mut counter = Counter {
-            onlooker,
+            watch,
             answered: 0,
             of: comparison.concurrency,
         };
@@ -65,23 +65,23 @@ pub fn run(
 }
 
 struct Counter<'a> {
-    onlooker: &'a mut dyn Onlooker,
+    watch: &'a mut dyn Watch,
     answered: usize,
     of: usize,
 }
 
-impl Watch for Counter<'_> {
+impl sale::Watch for Counter<'_> {
     fn starting(&mut self, _: usize, _: usize) {
-        self.onlooker.answered(0, self.of);
+        self.watch.answered(0, self.of);
     }
 
     fn answered(&mut self, _: &Attempt, _: i64) {
         self.answered += 1;
-        self.onlooker.answered(self.answered, self.of);
+        self.watch.answered(self.answered, self.of);
     }
 
     fn waiting(&mut self, answered: usize, of: usize) {
-        self.onlooker.answered(answered, of);
+        self.watch.answered(answered, of);
     }
 }
 

@@ -46,7 +46,7 @@ impl Attempt {
         }
     }
 
-    /// The outcome; none when it failed for certain.
+    /// The outcome; `None` if the attempt certainly failed.
     pub fn outcome(&self) -> Option<Outcome> {
         match &self.answer {
             Answer::Said(purchase) => Some(purchase.outcome),

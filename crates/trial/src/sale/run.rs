@@ -23,19 +23,19 @@ mod crowd;
 
 use crowd::Crowd;
 
-/// Somebody who looks on.
+/// Follows a run while it happens. Every method does nothing unless it is overridden.
 pub trait Watch {
-    /// How long all processes may say nothing while they start, or longer than they were told to work and wait.
+    /// How long the processes may be silent while they start, or beyond the time they were told to work and wait.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// So many of the processes are ready.
+    /// `ready` processes of `of` are ready.
     fn starting(&mut self, ready: usize, of: usize) {
         let _ = (ready, of);
     }
 
-    /// This was written down. The race does not wait for whoever looks on: be quick.
+    /// An event was recorded. The race waits for this call: return quickly.
     fn recorded(&mut self, event: &Event) {
         let _ = event;
     }
@@ -45,13 +45,13 @@ pub trait Watch {
         let _ = (attempt, sold);
     }
 
-    /// Called now and then while answers are awaited.
+    /// Called from time to time while the lab waits for answers.
     fn waiting(&mut self, answered: usize, of: usize) {
         let _ = (answered, of);
     }
 }
 
-/// Looks away.
+/// Follows nothing.
 impl Watch for () {}
 
 /// Runs a sale.

@@ -135,7 +135,7 @@ impl Place {
         }
     }
 
-    /// The kind of servers that keep locks only; none: they keep what is sold as well.
+    /// The kind of servers that keep locks only; `None` if what is sold is kept there as well.
     pub fn lock_servers(&self) -> Option<Kind> {
         match self {
             Self::Locks { name, .. } => Kind::of(name),

@@ -160,7 +160,7 @@ pub struct Look {
     pub key: String,
     /// Whether there is a record of it.
     pub taken: bool,
-    /// How long the record lasts by itself; none: for ever.
+    /// How long the record lasts by itself; `None` if it does not expire.
     pub ttl_left_ms: Option<f64>,
     /// On which server, where the lab looked at one.
     pub server: Option<String>,

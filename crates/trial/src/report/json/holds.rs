@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::decision::Decision;
 use super::ms;
 use crate::history::{Change, Fault};
-use crate::holds::check::{Findings, Overlap};
+use crate::holds::check::Overlap;
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::holds::{Judged, Scenario, Trial};
 use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
 
 /// The report of a lock trial as one JSON document.
-pub fn report(tried: &Judged) -> Value {
+pub fn report(judged: &Judged) -> Value {
     // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
-    serde_json::to_value(Report::of(tried)).unwrap_or_default()
+    serde_json::to_value(Report::of(judged)).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -137,9 +137,9 @@ struct Recovery {
 }
 
 impl<'a> Report<'a> {
-    fn of(tried: &'a Judged) -> Self {
-        let Judged { header, facts, .. } = tried;
-        let findings = Findings::of(header, facts);
+    fn of(judged: &'a Judged) -> Self {
+        let Judged { header, facts, .. } = judged;
+        let findings = judged.findings();
         let recovery = findings.recovery().map(|(died, next)| Recovery {
             killed_ms: ms(died.at_ns),
             granted_ms: ms(next.granted.at_ns),
@@ -149,11 +149,11 @@ impl<'a> Report<'a> {
             scenario: &header.scenario,
             strategy: &header.strategy,
             timestamp: &header.recorded,
-            schema: schema(tried.trial.scenario),
+            schema: schema(judged.trial.scenario),
             version: &header.version,
             store: &header.store,
             seed: header.seed,
-            options: Options::of(&tried.trial),
+            options: Options::of(&judged.trial),
             total_duration_ms: ms(facts.end_ns),
             holds: facts.holds.iter().map(HoldEntry::of).collect(),
             operations: facts.ops.iter().map(OpEntry::of).collect(),
@@ -174,7 +174,7 @@ impl<'a> Report<'a> {
             wait_cycles: facts.cycles().into_iter().map(CycleEntry::of).collect(),
             recovery,
             stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
-            verdict: Decision::of(&tried.verdict, tried.expected(), tried.trial.reproduce()),
+            verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
         }
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{decision, ms, sale as race};
-use crate::check::Finding;
 use crate::protocol::{Outcome, Retry};
 use crate::retry::{Judged, Round};
 
@@ -60,7 +59,7 @@ fn run(judged: &Judged, round: &Round) -> Value {
         "total_attempts": facts.attempts.len(),
         "successes": figures.successes,
         "failures": facts.attempts.len() - figures.successes - unknown,
-        "oversold": facts.checks().no_oversell == Finding::Violated,
+        "oversold": round.verdict.violates("no_oversell"),
         "entries": facts.attempts.iter().map(entry).collect::<Vec<_>>(),
         "timestamp": judged.header.recorded,
         "schedule": schedule(round.retry),

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::decision::Decision;
 use super::ms;
-use crate::check::Finding;
 use crate::protocol::Outcome as Answered;
 use crate::sale::Judged;
 use crate::sale::facts::{Answer, Attempt};
@@ -97,7 +96,7 @@ impl<'a> Report<'a> {
             total_attempts: facts.attempts.len(),
             successes,
             failures: facts.attempts.len() - successes - unknown,
-            oversold: facts.checks().no_oversell == Finding::Violated,
+            oversold: judged.verdict.violates("no_oversell"),
             entries: facts.attempts.iter().map(Entry::of).collect(),
             timestamp: &header.recorded,
             schema: "fencepost/oversell/1",
