@@ -15,12 +15,25 @@ const COMMIT: &str = "3b62ae0";
 /// Tells the tests where the program is.
 const VARIABLE: &str = "FENCEPOST_OLDER";
 
-/// Where the older program is; `None` in a clone without its commit, where its tests are skipped.
+/// The tests that run it.
+const TESTS: [&str; 6] = [
+    "sqlite::together",
+    "redis::together",
+    "redis::without_the_counter",
+    "redlock::together",
+    "postgres::together",
+    "postgres_table::together",
+];
+
+/// Where the older program is; `None` where its tests are skipped: in a clone without its commit, and under a filter that none of them passes.
 pub(crate) struct Older(Option<PathBuf>);
 
 impl Older {
-    /// Builds it, unless an earlier run did. A failure is reported and is no error: the tests that need it fail.
-    pub(crate) fn build() -> Self {
+    /// Builds it, unless an earlier run did or none of its tests passes the filter. A failure is reported and is no error: the tests that need it fail.
+    pub(crate) fn build(filter: Option<&str>) -> Self {
+        if !is_needed(filter) {
+            return Self(None);
+        }
         let folder = tree::root().join("target/older");
         let program = folder.join(format!("fencepost-{COMMIT}"));
         if program.is_file() {
@@ -46,6 +59,10 @@ impl Older {
             command.env(VARIABLE, program);
         }
     }
+}
+
+fn is_needed(filter: Option<&str>) -> bool {
+    filter.is_none_or(|filter| TESTS.iter().any(|test| test.contains(filter)))
 }
 
 fn has_commit() -> bool {
@@ -104,4 +121,28 @@ fn build(source: &Path, target: &Path) -> Result<()> {
         bail!("it does not build ({status})");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_built_only_for_its_tests() {
+        assert!(is_needed(None));
+        assert!(is_needed(Some("together")));
+        assert!(is_needed(Some("redlock::")));
+        assert!(!is_needed(Some("after_a_stop")));
+    }
+
+    #[test]
+    fn its_tests_are_known_by_their_names() {
+        let table = tree::root().join("crates/cli/tests/older/main.rs");
+        let table = std::fs::read_to_string(table).unwrap();
+        let named = TESTS
+            .iter()
+            .filter(|test| table.contains(&format!("\"{test}\"")));
+        assert_eq!(named.count(), TESTS.len());
+        assert_eq!(table.matches("crowd::on_").count(), TESTS.len());
+    }
 }

@@ -11,7 +11,7 @@ use crate::terminal::say;
 
 /// Something a test uses that cargo does not bring.
 struct Need {
-    /// It is there when this program is on the search path, or this file where its path says.
+    /// It is there when this program is on the search path, this file where its path says, or this `.proto` where protoc looks for it.
     program: &'static str,
     /// The Debian package that brings it.
     package: &'static str,
@@ -38,7 +38,7 @@ const NEEDS: &[Need] = &[
            used_for: "etcdctl lock, which excludes ours" },
     Need { program: "protoc", package: "protobuf-compiler", optional: false,
            used_for: "building the etcd client" },
-    Need { program: "/usr/include/google/protobuf/descriptor.proto", package: "libprotobuf-dev", optional: false,
+    Need { program: "google/protobuf/descriptor.proto", package: "libprotobuf-dev", optional: false,
            used_for: "building the etcd client: protoc includes it" },
     Need { program: "java", package: "default-jdk-headless", optional: false,
            used_for: "private ZooKeeper servers" },
@@ -130,8 +130,30 @@ fn programs(install: bool) -> Result<()> {
 fn missing(needs: &[Need]) -> Vec<&Need> {
     needs
         .iter()
-        .filter(|need| find_program(need.program).is_none())
+        .filter(|need| find(need.program).is_none())
         .collect()
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    match name.ends_with(".proto") {
+        true => find_include(name, &include_folders()),
+        false => find_program(name),
+    }
+}
+
+/// Where protoc looks for what it includes: where it is told to, beside itself, and where Debian puts it.
+fn include_folders() -> Vec<PathBuf> {
+    let told = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
+    let protoc = std::env::var_os("PROTOC").map(PathBuf::from);
+    let protoc = protoc.or_else(|| find_program("protoc"));
+    let beside = protoc.and_then(|protoc| Some(protoc.parent()?.parent()?.join("include")));
+    let all = [told, beside, Some("/usr/include".into())];
+    all.into_iter().flatten().collect()
+}
+
+fn find_include(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let mut files = folders.iter().map(|folder| folder.join(name));
+    files.find(|file| file.is_file())
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
@@ -182,6 +204,13 @@ fn how_to_install(needs: &[&Need], has_apt: bool) -> String {
     )
 }
 
+fn still_missing(needs: &[&Need]) -> String {
+    format!(
+        "the packages are installed, and this is still missing; please install it by hand:\n{}",
+        describe(needs)
+    )
+}
+
 struct Apt {
     through_sudo: bool,
 }
@@ -206,14 +235,11 @@ impl Apt {
         )?;
         let still: Vec<_> = needs
             .iter()
-            .filter(|need| find_program(need.program).is_none())
+            .filter(|need| find(need.program).is_none())
             .copied()
             .collect();
         if !still.is_empty() {
-            bail!(
-                "installed, but not found on the search path:\n{}",
-                describe(&still)
-            );
+            bail!("{}", still_missing(&still));
         }
         Ok(())
     }
@@ -271,6 +297,30 @@ mod tests {
         ];
         let names: Vec<_> = missing(&needs).iter().map(|need| need.program).collect();
         assert_eq!(names, ["no-program-has-this-name"]);
+    }
+
+    /// A protoc from its own archive has a folder `include` beside `bin`.
+    #[test]
+    fn an_include_of_protoc_is_found_in_any_of_its_folders() {
+        const NAME: &str = "google/protobuf/descriptor.proto";
+        let folder = tempfile::tempdir().unwrap();
+        let (empty, full) = (folder.path().join("empty"), folder.path().join("include"));
+        let file = full.join(NAME);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(find_include(NAME, std::slice::from_ref(&empty)), None);
+        assert_eq!(find_include(NAME, &[empty, full]), Some(file));
+    }
+
+    #[test]
+    fn what_an_install_did_not_bring_is_not_said_to_be_off_the_search_path() {
+        let include = Need {
+            program: "google/protobuf/descriptor.proto",
+            ..ABSENT
+        };
+        let text = still_missing(&[&include]);
+        assert!(text.contains("descriptor.proto"), "{text}");
+        assert!(!text.contains("search path"), "{text}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
     let mut report = Report::default();
-    let older = Older::build();
+    let older = Older::build(filter);
     report.add("tests of the workspace", || {
         workspace_tests(&Servers::start()?, &older, filter)
     })?;

@@ -23,6 +23,8 @@ pub fn install(format: Option<Log>) {
     let log = fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
+        // Standard error may be a terminal that was closed: complaining there about that would panic.
+        .log_internal_errors(false)
         .with_ansi(false);
     // Somebody else may have installed one before: theirs it is.
     let _ = match format {

@@ -122,6 +122,15 @@ pub trait Storage: Send + Sync + 'static {
     /// # Cancel safety
     /// Changes nothing.
     fn ping(&self) -> Outcome<'_, ()>;
+
+    /// The last step of an orderly end: leaves the data so that a copy of the database's file alone is complete. `false`: another
+    /// program kept part of it in the log beside the file, and nothing is lost by that. A server has nothing to do here.
+    ///
+    /// # Cancel safety
+    /// It goes on when the future is dropped.
+    fn checkpoint(&self) -> Outcome<'_, bool> {
+        Box::pin(async { Ok(true) })
+    }
 }
 
 /// What keeps others from the same units while an order is made.

@@ -339,10 +339,18 @@ fn holding_lock(text: &str) -> Result<Lock, BadValue> {
     match lock(text)? {
         Lock::Strategy(strategy) if strategy.lock.is_none() => Err(BadValue {
             what: format!("{text} has no lock whose holder could be put to the test"),
-            advice: format!("--lock=safe      or {}", all_locks()),
+            advice: format!("--lock=safe      or one of {}", holding_locks().join(", ")),
         }),
         lock => Ok(lock),
     }
+}
+
+/// The strategies with a lock that somebody can hold.
+fn holding_locks() -> Vec<&'static str> {
+    let all = strategy::ALL.iter();
+    all.filter(|strategy| strategy.lock.is_some())
+        .map(|strategy| strategy.name)
+        .collect()
 }
 
 /// The scenarios without a command of their own.
@@ -394,6 +402,16 @@ pub(crate) fn colour(text: &str) -> Result<Colour, BadValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_answered_with_those_that_fit() {
+        let advice = holding_lock("none").unwrap_err().advice;
+        let (_, names) = advice.split_once("one of ").unwrap();
+        for name in names.split(", ") {
+            assert!(holding_lock(name).is_ok(), "{name}");
+        }
+        assert!(!advice.contains("help"), "{advice}");
+    }
 
     #[test]
     fn a_misspelt_strategy_meets_its_neighbour() {

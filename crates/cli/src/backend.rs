@@ -132,11 +132,8 @@ impl LockStore {
     async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
-                let path = self.path(path.as_deref())?;
-                if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
-                    std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
-                }
-                self.open_file(&path).await
+                let file: Arc<dyn Backend> = self.open_or_make(path.as_deref()).await?;
+                Ok(file)
             }
             Self::Address(address) => {
                 let opened = fencepost::stores::open(address).await;
@@ -145,22 +142,57 @@ impl LockStore {
         }
     }
 
-    /// Opens the store to look at it. `None`: there is no file, so there are no locks.
-    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+    /// Opens the file, making it where none is. `None`: the store is a server.
+    pub(crate) async fn open_sqlite(&self) -> Result<Option<Arc<Sqlite>>, NotOpened> {
         match self {
-            Self::Sqlite(path) => {
-                let path = self.path(path.as_deref())?;
-                match path.try_exists() {
-                    Ok(false) => Ok(None),
-                    Ok(true) => self.open_file(&path).await.map(Some),
-                    Err(error) => Err(self.failed(&error)),
-                }
-            }
-            Self::Address(_) => self.open().await.map(Some),
+            Self::Sqlite(path) => self.open_or_make(path.as_deref()).await.map(Some),
+            Self::Address(_) => Ok(None),
         }
     }
 
-    async fn open_file(&self, path: &Path) -> Result<Arc<dyn Backend>, NotOpened> {
+    async fn open_or_make(&self, given: Option<&Path>) -> Result<Arc<Sqlite>, NotOpened> {
+        let path = self.path(given)?;
+        if let Some(folder) = path.parent().filter(|_| self == &Self::Sqlite(None)) {
+            std::fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
+        }
+        self.open_file(&path).await
+    }
+
+    /// Opens the store to look at it, without changing it. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_to_look(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+        match self {
+            Self::Sqlite(path) => {
+                let path = self.path(path.as_deref())?;
+                if !self.exists(&path)? {
+                    return Ok(None);
+                }
+                match Sqlite::builder(&path).open_to_look().await {
+                    Ok(file) => Ok(Some(Arc::new(file))),
+                    Err(error) => Err(NotOpened::new(self, &error)),
+                }
+            }
+            Self::Address(address) => match fencepost::stores::open_to_look(address).await {
+                Ok(store) => Ok(Some(store)),
+                Err(error) => Err(NotOpened::new(self, &error)),
+            },
+        }
+    }
+
+    /// Opens the store if it is there. `None`: there is no file, so there are no locks.
+    pub(crate) async fn open_existing(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
+        if let Self::Sqlite(path) = self
+            && !self.exists(&self.path(path.as_deref())?)?
+        {
+            return Ok(None);
+        }
+        self.open().await.map(Some)
+    }
+
+    fn exists(&self, file: &Path) -> Result<bool, NotOpened> {
+        file.try_exists().map_err(|error| self.failed(&error))
+    }
+
+    async fn open_file(&self, path: &Path) -> Result<Arc<Sqlite>, NotOpened> {
         let opened = Sqlite::open(path).await;
         let sqlite = opened.map_err(|error| NotOpened::new(self, &error))?;
         Ok(Arc::new(sqlite))

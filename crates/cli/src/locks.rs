@@ -92,11 +92,11 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
         Fault::new(exit::INTERNAL, "cannot wait for a store").at(system_words(&error))
     })?;
     runtime.block_on(async {
-        let backend = common
-            .store
-            .open_existing()
-            .await
-            .map_err(|error| error.fault())?;
+        let opened = match what {
+            What::List { .. } | What::Show { .. } => common.store.open_to_look().await,
+            What::Release { .. } => common.store.open_existing().await,
+        };
+        let backend = opened.map_err(|error| error.fault())?;
         let desk = Desk {
             backend,
             screen: Screen::new(common.color, common.ascii, common.quiet || common.json),

@@ -13,6 +13,7 @@ mod exit;
 mod fault;
 mod help;
 mod holds;
+mod ignored;
 mod locks;
 mod oversell;
 mod results;

@@ -213,6 +213,17 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
         Stopped::Store(message) => Fault::new(exit::STORE, "cannot use the store")
             .at(message)
             .effect("none: the trial did not take place"),
+        Stopped::StoreLost { message, events } => {
+            let fault = Fault::new(exit::STORE, "the store was lost during the trial").at(message);
+            let events = plural(*events, "event", "events");
+            match history {
+                None => fault.effect(format_args!("a part: {events}. No verdict.")),
+                Some(path) => fault.effect(format_args!(
+                    "a part: {events}, in {}. No verdict.",
+                    path.display()
+                )),
+            }
+        }
         Stopped::TooManyFiles {
             asked,
             wanted,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fencepost::Backend;
+use fencepost::stores::sqlite::Sqlite;
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::facade::Facade;
 use fencepost_checkout::http::HttpSettings;
@@ -17,21 +19,20 @@ use fencepost_checkout::logging::{self, Log};
 use fencepost_checkout::server::ConnectionSettings;
 use fencepost_checkout::service::{Report, Service, Settings};
 use fencepost_checkout::storage::Storage;
-use fencepost_checkout::storage::sqlite::checkpoint;
 use fencepost_checkout::telemetry;
 use fencepost_trial::store::Place;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::durations::duration;
 use crate::arguments::numbers::{at_once, port, retries};
-use crate::backend::LockStore;
+use crate::backend::{LockStore, NotOpened};
 use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::screen::Colour;
 
 mod database;
+mod ending;
 mod flags;
 mod lab;
 mod words;
@@ -163,15 +164,18 @@ impl Serve {
             Fault::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
         })?;
         let storage = self.db.open().await?;
-        let opened = self.store.open_for(self.ttl).await;
-        let backend = opened.map_err(|reason| reason.fault())?;
+        let (backend, locks) = self.locks().await.map_err(|reason| reason.fault())?;
+        let files = ending::Files {
+            storage: Arc::clone(&storage),
+            locks,
+        };
         let counts = storage.counts().await;
         let counts = counts.map_err(|error| self.db.fault(&error))?;
         let facade = self.scratch().await?;
         let service = self.put_together(storage, backend, facade, metrics)?;
         let service = service.with_lab(Arc::new(lab::Races));
         let stop = CancellationToken::new();
-        signals(&stop).map_err(|error| {
+        ending::signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
         })?;
         // It comes when requests are answered: from here on nothing can fail any more.
@@ -184,16 +188,18 @@ impl Serve {
             tell(&words::ready(self, counts));
         }
         let report = service.run(listener, stop).await;
-        self.leave_whole_files().await;
+        files.leave_whole().await;
         Ok(report)
     }
 
-    /// The last step of an orderly end: a copy of the database's file, or of the locks', is complete without its `-wal`.
-    async fn leave_whole_files(&self) {
-        for path in self.db.file().into_iter().chain(self.store.file()) {
-            // Fails only if it panicked, and then the files are as after a kill: complete with their logs.
-            let _ = tokio::task::spawn_blocking(move || checkpoint(&path)).await;
-        }
+    /// The lock store, and once more where it is a file.
+    async fn locks(&self) -> Result<(Arc<dyn Backend>, Option<Arc<Sqlite>>), NotOpened> {
+        let file = self.store.open_sqlite().await?;
+        let backend: Arc<dyn Backend> = match &file {
+            Some(file) => Arc::<Sqlite>::clone(file),
+            None => self.store.open_for(self.ttl).await?,
+        };
+        Ok((backend, file))
     }
 
     async fn listen(&self) -> Result<(TcpListener, SocketAddr), Fault> {
@@ -248,7 +254,7 @@ impl Serve {
     fn put_together(
         &self,
         storage: Arc<dyn Storage>,
-        backend: Arc<dyn fencepost::Backend>,
+        backend: Arc<dyn Backend>,
         facade: Facade,
         metrics: telemetry::Handle,
     ) -> Result<Service, Fault> {
@@ -268,29 +274,6 @@ impl Serve {
                 .try_this("--ttl 3s")
         })
     }
-}
-
-/// Ctrl-C and SIGTERM stop it; a second one does not wait.
-fn signals(stop: &CancellationToken) -> io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let stop = stop.clone();
-    tokio::spawn(async move {
-        for is_second in [false, true] {
-            let number = tokio::select! {
-                _ = interrupt.recv() => SignalKind::interrupt(),
-                _ = terminate.recv() => SignalKind::terminate(),
-            };
-            if is_second {
-                tell(
-                    "stopped at once: locks end with their TTL, orders under way by their transaction\n",
-                );
-                std::process::exit(128 + number.as_raw_value());
-            }
-            stop.cancel();
-        }
-    });
-    Ok(())
 }
 
 /// On standard error.

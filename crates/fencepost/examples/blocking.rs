@@ -11,7 +11,7 @@ use fencepost::stores::sqlite::Sqlite;
 fn main() -> fencepost::Result<()> {
     let file = std::env::temp_dir().join("fencepost-example.db");
     let store = Arc::new(Sqlite::open_blocking(&file)?);
-    let locker = Locker::new(fencepost::Locker::builder(store).ttl(Duration::from_secs(5)))?;
+    let locker = Locker::builder(store).ttl(Duration::from_secs(5)).build()?;
 
     std::thread::scope(|scope| {
         for worker in 1..=3 {

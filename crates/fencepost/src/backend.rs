@@ -127,6 +127,38 @@ pub struct Capabilities {
     pub leases: bool,
 }
 
+impl Capabilities {
+    /// None of them.
+    pub const fn new() -> Self {
+        Self {
+            fifo: false,
+            across_processes: false,
+            leases: false,
+        }
+    }
+
+    /// The same, and whether [`fifo`](Self::fifo) is promised.
+    #[must_use]
+    pub const fn fifo(self, fifo: bool) -> Self {
+        Self { fifo, ..self }
+    }
+
+    /// The same, and whether [`across_processes`](Self::across_processes) is promised.
+    #[must_use]
+    pub const fn across_processes(self, across_processes: bool) -> Self {
+        Self {
+            across_processes,
+            ..self
+        }
+    }
+
+    /// The same, and whether [`leases`](Self::leases) is promised.
+    #[must_use]
+    pub const fn leases(self, leases: bool) -> Self {
+        Self { leases, ..self }
+    }
+}
+
 /// How a waiting backend reports to the one who waits.
 #[derive(Debug, Default)]
 pub struct Wait {
@@ -177,6 +209,7 @@ pub enum Release {
 
 /// What a store knows about a lock that is held or wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Who holds it; `None` while it is between two holders.
     pub holder: Option<Holder>,
@@ -184,8 +217,16 @@ pub struct Record {
     pub waiting: Vec<Waiter>,
 }
 
+impl Record {
+    /// A lock with this holder, if any, and these waiters, the next one first.
+    pub fn new(holder: Option<Holder>, waiting: Vec<Waiter>) -> Self {
+        Self { holder, waiting }
+    }
+}
+
 /// A lock found by [`Backend::list`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listed {
     /// Its name. A [`LockName`] unless another program made it up.
     pub name: String,
@@ -193,8 +234,19 @@ pub struct Listed {
     pub record: Record,
 }
 
+impl Listed {
+    /// A lock of this name.
+    pub fn new(name: impl Into<String>, record: Record) -> Self {
+        Self {
+            name: name.into(),
+            record,
+        }
+    }
+}
+
 /// Who waits for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiter {
     /// Host and process, for people.
     pub label: Arc<str>,
@@ -202,8 +254,19 @@ pub struct Waiter {
     pub waited: Duration,
 }
 
+impl Waiter {
+    /// Somebody who has waited for this long.
+    pub fn new(label: impl Into<Arc<str>>, waited: Duration) -> Self {
+        Self {
+            label: label.into(),
+            waited,
+        }
+    }
+}
+
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holder {
     /// The owner of the lease. `None`: a client that is not of this library holds the lock, so nobody can release it
     /// through [`Backend::release`].
@@ -218,4 +281,18 @@ pub struct Holder {
     pub ttl_left: Option<Duration>,
     /// How long the lease lasted when it was last granted or renewed. `None`: the store does not know.
     pub ttl: Option<Duration>,
+}
+
+impl Holder {
+    /// A holder of whom the store knows nothing but the label. Set the other fields as far as they are known.
+    pub fn new(label: impl Into<Arc<str>>) -> Self {
+        Self {
+            owner: None,
+            label: label.into(),
+            epoch: None,
+            since: None,
+            ttl_left: None,
+            ttl: None,
+        }
+    }
 }

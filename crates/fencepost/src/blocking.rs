@@ -8,7 +8,7 @@
 //! use fencepost::stores::memory::Memory;
 //! use fencepost::blocking::Locker;
 //!
-//! let locker = Locker::new(fencepost::Locker::builder(Arc::new(Memory::new())))?;
+//! let locker = Locker::new(Arc::new(Memory::new()))?;
 //! let guard = locker.acquire("nightly-report")?;
 //! assert!(locker.try_acquire("nightly-report")?.is_none());
 //! assert!(guard.release().is_released());
@@ -65,11 +65,11 @@ struct Worker {
     runtime: Option<Runtime>,
     errands: Errands,
     /// How long the end may take.
-    patience: Duration,
+    farewell: Duration,
 }
 
 impl Worker {
-    fn start(errands: Errands, patience: Duration) -> Result<Self> {
+    fn start(errands: Errands, farewell: Duration) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("fencepost")
@@ -79,7 +79,7 @@ impl Worker {
             Ok(runtime) => Ok(Self {
                 runtime: Some(runtime),
                 errands,
-                patience,
+                farewell,
             }),
             Err(error) => {
                 let message = "cannot start the background thread";
@@ -109,7 +109,7 @@ impl Drop for Worker {
         // Waiting inside an async runtime would stall it; the leases then end by their TTL.
         if Handle::try_current().is_err() {
             runtime.block_on(async {
-                let done = tokio::time::timeout(self.patience, self.errands.done());
+                let done = tokio::time::timeout(self.farewell, self.errands.done());
                 if done.await.is_err() {
                     tracing::warn!("ended before the store had confirmed every release");
                 }
@@ -128,15 +128,31 @@ fn wrong_context(message: &'static str) -> Error {
     )
 }
 
-impl Locker {
-    /// A locker with these settings and a background thread of its own.
+impl LockerBuilder<Locker> {
+    /// Checks the settings, and starts the background thread.
     ///
     /// # Errors
-    /// What [`LockerBuilder::build`] says, or that the thread cannot be started.
-    pub fn new(settings: LockerBuilder) -> Result<Self> {
-        let inner = settings.build()?;
+    /// Returns [`ErrorKind::InvalidInput`] if the TTL or the store timeout is out of range or the label contains control characters, and an
+    /// error if the thread cannot be started.
+    pub fn build(self) -> Result<Locker> {
+        let inner = self.checked()?;
         let worker = Arc::new(Worker::start(inner.errands(), inner.store_timeout())?);
-        Ok(Self { inner, worker })
+        Ok(Locker { inner, worker })
+    }
+}
+
+impl Locker {
+    /// A locker with default settings and a background thread of its own.
+    ///
+    /// # Errors
+    /// Returns an error if the thread cannot be started.
+    pub fn new(backend: Arc<dyn Backend>) -> Result<Self> {
+        Self::builder(backend).build()
+    }
+
+    /// Settings to change before building.
+    pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder<Self> {
+        LockerBuilder::new(backend)
     }
 
     /// The store this locker takes locks in.
@@ -170,18 +186,18 @@ impl Locker {
         Ok(self.guard(guard))
     }
 
-    /// Waits for the lock for at most `patience`. `None`: it was not free in time.
+    /// Waits for the lock for at most `timeout`. `None`: it was not free in time.
     ///
     /// # Errors
     /// As [`fencepost::Locker::acquire_within`](crate::Locker::acquire_within).
-    pub fn acquire_within<N>(&self, name: N, patience: Duration) -> Result<Option<Guard>>
+    pub fn acquire_within<N>(&self, name: N, timeout: Duration) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
         let guard = self
             .worker
-            .wait(self.inner.acquire_within(name, patience))??;
+            .wait(self.inner.acquire_within(name, timeout))??;
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
@@ -213,17 +229,17 @@ impl Locker {
         Ok(self.multi_guard(all))
     }
 
-    /// Waits for all of the names, together for at most `patience`. `None`: they were not free in time, and none is held.
+    /// Waits for all of the names, together for at most `timeout`. `None`: they were not free in time, and none is held.
     ///
     /// # Errors
     /// As [`fencepost::Locker::acquire_all_within`](crate::Locker::acquire_all_within).
-    pub fn acquire_all_within<I>(&self, names: I, patience: Duration) -> Result<Option<MultiGuard>>
+    pub fn acquire_all_within<I>(&self, names: I, timeout: Duration) -> Result<Option<MultiGuard>>
     where
         I: IntoIterator,
         I::Item: TryInto<LockName>,
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
-        let all = self.inner.acquire_all_within(names, patience);
+        let all = self.inner.acquire_all_within(names, timeout);
         let all = self.worker.wait(all)??;
         Ok(all.map(|inner| self.multi_guard(inner)))
     }
@@ -272,13 +288,18 @@ impl MultiGuard {
         self.inner.is_lost()
     }
 
-    /// Gives all locks back and says how that went, each by itself. Inside an async runtime it goes on in the background.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WrongContext`] inside an async runtime.
-    pub fn release(self) -> Result<Vec<(LockName, ReleaseOutcome)>> {
+    /// Gives all locks back and says how that went, each by itself. Inside an async runtime it goes on in the background, and the outcomes
+    /// are [`Unknown`](ReleaseOutcome::Unknown).
+    pub fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
         let Self { inner, worker } = self;
-        worker.wait(inner.release())
+        let names: Vec<LockName> = inner.names().cloned().collect();
+        match worker.wait(inner.release()) {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                let unknown = |name| (name, ReleaseOutcome::Unknown(error.clone()));
+                names.into_iter().map(unknown).collect()
+            }
+        }
     }
 }
 
@@ -313,13 +334,13 @@ impl Guard {
         self.inner.is_lost()
     }
 
-    /// Waits until the lock is lost, at most for `patience`. `None`: it is still held.
+    /// Waits until the lock is lost, at most for `timeout`. `None`: it is still held.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`] inside an async runtime.
-    pub fn lost_within(&self, patience: Duration) -> Result<Option<Lost>> {
+    pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
         let clock = self.inner.clock();
-        let until = clock.now() + patience;
+        let until = clock.now() + timeout;
         self.worker.wait(within(&*clock, until, self.inner.lost()))
     }
 

@@ -163,6 +163,7 @@ impl FromStr for OwnerId {
 
 /// What a store is asked for: this name, for this owner, for this long.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Claim {
     /// The lock.
     pub name: LockName,
@@ -174,8 +175,30 @@ pub struct Claim {
     pub label: Arc<str>,
 }
 
+impl Claim {
+    /// A claim of `owner` to `name` for `ttl`. The label is empty.
+    pub fn new(name: LockName, owner: OwnerId, ttl: Duration) -> Self {
+        Self {
+            name,
+            owner,
+            ttl,
+            label: "".into(),
+        }
+    }
+
+    /// The same claim, with a label for people.
+    #[must_use]
+    pub fn with_label(self, label: impl Into<Arc<str>>) -> Self {
+        Self {
+            label: label.into(),
+            ..self
+        }
+    }
+}
+
 /// What a store gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Grant {
     /// Larger than every epoch granted for this name before, whatever happened to the lock in between.
     pub epoch: u64,
@@ -184,6 +207,17 @@ pub struct Grant {
     /// The store keeps others out for at least this long after `asked_at`. One who waited may be granted less than its TTL at first; more
     /// than half of that should be left when it is told, or its process gives the lock back after every hold.
     pub lease: Duration,
+}
+
+impl Grant {
+    /// A lease of this length that was asked for at `asked_at`.
+    pub fn new(epoch: u64, asked_at: Moment, lease: Duration) -> Self {
+        Self {
+            epoch,
+            asked_at,
+            lease,
+        }
+    }
 }
 
 #[cfg(test)]

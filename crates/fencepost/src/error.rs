@@ -70,13 +70,14 @@ pub enum Operation {
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     store: &'static str,
     operation: Operation,
     effect: Effect,
     message: Cow<'static, str>,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
@@ -115,14 +116,13 @@ impl Error {
     /// The same error, with the cause underneath.
     #[must_use]
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.map(|inner| inner.source = Some(source.into()))
+        let source = Arc::from(source.into());
+        self.map(|inner| inner.source = Some(source))
     }
 
-    /// Changes an error that nobody else has a copy of yet; a shared one is returned unchanged.
+    /// Changes this error, and none of those that it was cloned from.
     fn map(mut self, change: impl FnOnce(&mut Inner)) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            change(inner);
-        }
+        change(Arc::make_mut(&mut self.0));
         self
     }
 
@@ -235,5 +235,16 @@ mod tests {
         assert_eq!(error.effect(), Effect::Maybe);
         let source = std::error::Error::source(&error).unwrap();
         assert_eq!(source.to_string(), "underneath");
+    }
+
+    #[test]
+    fn an_error_that_others_have_too_can_be_changed() {
+        let original = Error::new(ErrorKind::Timeout, "sqlite", Operation::Renew, "no answer");
+        let changed = original.clone().with_effect(Effect::Maybe);
+        let changed = changed.with_source(std::io::Error::other("underneath"));
+        assert_eq!(changed.effect(), Effect::Maybe);
+        assert!(std::error::Error::source(&changed).is_some());
+        assert_eq!(original.effect(), Effect::None);
+        assert!(std::error::Error::source(&original).is_none());
     }
 }

@@ -4,6 +4,7 @@
 //! the hand-over between them is the [line](crate::line)'s, renewal is the [keeper](crate::keeper)'s.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,13 +47,13 @@ pub struct Locker {
     engine: Arc<Engine>,
 }
 
-/// Settings of a [`Locker`]; made by [`Locker::builder`].
-#[derive(Debug)]
+/// Settings of a locker, made by [`Locker::builder`]. `L` is the locker that [`build`](Self::build) makes.
 #[must_use]
-pub struct LockerBuilder {
+pub struct LockerBuilder<L = Locker> {
     backend: Arc<dyn Backend>,
     random: Arc<dyn Random>,
     settings: Settings,
+    makes: PhantomData<fn() -> L>,
 }
 
 impl Locker {
@@ -63,17 +64,7 @@ impl Locker {
 
     /// Settings to change before building.
     pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder {
-        LockerBuilder {
-            backend,
-            random: Arc::new(SystemRandom),
-            settings: Settings {
-                ttl: DEFAULT_TTL,
-                keep_alive: true,
-                hand_over: HandOver::default(),
-                store_timeout: DEFAULT_STORE_TIMEOUT,
-                label: default_label(),
-            },
-        }
+        LockerBuilder::new(backend)
     }
 
     /// The store this locker takes locks in.
@@ -131,24 +122,24 @@ impl Locker {
         guard.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for the lock for at most `patience`. `None`: it was not free in time. A patience of zero tries once.
+    /// Waits for the lock for at most `timeout`. Returns `None` if it was not free in time. A timeout of zero tries once.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire). A store that gave no answer at all within `patience` is an error
+    /// As [`acquire`](Self::acquire). A store that gave no answer at all within `timeout` is an error
     /// ([`ErrorKind::Timeout`]), not `None`.
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_within<N>(&self, name: N, patience: Duration) -> Result<Option<Guard>>
+    pub async fn acquire_within<N>(&self, name: N, timeout: Duration) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
         let name = name.try_into()?;
-        if patience.is_zero() {
+        if timeout.is_zero() {
             return self.enter(name, Manner::Try, Moment::FAR).await;
         }
-        let until = self.engine.clock.now() + patience;
+        let until = self.engine.clock.now() + timeout;
         self.enter(name, Manner::Wait, until).await
     }
 
@@ -356,7 +347,22 @@ fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {
             .saturating_sub(crate::lease::margin(grant.lease))
 }
 
-impl LockerBuilder {
+impl<L> LockerBuilder<L> {
+    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            backend,
+            random: Arc::new(SystemRandom),
+            settings: Settings {
+                ttl: DEFAULT_TTL,
+                keep_alive: true,
+                hand_over: HandOver::default(),
+                store_timeout: DEFAULT_STORE_TIMEOUT,
+                label: default_label(),
+            },
+            makes: PhantomData,
+        }
+    }
+
     /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`](crate::MIN_TTL) to
     /// [`MAX_TTL`](crate::MAX_TTL), by default [`DEFAULT_TTL`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
@@ -401,11 +407,8 @@ impl LockerBuilder {
         self
     }
 
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a TTL or a store timeout out of range, or a label with control characters.
-    pub fn build(self) -> Result<Locker> {
+    /// Checks the settings, and makes an async locker of them.
+    pub(crate) fn checked(self) -> Result<Locker> {
         check_ttl(self.settings.ttl)?;
         if self.settings.store_timeout.is_zero() || self.settings.store_timeout > MAX_STORE_TIMEOUT
         {
@@ -427,10 +430,30 @@ impl LockerBuilder {
         Ok(self.build_unchecked())
     }
 
-    fn build_unchecked(self) -> Locker {
+    pub(crate) fn build_unchecked(self) -> Locker {
         Locker {
             engine: Arc::new(Engine::new(self.backend, self.random, self.settings)),
         }
+    }
+}
+
+impl LockerBuilder {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`] if the TTL or the store timeout is out of range, or the label contains control
+    /// characters.
+    pub fn build(self) -> Result<Locker> {
+        self.checked()
+    }
+}
+
+impl<L> fmt::Debug for LockerBuilder<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockerBuilder")
+            .field("store", &self.backend.store())
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 

@@ -67,11 +67,11 @@ impl Locker {
         all.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for all of the names, together for at most `patience`. `None`: they were not free in time, and none is held.
-    /// A patience of zero tries once for each.
+    /// Waits for all of the names, together for at most `timeout`. `None`: they were not free in time, and none is held.
+    /// A timeout of zero tries once for each.
     ///
     /// # Errors
-    /// As [`acquire_all`](Self::acquire_all). A store that gave no answer at all within `patience` is an error
+    /// As [`acquire_all`](Self::acquire_all). A store that gave no answer at all within `timeout` is an error
     /// ([`ErrorKind::Timeout`]), not `None`.
     ///
     /// # Cancel safety
@@ -79,7 +79,7 @@ impl Locker {
     pub async fn acquire_all_within<I>(
         &self,
         names: I,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<MultiGuard>>
     where
         I: IntoIterator,
@@ -87,10 +87,10 @@ impl Locker {
         Error: From<<I::Item as TryInto<LockName>>::Error>,
     {
         let names = in_order(names)?;
-        if patience.is_zero() {
+        if timeout.is_zero() {
             return self.enter_all(names, Manner::Try, Moment::FAR).await;
         }
-        let until = self.backend().clock().now() + patience;
+        let until = self.backend().clock().now() + timeout;
         self.enter_all(names, Manner::Wait, until).await
     }
 
@@ -134,7 +134,7 @@ impl Locker {
             return Ok(None);
         }
         match held.run(self.enter(name, manner, until)).await {
-            // The store has answered before; the time was over, not its patience with us.
+            // The store has answered before; the caller's time was over, not the store's.
             Ok(Err(error)) if error.kind() == ErrorKind::Timeout && is_late() => Ok(None),
             Ok(answer) => answer,
             Err(lost) => Err(self.lost_meanwhile(held, lost)),
@@ -215,6 +215,11 @@ impl MultiGuard {
     /// Dropping the future drops `work` and leaves the locks held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         while_held(self.lost(), || self.lost_now(), work).await
+    }
+
+    /// The names of the locks, in the order in which they were taken.
+    pub fn names(&self) -> impl Iterator<Item = &LockName> {
+        self.guards.iter().map(Guard::name)
     }
 
     /// Gives all locks back and says how that went, each by itself.

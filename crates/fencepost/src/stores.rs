@@ -22,4 +22,4 @@ pub mod sqlite;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
-pub use open::open;
+pub use open::{open, open_to_look};

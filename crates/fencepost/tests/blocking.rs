@@ -10,7 +10,10 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, ErrorKind, LostReason, ReleaseOutcome};
 
 fn locker(store: Arc<dyn Backend>, ttl: Duration) -> Locker {
-    Locker::new(fencepost::Locker::builder(store).ttl(ttl)).expect("valid settings")
+    Locker::builder(store)
+        .ttl(ttl)
+        .build()
+        .expect("valid settings")
 }
 
 #[test]
@@ -71,9 +74,9 @@ fn a_guard_is_kept_alive_while_its_thread_works() {
 
 #[test]
 fn a_loss_is_told() {
-    let settings = fencepost::Locker::builder(Arc::new(Memory::new()));
+    let settings = Locker::builder(Arc::new(Memory::new()));
     let settings = settings.ttl(Duration::from_millis(50)).keep_alive(false);
-    let locker = Locker::new(settings).expect("valid settings");
+    let locker = settings.build().expect("valid settings");
     let guard = locker.acquire("a").expect("an answer");
     let lost = guard
         .lost_within(Duration::from_secs(20))
@@ -130,7 +133,7 @@ fn several_names_are_taken_together_or_not_at_all() {
     let late = rival.acquire_all_within(["0", "b"], patience);
     assert!(late.expect("an answer").is_none());
     assert!(rival.try_acquire("0").expect("an answer").is_some());
-    let outcomes = all.release().expect("an ordinary thread");
+    let outcomes = all.release();
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_released()));
     // What the rival's late attempt may have been granted meanwhile goes back by itself.
     drop(rival.acquire_all(["a", "b"]).expect("free"));

@@ -31,11 +31,13 @@ fn until_threads(count: usize) {
 async fn the_thread_ends_with_its_instance() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks.db");
-    let claim = || Claim {
-        name: LockName::new("one").unwrap(),
-        owner: OwnerId::random(&SystemRandom),
-        ttl: Duration::from_secs(60),
-        label: "test".into(),
+    let claim = || {
+        Claim::new(
+            LockName::new("one").unwrap(),
+            OwnerId::random(&SystemRandom),
+            Duration::from_secs(60),
+        )
+        .with_label("test")
     };
     let mut stores = Vec::new();
     for _ in 0..5 {

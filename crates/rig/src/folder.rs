@@ -4,6 +4,9 @@
 //! (`flock`) by the process that made it, for as long as that process runs: a folder that can be locked by somebody else has no owner
 //! any more. That holds across containers that share the place for temporary files, where process ids say nothing. What is handed out is
 //! a folder inside the locked one, because programs may want to lock the folder that they work in: the SQLite store does.
+//!
+//! A name proves nothing: somebody may keep a backup in `fencepost-2026-backup`. Each folder therefore carries a mark, a file with a known
+//! text, which is written under the lock before anything else is. A folder without it is never removed.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -20,6 +23,10 @@ const PREFIX: &str = "fencepost-";
 const RANDOM: usize = 6;
 /// The folder inside, which is handed out.
 const INNER: &str = "run";
+/// The file that says that a folder was made here, and its text.
+const MARK: &str = "made-by-fencepost";
+const MARK_TEXT: &str =
+    "Fencepost made this folder for temporary files and removes it with all it holds.\n";
 
 /// A folder that is removed with all it holds when this is dropped.
 #[derive(Debug)]
@@ -34,6 +41,13 @@ impl TempDir {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.inner
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // What cannot be removed now is tried again with the mark, and by the next process.
+        let _ = std::fs::remove_dir_all(&self.inner);
     }
 }
 
@@ -62,11 +76,11 @@ fn folder_in(place: &Path) -> io::Result<TempDir> {
             .tempdir_in(place)?;
         let owned = match open(outer.path()) {
             Ok(owned) => owned,
-            // Somebody took it for an orphan before it was locked.
+            // A program of an earlier version, which goes by the name alone, took it for an orphan before it was locked.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        // Waits only for somebody who found it before it was locked, and removes it now. Where the file system has no such locks,
+        // Waits only for somebody who found it before it was locked, and lets it be or removes it. Where the file system has no such locks,
         // nobody else gets one either.
         while let Err(error) = owned.lock() {
             if error.kind() != io::ErrorKind::Interrupted {
@@ -74,6 +88,7 @@ fn folder_in(place: &Path) -> io::Result<TempDir> {
             }
         }
         if is_at(&owned, outer.path()) {
+            std::fs::write(outer.path().join(MARK), MARK_TEXT)?;
             let inner = outer.path().join(INNER);
             DirBuilder::new().mode(0o700).create(&inner)?;
             return Ok(TempDir {
@@ -104,7 +119,7 @@ fn remove_orphans(place: &Path) {
         return;
     };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(is_ours) {
+        if entry.file_name().to_str().is_some_and(is_such_a_name) {
             // The next run tries again.
             let _ = remove_if_orphan(&entry.path());
         }
@@ -112,7 +127,7 @@ fn remove_orphans(place: &Path) {
 }
 
 /// Whether [`folder`] gives such names.
-fn is_ours(name: &str) -> bool {
+fn is_such_a_name(name: &str) -> bool {
     let parts = name
         .strip_prefix(PREFIX)
         .and_then(|rest| rest.split_once('-'));
@@ -130,11 +145,26 @@ fn remove_if_orphan(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     match folder.try_lock() {
-        // Locked until the end of this function, so that its maker, should it only just have made it, makes another.
-        Ok(()) if is_at(&folder, path) => std::fs::remove_dir_all(path),
+        // Locked until the end of this function: nobody else removes it, and its maker has not marked it yet or is gone.
+        Ok(()) if is_at(&folder, path) && is_marked(path) => remove(path),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// The mark goes last, so that what is left of an interrupted removal is removed later.
+fn remove(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder.join(INNER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => std::fs::remove_dir_all(folder),
+    }
+}
+
+/// Whether the folder carries our mark: a file of its own, not a link to one.
+fn is_marked(folder: &Path) -> bool {
+    let mark = folder.join(MARK);
+    let is_file = std::fs::symlink_metadata(&mark).is_ok_and(|mark| mark.is_file());
+    is_file && std::fs::read(&mark).is_ok_and(|text| text == MARK_TEXT.as_bytes())
 }
 
 #[cfg(test)]
@@ -160,6 +190,7 @@ mod tests {
         let orphan = place.join("fencepost-1-aB3dE6");
         std::fs::create_dir_all(orphan.join("deep")).unwrap();
         std::fs::write(orphan.join("deep/data"), "").unwrap();
+        std::fs::write(orphan.join(MARK), MARK_TEXT).unwrap();
         // Not by us: other names, an earlier version's, a file, somebody's link to what must stay.
         let others = [
             "fencepost-backup",
@@ -187,6 +218,43 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(names(place), expected);
         assert!(data.exists());
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_never_removed_whatever_its_name() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let backup = place.join("fencepost-2026-backup");
+        std::fs::create_dir(&backup).unwrap();
+        std::fs::write(backup.join("shop.db"), "300 products").unwrap();
+        // Another text, and a link to a mark of ours.
+        let noted = place.join("fencepost-2026-noted1");
+        std::fs::create_dir(&noted).unwrap();
+        std::fs::write(noted.join(MARK), "a note").unwrap();
+        let linked = place.join("fencepost-2026-linked");
+        std::fs::create_dir(&linked).unwrap();
+        let ours = folder_in(place).unwrap();
+        let mark = ours.path().parent().unwrap().join(MARK);
+        std::os::unix::fs::symlink(mark, linked.join(MARK)).unwrap();
+        remove_orphans(place);
+        assert_eq!(
+            std::fs::read_to_string(backup.join("shop.db")).unwrap(),
+            "300 products"
+        );
+        assert!(noted.join(MARK).exists() && linked.exists());
+    }
+
+    #[test]
+    fn a_folder_whose_maker_was_killed_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let made = folder_in(place.path()).unwrap();
+        std::fs::write(made.path().join("data"), "").unwrap();
+        // As after a kill: the folder stays, and its lock ends.
+        let left = made.path().parent().unwrap().to_owned();
+        made._owned.unlock().unwrap();
+        std::mem::forget(made);
+        remove_orphans(place.path());
+        assert!(!left.exists());
     }
 
     #[test]

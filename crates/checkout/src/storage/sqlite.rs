@@ -23,7 +23,6 @@ mod file;
 mod writer;
 
 use file::Spot;
-pub use file::checkpoint;
 use writer::{Done, Writer};
 
 /// What can go wrong inside a transaction.
@@ -235,6 +234,13 @@ impl Storage for SqliteStorage {
             statement.query_row([], |_| Ok(())).optional()?;
             Ok(())
         })
+    }
+
+    fn checkpoint(&self) -> Outcome<'_, bool> {
+        Box::pin(
+            self.writer
+                .run_alone(|connection| Ok(file::checkpoint(connection)?)),
+        )
     }
 }
 

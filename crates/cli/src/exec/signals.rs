@@ -2,12 +2,12 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
 use std::task::Poll;
 
-use nix::libc;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
+
+use crate::ignored::is_ignored;
 
 /// What is passed on to the command as it comes.
 pub(super) const PASSED_ON: [Signal; 7] = [
@@ -22,19 +22,6 @@ pub(super) const PASSED_ON: [Signal; 7] = [
 
 /// What pauses and continues a job.
 const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
-
-/// Whether this program was started deaf to a signal, by `nohup` or in the background: then it stays so.
-fn is_ignored(signal: Signal) -> bool {
-    let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: without a new action the call only writes the present one, and does so unless it fails.
-    let action = unsafe {
-        match libc::sigaction(signal as i32, std::ptr::null(), action.as_mut_ptr()) {
-            0 => action.assume_init(),
-            _ => return false,
-        }
-    };
-    action.sa_sigaction == libc::SIG_IGN
-}
 
 /// All of them that are not ignored, from now on heard instead of followed.
 #[derive(Debug)]

@@ -199,17 +199,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_himself() {
         let name = LockName::new("deploy").unwrap();
-        let held_by = |label: &str| Record {
-            holder: Some(Holder {
-                owner: None,
-                label: label.into(),
-                epoch: None,
-                since: None,
-                ttl: None,
-                ttl_left: None,
-            }),
-            waiting: Vec::new(),
-        };
+        let held_by = |label: &str| Record::new(Some(Holder::new(label)), Vec::new());
         let said = |label| waiting(&name, &held_by(label), (at(0), true), "web-1, process 7");
         let other = said("web-2, process 4121");
         assert!(other.contains("held by web-2, process 4121"), "{other}");

@@ -47,12 +47,8 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
             &format!("{name}   not released\n"),
         ));
     }
-    let claim = Claim {
-        name: name.clone(),
-        owner,
-        ttl: holder.ttl.unwrap_or(MIN_TTL),
-        label: Arc::clone(&holder.label),
-    };
+    let claim = Claim::new(name.clone(), owner, holder.ttl.unwrap_or(MIN_TTL))
+        .with_label(Arc::clone(&holder.label));
     let released = match tokio::time::timeout(PATIENCE, backend.release(&claim)).await {
         Ok(Ok(released)) => released,
         Ok(Err(error)) if error.effect() == Effect::None => return Err(desk.fault(&error)),

@@ -46,14 +46,6 @@ impl Database {
         }
     }
 
-    /// Its file, if it is one.
-    pub(super) fn file(&self) -> Option<PathBuf> {
-        match self {
-            Self::File(path) => Some(path.clone()),
-            Self::Postgres(_) => None,
-        }
-    }
-
     pub(super) async fn open(&self) -> Result<Arc<dyn Storage>, Fault> {
         match self {
             Self::File(path) => self.open_file(path),
@@ -89,6 +81,11 @@ impl Database {
                 exit::CANNOT_CREATE,
                 "cannot use the file as a database",
                 "--db FILE: an SQLite database, or a name that is not taken yet for a new one",
+            ),
+            (Self::File(path), _) if path.is_dir() => (
+                exit::CANNOT_CREATE,
+                "cannot open the database",
+                "--db FOLDER/shop.db: this is a folder, and the database is a file, which is made where there is none",
             ),
             (Self::File(_), _) => (
                 exit::CANNOT_CREATE,

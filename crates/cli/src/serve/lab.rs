@@ -79,6 +79,7 @@ fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
     match stopped {
         Stopped::Interrupted { .. } => "The trial was interrupted.",
         Stopped::Store(_) => "The trial found no place for its scratch product.",
+        Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
         Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
         Stopped::NotReady { .. } => "A process of the trial did not get ready.",
         Stopped::History { .. } => "The trial could not be written down.",

@@ -214,3 +214,28 @@ fn what_cannot_be_done_is_said_as_everywhere() {
         assert!(ran.stderr.starts_with(what), "{}", ran.stderr);
     }
 }
+
+/// A file of version 1 is used by earlier programs, which refuse it once it is of version 2.
+#[test]
+fn looking_leaves_a_file_of_an_earlier_version_as_it_is() {
+    let stage = Stage::new();
+    let holder = holder(&stage, "deploy");
+    let file = rusqlite::Connection::open(stage.path("locks.db")).unwrap();
+    let earlier = "UPDATE fencepost_meta SET value = 1 WHERE key = 'version'";
+    file.execute(earlier, []).unwrap();
+    let state = || -> (i64, i64) {
+        let sql = "SELECT (SELECT value FROM fencepost_meta WHERE key = 'version'), epoch FROM fencepost_fence";
+        file.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+    };
+    let before = state();
+    assert_eq!(before.0, 1);
+    for look in [&["locks", "list"][..], &["locks", "show", "deploy"]] {
+        let seen = stage.run(look);
+        assert_eq!(seen.code(), 0, "{}", seen.stderr);
+        assert!(seen.stdout.contains("deploy"), "{}", seen.stdout);
+        let pid = holder.pid().to_string();
+        assert!(seen.stdout.contains(&pid), "{pid}: {}", seen.stdout);
+        assert_eq!(state(), before, "{look:?}");
+    }
+}

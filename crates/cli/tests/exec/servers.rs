@@ -41,6 +41,30 @@ fn of_postgres() {
     two_commands_take_turns(server.url());
 }
 
+/// An operator who is told to stop a program has to see which one that is.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_program_of_the_other_kind_is_seen_though_no_lock_is_granted_beside_it() {
+    let server = fencepost_rig::Postgres::start().unwrap();
+    let other = Stage::with_store(format!("{}?fence=transaction-id", server.url()));
+    let script = "echo > held; while test ! -e go; do sleep 0.01; done";
+    let holder = other.shell("--name deploy", script);
+    other.until_lines("held", 1);
+    let stage = Stage::with_store(server.url());
+    let refused = stage.run(&["exec", "--name", "other", "--", "true"]);
+    assert_eq!(refused.code(), 69, "{}", refused.stderr);
+    let listed = stage.run(&["locks", "list"]);
+    assert_eq!(listed.code(), 0, "{}", listed.stderr);
+    assert!(listed.stdout.contains("deploy"), "{}", listed.stdout);
+    let shown = stage.run(&["locks", "show", "deploy"]);
+    assert_eq!(shown.code(), 0, "{}", shown.stderr);
+    let pid = holder.pid().to_string();
+    assert!(shown.stdout.contains(&pid), "{pid}: {}", shown.stdout);
+    std::fs::write(other.path("go"), "").unwrap();
+    let holder = holder.end();
+    assert_eq!(holder.code(), 0, "{}", holder.stderr);
+}
+
 /// Whichever command comes first makes the tables, and none makes them unasked.
 #[cfg(feature = "postgres")]
 #[test]

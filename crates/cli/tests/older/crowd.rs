@@ -1,8 +1,11 @@
 //! Programs of both versions that count in a file, each under the lock.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::stage::{Play, Ran, Stage, is_running, until};
+use fencepost_rig::resp::{Connection, Value};
+
+use crate::stage::{LONG, Play, Ran, Stage, is_running, until};
 
 /// Names the program of the earlier commit.
 pub(crate) const OLDER: &str = "FENCEPOST_OLDER";
@@ -16,7 +19,10 @@ const HOLD: &str =
     "echo $FENCEPOST_FENCE >> fences; echo > held; while test ! -e go; do sleep 0.01; done";
 
 /// The exit code for a store that cannot be used.
-const REFUSED: i32 = 69;
+const CANNOT_USE: i32 = 69;
+
+/// What today's program says on Postgres while it sees a session of the earlier one.
+const SEES_OLDER: &str = "draws fences from transaction ids";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Version {
@@ -24,13 +30,49 @@ enum Version {
     Todays,
 }
 
-/// What can be seen of a newcomer.
+/// How a program may be received by the store.
+#[derive(Debug, Clone, Copy)]
+enum Reception {
+    /// It gets the lock.
+    Served,
+    /// It gets the lock, or is refused with these words.
+    ServedOrRefused(&'static str),
+    /// It is refused with these words.
+    Refused(&'static str),
+}
+
+impl Reception {
+    /// Whether it was served; panics if it was received in another way.
+    fn judge(self, version: Version, ran: &Ran) -> bool {
+        let is_served = ran.code() == 0;
+        let words = match self {
+            Self::Served | Self::ServedOrRefused(_) if is_served => return true,
+            Self::Refused(words) | Self::ServedOrRefused(words) if !is_served => words,
+            Self::Served | Self::ServedOrRefused(_) | Self::Refused(_) => {
+                panic!(
+                    "{version:?}, instead of {self:?}: {} {}",
+                    ran.code(),
+                    ran.stderr
+                )
+            }
+        };
+        assert_eq!(ran.code(), CANNOT_USE, "{version:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(words),
+            "{version:?}, {words}: {}",
+            ran.stderr
+        );
+        false
+    }
+}
+
+/// How to see that a newcomer has asked for the lock.
 enum Line {
     /// The store tells who waits.
     Shown,
-    /// The store does not tell.
-    Unknown,
-    /// The newcomer is refused.
+    /// The server at this address tells what its clients asked last.
+    Clients(SocketAddr),
+    /// The newcomer is refused, and ends.
     Refused,
 }
 
@@ -60,18 +102,29 @@ impl Crowd {
         self.stage.start_command(command)
     }
 
-    /// All of them at once. How many had the lock; the others were refused.
-    fn count(&self, versions: &[Version]) -> usize {
+    /// One alone. Whether it had the lock.
+    fn one(&self, version: Version, reception: Reception) -> bool {
+        reception.judge(version, &self.exec(version, COUNT).end())
+    }
+
+    /// Five of each version at once. How many of the earlier one and how many of today's had the lock.
+    fn both(&self, older: Reception, todays: Reception) -> (usize, usize) {
+        let versions = [Version::Older, Version::Todays].repeat(5);
         let started = versions.iter().map(|version| self.exec(*version, COUNT));
         let started: Vec<Play> = started.collect();
-        let ended: Vec<Ran> = started.into_iter().map(Play::end).collect();
-        for (version, ran) in versions.iter().zip(&ended) {
-            if ran.code() != 0 {
-                println!("{version:?} was refused: {}", ran.stderr.trim());
-                assert_eq!(ran.code(), REFUSED, "{}", ran.stderr);
+        let mut served = (0, 0);
+        for (version, play) in versions.into_iter().zip(started) {
+            let ran = play.end();
+            match version {
+                Version::Older => served.0 += usize::from(older.judge(version, &ran)),
+                Version::Todays => served.1 += usize::from(todays.judge(version, &ran)),
             }
         }
-        ended.iter().filter(|ran| ran.code() == 0).count()
+        println!(
+            "the earlier program {} of 5, today's {} of 5",
+            served.0, served.1
+        );
+        served
     }
 
     /// The earlier program holds the lock while today's comes. What became of the newcomer.
@@ -81,7 +134,7 @@ impl Crowd {
         let newcomer = self.exec(Version::Todays, COUNT);
         match line {
             Line::Shown => until("the newcomer waits", || self.stage.waiting("deploy") > 0),
-            Line::Unknown => {}
+            Line::Clients(server) => until("the newcomer asks", || askers(*server) >= 2),
             Line::Refused => until("the newcomer ends", || !is_running(newcomer.pid())),
         }
         std::fs::write(self.stage.path("go"), "").unwrap();
@@ -96,66 +149,124 @@ impl Crowd {
         assert_eq!(count, counted, "a count was lost: two held the lock");
     }
 
+    /// The epochs in the order of the holds.
+    fn epochs(&self) -> Vec<u64> {
+        let epoch = |line: &str| line.split('.').next().unwrap().parse::<u64>().unwrap();
+        self.stage.read("fences").lines().map(epoch).collect()
+    }
+
     /// Every fence is larger than the one before.
     fn assert_rising(&self) {
-        let epoch = |line: &str| line.split('.').next().unwrap().parse::<u64>().unwrap();
-        let fences = self.stage.read("fences");
-        let epochs: Vec<u64> = fences.lines().map(epoch).collect();
+        let epochs = self.epochs();
         let rising = epochs.windows(2).all(|pair| pair[0] < pair[1]);
         assert!(rising, "a fence went back or came twice: {epochs:?}");
     }
 }
 
-/// Today's program takes over from the earlier one; then both come at once; then today's alone.
-fn together(stage: Stage, line: Line) {
+/// How many clients of this server have asked for a lock, or looked at one.
+fn askers(server: SocketAddr) -> usize {
+    let mut connection = Connection::open(server, LONG).unwrap();
+    let Value::Text(clients) = connection.ask(&["CLIENT", "LIST"]).unwrap() else {
+        panic!("no list of clients");
+    };
+    let asked = |client: &&str| {
+        [" cmd=eval ", " cmd=evalsha ", " cmd=get "]
+            .iter()
+            .any(|command| client.contains(command))
+    };
+    clients.lines().filter(asked).count()
+}
+
+/// Today's program takes over from the earlier one; both come at once; today's comes alone, and then the earlier one.
+fn together(stage: Stage, line: Line, older: Reception) {
     let crowd = Crowd::new(stage);
     let newcomer = crowd.meet(&line);
     assert_eq!(newcomer.code(), 0, "{}", newcomer.stderr);
-    let mut counted = 1;
-    counted += crowd.count(&[Version::Older, Version::Todays].repeat(5));
-    assert!(counted > 5, "today's program was refused: {counted}");
-    counted += crowd.count(&[Version::Todays]);
-    crowd.assert_exclusive(counted);
+    let (of_older, of_todays) = crowd.both(older, Reception::Served);
+    assert_eq!(of_todays, 5);
+    crowd.one(Version::Todays, Reception::Served);
+    let last = usize::from(crowd.one(Version::Older, older));
+    crowd.assert_exclusive(1 + of_older + of_todays + 1 + last);
     crowd.assert_rising();
 }
 
+/// Today's program upgrades the file, which the earlier one refuses from then on.
 pub(crate) fn on_sqlite() {
-    together(Stage::new(), Line::Shown);
+    let refused = Reception::Refused("were made by another version of this program");
+    together(Stage::new(), Line::Shown, refused);
 }
 
+/// Today's program converts the fence, which the earlier one cannot count from then on.
 pub(crate) fn on_redis() {
     let server = fencepost_rig::Redis::start().unwrap();
-    together(Stage::with_store(server.url()), Line::Shown);
+    let stage = Stage::with_store(server.url());
+    together(stage, Line::Shown, Reception::Refused("WRONGTYPE"));
 }
 
+/// What makes the earlier program refuse is the counter itself. Once that is gone, after `keep_fences` or with the server's data, the
+/// earlier program makes a new one in its own units, an eighth of today's. This is why no earlier program may run beside today's where
+/// counters can be gone.
+pub(crate) fn on_redis_without_the_counter() {
+    let server = fencepost_rig::Redis::start().unwrap();
+    let crowd = Crowd::new(Stage::with_store(server.url()));
+    crowd.one(Version::Todays, Reception::Served);
+    crowd.one(Version::Older, Reception::Refused("WRONGTYPE"));
+    let mut connection = Connection::open(server.address(), LONG).unwrap();
+    let deleted = connection
+        .ask(&["DEL", "fp:{deploy}:fence:deploy"])
+        .unwrap();
+    assert_eq!(deleted, Value::Number(1));
+    crowd.one(Version::Older, Reception::Served);
+    let epochs = crowd.epochs();
+    let [todays, older] = epochs[..] else {
+        panic!("{epochs:?}");
+    };
+    assert!(older > todays / 9 && older < todays / 7, "{epochs:?}");
+}
+
+/// As on Redis. There is no line, so the servers are asked who has asked.
 pub(crate) fn on_redlock() {
     let servers = [(); 3].map(|()| fencepost_rig::Redis::start().unwrap());
     let hosts = servers
         .each_ref()
         .map(|server| server.address().to_string());
     let address = format!("redlock://{}", hosts.join(","));
-    together(Stage::with_store(address), Line::Unknown);
+    let line = Line::Clients(servers[0].address());
+    let refused = Reception::Refused("WRONGTYPE");
+    together(Stage::with_store(address), line, refused);
 }
 
+/// The table is as it was: nobody is refused.
 pub(crate) fn on_a_table() {
     let server = fencepost_rig::Postgres::start().unwrap();
     let address = format!("{}?table=shedlock&create=true", server.url());
-    together(Stage::with_store(address), Line::Shown);
+    together(Stage::with_store(address), Line::Shown, Reception::Served);
 }
 
-/// Fences of the two versions cannot be compared here. Today's program refuses to lock while it sees the earlier one; the earlier one
-/// cannot be taught to, so whoever starts it again meets an exclusive lock and a fence that is too small (see
+/// Fences of the two versions cannot be compared here. Today's program refuses to lock while it sees the earlier one. The earlier one
+/// cannot be taught to refuse: whoever starts it beside or after today's gets the lock, alone, with a fence that is too small (see
 /// docs/decisions/0009-the-fence-of-postgres.md).
 pub(crate) fn on_postgres() {
     let server = fencepost_rig::Postgres::start().unwrap();
     let crowd = Crowd::new(Stage::with_store(server.url()));
     let newcomer = crowd.meet(&Line::Refused);
-    assert_eq!(newcomer.code(), REFUSED, "{}", newcomer.stderr);
-    let told = "draws fences from transaction ids";
-    assert!(newcomer.stderr.contains(told), "{}", newcomer.stderr);
-    let counted = crowd.count(&[Version::Todays].repeat(5));
-    assert_eq!(counted, 5);
+    Reception::Refused(SEES_OLDER).judge(Version::Todays, &newcomer);
+    for _ in 0..5 {
+        crowd.one(Version::Todays, Reception::Served);
+    }
     crowd.assert_rising();
-    let counted = counted + crowd.count(&[Version::Older, Version::Todays].repeat(5));
-    crowd.assert_exclusive(counted);
+    let unless_seen = Reception::ServedOrRefused(SEES_OLDER);
+    let (of_older, of_todays) = crowd.both(Reception::Served, unless_seen);
+    assert_eq!(of_older, 5);
+    crowd.one(Version::Todays, Reception::Served);
+    crowd.one(Version::Older, Reception::Served);
+    crowd.assert_exclusive(5 + of_older + of_todays + 2);
+    let epochs = crowd.epochs();
+    let [.., todays, older] = epochs[..] else {
+        panic!("{epochs:?}");
+    };
+    assert!(
+        older < todays,
+        "the limit that decision 9 names is gone: {epochs:?}"
+    );
 }

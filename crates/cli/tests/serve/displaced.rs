@@ -1,7 +1,9 @@
 //! A database file that is taken away under the running service.
 
 use std::fs;
+use std::path::Path;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::http::Answer;
@@ -63,4 +65,53 @@ fn orders_notice_by_themselves_that_the_file_is_gone() {
     // Nobody asks whether it is ready.
     let answer = service.order(&[("lamp", 1)]);
     assert!(is_refused(&answer), "{answer:?}");
+}
+
+/// A database of somebody's, as a backup is: one file without a log.
+fn backup(path: &Path) {
+    let file = rusqlite::Connection::open(path).unwrap();
+    let rows = "CREATE TABLE goods (id INTEGER PRIMARY KEY, name TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO goods SELECT i, 'something' FROM n";
+    file.execute_batch(rows).unwrap();
+}
+
+/// What whoever opens the file next finds in it.
+fn goods(path: &Path) -> i64 {
+    let file = rusqlite::Connection::open(path).unwrap();
+    let sql = "SELECT count(*) FROM goods";
+    file.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_restored_file_is_left_as_it_is_by_the_stop_that_is_advised() {
+    for file in ["shop.db", "locks.db"] {
+        let stage = Stage::new();
+        let mut service = stage.serve("");
+        service.put_in("lamp", 10);
+        assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+        backup(&stage.path("backup.db"));
+        // The log of the old file stays beside it.
+        fs::rename(stage.path("backup.db"), stage.path(file)).unwrap();
+        service.signal(Signal::SIGTERM);
+        assert!(service.end().success());
+        assert_eq!(goods(&stage.path(file)), 300, "{file}");
+    }
+}
+
+/// What was moved elsewhere is complete there.
+#[test]
+fn a_file_that_was_moved_away_is_complete_after_a_stop() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 10);
+    assert_eq!(service.order(&[("lamp", 1)]).status, 201);
+    let elsewhere = stage.path("elsewhere.db");
+    fs::rename(stage.path("shop.db"), &elsewhere).unwrap();
+    assert!(service.stop().success());
+    assert!(!stage.path("shop.db").exists());
+    let file = rusqlite::Connection::open(elsewhere).unwrap();
+    let orders = "SELECT count(*) FROM checkout_orders";
+    let orders: i64 = file.query_row(orders, [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 1);
 }

@@ -219,9 +219,9 @@ fn a_kill_never_leaves_a_key_that_stays() {
         assert!(left.iter().any(|(key, _)| key.contains(own)), "{left:?}");
     }
     for (key, lasts_ms) in &left {
-        // Locks and their fences are the library's, which keeps the last fence of a lock for a week.
+        // Locks and their fences are the library's, which keeps the last fence of a lock for 24 hours.
         let longest_ms = if key.starts_with("fp:") {
-            7 * 24 * 3_600_000
+            24 * 3_600_000
         } else {
             300_000
         };

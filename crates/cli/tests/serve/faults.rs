@@ -22,13 +22,17 @@ fn a_port_that_is_taken_is_never_shared() {
 #[test]
 fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     let stage = Stage::new();
-    for flags in ["--db nowhere/shop.db", "--db ."] {
+    for (flags, advice) in [
+        ("--db nowhere/shop.db", "in a folder that can be written to"),
+        ("--db .", "this is a folder, and the database is a file"),
+    ] {
         let (code, stdout, stderr) = stage.run(&format!("serve --port 0 {flags}"));
         assert_eq!((code, stdout.as_str()), (73, ""), "{stderr}");
         assert!(
             stderr.starts_with("error: cannot open the database\n"),
             "{stderr}"
         );
+        assert!(stderr.contains(advice), "{stderr}");
     }
     std::fs::write(
         stage.path("not.db"),

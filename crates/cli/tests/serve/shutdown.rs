@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::http::LONG;
 use crate::stage::{Stage, until};
@@ -148,13 +149,13 @@ fn nothing_is_left_locked_after_a_stop() {
 /// A backup that copies one file must not miss what is still in the log beside it.
 #[test]
 fn after_a_stop_each_file_is_complete_without_its_log() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+    for number in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let stage = Stage::new();
         let mut service = stage.serve("");
         service.put_in("lamp", 5);
         let made = service.order(&[("lamp", 2)]);
         assert_eq!(made.status, 201, "{made:?}");
-        service.signal(signal);
+        service.signal(number);
         assert!(service.end().success());
         let alone = |file: &str| {
             let copy = stage.path(&format!("copy-of-{file}"));
@@ -173,4 +174,47 @@ fn after_a_stop_each_file_is_complete_without_its_log() {
         assert!(count(&locks, tables) > 0);
         assert_eq!(stage.read("stderr").matches("WARN").count(), 0);
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_made_complete_is_named() {
+    let stage = Stage::new();
+    let service = stage.serve("");
+    service.put_in("lamp", 5);
+    // Somebody reads, and needs the log for as long as it does.
+    let reader = rusqlite::Connection::open(stage.path("shop.db")).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let products = "SELECT count(*) FROM checkout_products";
+    let before: i64 = reader.query_row(products, [], |row| row.get(0)).unwrap();
+    assert_eq!(service.order(&[("lamp", 2)]).status, 201);
+    assert!(service.stop().success());
+    assert_eq!(before, 1);
+    assert!(stage.path("shop.db-wal").metadata().unwrap().len() > 0);
+    let said = stage.read("stderr");
+    let warning = said.lines().find(|line| line.contains("WARN"));
+    let warning = warning.unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        warning.contains("part of the data stays in the -wal beside the file"),
+        "{warning}"
+    );
+    assert!(warning.contains("file=\"database\""), "{warning}");
+}
+
+/// As after `nohup`.
+#[test]
+fn a_closed_terminal_does_not_end_a_service_that_was_told_to_ignore_it() {
+    let stage = Stage::new();
+    let mut command = stage.fencepost("serve --port 0");
+    // SAFETY: between fork and exec only `sigaction` is called, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            signal(Signal::SIGHUP, SigHandler::SigIgn)?;
+            Ok(())
+        });
+    }
+    let mut service = stage.start(command);
+    service.signal(Signal::SIGHUP);
+    service.put_in("lamp", 5);
+    service.signal(Signal::SIGTERM);
+    assert!(service.end().success());
 }

@@ -89,7 +89,11 @@ impl Stage {
 
     /// The same on this port.
     pub(crate) fn serve_at(&self, port: u16, flags: &str) -> Service {
-        let mut command = self.fencepost(&format!("serve --port {port} {flags}"));
+        self.start(self.fencepost(&format!("serve --port {port} {flags}")))
+    }
+
+    /// Starts a service by this command. Returns when it answers.
+    pub(crate) fn start(&self, mut command: Command) -> Service {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)

@@ -79,6 +79,35 @@ pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
     }
 }
 
+/// Opens the store that an address names to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+///
+/// It differs from [`open`] where a store is changed by opening it, or refuses to grant locks beside programs of an older version:
+/// `Sqlite::builder(…).open_to_look` and `Postgres::builder(…).open_to_look`.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_to_look(address: &str) -> Result<Arc<dyn Backend>> {
+    #[cfg(feature = "sqlite")]
+    if let Some(path) = address.strip_prefix("sqlite:") {
+        let builder = super::sqlite::Sqlite::builder(path);
+        return Ok(Arc::new(builder.open_to_look().await?));
+    }
+    #[cfg(feature = "postgres")]
+    if ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme))
+        && !has_parameter(address, "table")
+        && !has_parameter(address, "create")
+    {
+        let builder = super::postgres::Postgres::builder(address);
+        return Ok(Arc::new(builder.open_to_look().await?));
+    }
+    open(address).await
+}
+
 #[cfg(feature = "postgres")]
 fn has_parameter(address: &str, name: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);

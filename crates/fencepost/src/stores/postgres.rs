@@ -56,6 +56,7 @@
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
@@ -88,6 +89,7 @@ pub use tokio_postgres as client;
 use connect::Address;
 use fence::Source;
 use hub::{Hub, Settings};
+use session::Session;
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres";
@@ -187,13 +189,33 @@ impl PostgresBuilder {
     /// # Cancel safety
     /// Dropping the future closes the connections; sequences that were made stay.
     pub async fn open(self) -> Result<Postgres> {
+        let (hub, session) = self.connect().await?;
+        session.ready(Operation::Open, hub.settings.source).await?;
+        hub.keep(session);
+        Ok(Postgres { hub })
+    }
+
+    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list). That needs no fence: no sequence is made or has to be
+    /// there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), without those about sequences and older versions.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections.
+    pub async fn open_to_look(mut self) -> Result<Postgres> {
+        self.settings.looks_only = true;
+        let (hub, session) = self.connect().await?;
+        hub.keep(session);
+        Ok(Postgres { hub })
+    }
+
+    async fn connect(self) -> Result<(Hub, Arc<Session>)> {
         let hub = self.hub()?;
         let one = hub.open(Operation::Open).await?;
         let other = hub.open(Operation::Open).await?;
         suitability::check(&one, &other).await?;
-        one.ready(Operation::Open, hub.settings.source).await?;
-        hub.keep(one);
-        Ok(Postgres { hub })
+        Ok((hub, one))
     }
 
     /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
@@ -298,6 +320,7 @@ impl Postgres {
                 outage: Duration::from_secs(30),
                 requeue_after: Duration::from_secs(10),
                 source: Source::Sequences { create: true },
+                looks_only: false,
             },
             create_sequences: true,
             requeue_after: None,
@@ -318,6 +341,19 @@ impl Postgres {
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
         let program = format!("{}/2", session::STORE_PROGRAM);
         connect::connect(STORE, Operation::Open, &address, &program, patience).await
+    }
+
+    fn may_lock(&self) -> Result<()> {
+        if !self.hub.settings.looks_only {
+            return Ok(());
+        }
+        let message = "this store was opened to look at locks, not to take them";
+        Err(Error::new(
+            ErrorKind::Unusable,
+            STORE,
+            Operation::Acquire,
+            message,
+        ))
     }
 
     /// Where the server is, without user and password.
@@ -352,11 +388,17 @@ impl Backend for Postgres {
     }
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
-        Box::pin(requests::try_acquire(&self.hub, claim))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::try_acquire(&self.hub, claim).await
+        })
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
-        Box::pin(requests::acquire(&self.hub, claim, wait))
+        Box::pin(async move {
+            self.may_lock()?;
+            requests::acquire(&self.hub, claim, wait).await
+        })
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

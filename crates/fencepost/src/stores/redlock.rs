@@ -15,7 +15,8 @@
 //! (`docs/decisions/0007-the-quorum-fence.md`).
 //!
 //! **Extending** needs a majority as well: of servers that have had the key all the time. A lease that a minority does not extend is kept; one that a majority
-//! knows no more is [`Renewal::Lost`], and keys that were taken for it in vain are given back; in between it runs on, and is tried again.
+//! no longer has is [`Renewal::Lost`], is told so at once and stays lost, and keys that were taken for it in vain are given back in the background; in between it runs on,
+//! and is tried again, over a new connection where the server was silent.
 //!
 //! **A lock that not all servers have** spreads: an extension takes the key on servers that lack it because they were away, too late to be
 //! waited for, or flushed. Such a key votes from the next extension on, once an extension has succeeded without it. It is taken only if the server's counter is not larger than the
@@ -50,7 +51,7 @@
 //!   it, and **two hold it**. The first is told at once if its connection broke or the server was flushed, else at its next renewal. What protects the data is the fence: counters that are gone start at the
 //!   server's time (in units of 7.8125 µs since 2024, 128,000 a second) or past the last epoch that the asking process was granted, if that is larger. So the second has
 //!   the larger fence, unless it is another process and the clocks of the servers differ by more than the restart took, or the name changed hands more than
-//!   128,000 times a second. Time lifts counters up to 2^46, which it reaches in 2041. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
+//!   128,000 times a second. Time lifts counters up to 2^46, which it reaches in 2041; later, a counter that is gone starts as if the server's clock were behind. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
 //!   [`restart_delay`](RedlockBuilder::restart_delay).
 //! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority.
 //! - *The holder dies.* The lock is free when its lease ends.

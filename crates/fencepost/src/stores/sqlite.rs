@@ -27,14 +27,15 @@
 //! epochs of a deleted and re-created file do not go back unless the system time did; [`SqliteBuilder::first_epoch`]
 //! overrides that. The time lifts new counters to 2⁴⁶ at most, which it reaches in 2041.
 //!
-//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened: its
-//! counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
+//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened to lock
+//! ([`SqliteBuilder::open_to_look`] leaves it as it is): its counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
 //! counting with the same counter, under the same transactions, so its epochs and ours grow together.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
 //! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], waiters
-//!   enter the line of the new file. Restoring an old copy brings back its old fence counter: do not.
+//!   enter the line of the new file. The first program that notices deletes the log (`-wal`, `-shm`) of the old file if it still lies
+//!   beside the new one, because SQLite would write it into the new file. Restoring an old copy brings back its old fence counter: do not.
 //! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]:
 //!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
 //!   the file keeps its write transactions much shorter than the TTL.
@@ -69,7 +70,7 @@ mod waiting;
 mod window;
 mod worker;
 
-use database::Settings;
+use database::{Purpose, Settings};
 pub use file::network_file_system;
 use worker::Request;
 
@@ -120,8 +121,24 @@ impl SqliteBuilder {
     /// # Cancel safety
     /// Dropping the future closes the file again; a file that was created stays.
     pub async fn open(self) -> Result<Sqlite> {
+        self.open_for(Purpose::Lock).await
+    }
+
+    /// Opens the file to look at the locks in it, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and changes nothing: no file and no
+    /// table is made, and a file of version 1 stays one, which programs of that version go on using. Taking a lock fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`ErrorKind::Unavailable`] when there is no file.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the file again.
+    pub async fn open_to_look(self) -> Result<Sqlite> {
+        self.open_for(Purpose::Look).await
+    }
+
+    async fn open_for(self, purpose: Purpose) -> Result<Sqlite> {
         let (opened, answer) = oneshot::channel();
-        let sqlite = self.start(|outcome| {
+        let sqlite = self.start(purpose, |outcome| {
             // Nobody listens any more: the thread sees that its requests have ended, too.
             let _ = opened.send(outcome);
         })?;
@@ -137,7 +154,7 @@ impl SqliteBuilder {
     /// As [`open`](Self::open).
     pub fn open_blocking(self) -> Result<Sqlite> {
         let (opened, answer) = std::sync::mpsc::channel();
-        let sqlite = self.start(move |outcome| {
+        let sqlite = self.start(Purpose::Lock, move |outcome| {
             let _ = opened.send(outcome);
         })?;
         answer
@@ -146,7 +163,11 @@ impl SqliteBuilder {
         Ok(sqlite)
     }
 
-    fn start(self, opened: impl FnOnce(Result<()>) + Send + 'static) -> Result<Sqlite> {
+    fn start(
+        self,
+        purpose: Purpose,
+        opened: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<Sqlite> {
         let path = std::path::absolute(&self.path).map_err(|error| {
             Error::new(
                 ErrorKind::InvalidInput,
@@ -164,6 +185,7 @@ impl SqliteBuilder {
                 Some(id) => id,
                 None => boot::current_id()?,
             },
+            purpose,
         };
         let requests = worker::start(settings, opened)?;
         Ok(Sqlite { path, requests })
@@ -218,6 +240,21 @@ impl Sqlite {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Moves everything from the write-ahead log (`-wal`) into the file and empties the log, so that a copy of the file alone is complete.
+    ///
+    /// Returns `false` when another program that reads or writes kept part of it in the log for longer than a second. Nothing is lost by
+    /// that: the file is complete together with its log. SQLite does the same by itself when the last program closes the file.
+    ///
+    /// # Errors
+    /// As for every request: [`ErrorKind::Unusable`], [`ErrorKind::Unavailable`].
+    ///
+    /// # Cancel safety
+    /// It goes on when the future is dropped.
+    pub async fn checkpoint(&self) -> Result<bool> {
+        self.request(Operation::Inspect, |reply| Request::Checkpoint { reply })
+            .await
     }
 
     /// Puts a request into the thread's queue and waits for its answer.

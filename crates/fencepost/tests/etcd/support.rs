@@ -59,12 +59,12 @@ pub(crate) fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
 
 /// A claim as a locker makes them.
 pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim {
-        name: NAME.try_into().unwrap(),
-        owner: OwnerId::random(&fencepost::random::SystemRandom),
+    Claim::new(
+        NAME.try_into().unwrap(),
+        OwnerId::random(&fencepost::random::SystemRandom),
         ttl,
-        label: "test".into(),
-    }
+    )
+    .with_label("test")
 }
 
 pub(crate) fn now() -> Moment {

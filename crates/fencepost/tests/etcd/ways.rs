@@ -107,10 +107,8 @@ pub(crate) fn writes_while_held() {
             .and_then(put("two"));
         assert!(plain.0.txn(transaction.clone()).await.unwrap().succeeded());
         // By force, as an operator would.
-        let operator = fencepost::Claim {
-            owner: first.owner(),
-            ..claim(LONG)
-        };
+        let mut operator = claim(LONG);
+        operator.owner = first.owner();
         store.release(&operator).await.unwrap();
         let error = store
             .write_while_held(&first, put("three"))
@@ -158,9 +156,7 @@ pub(crate) fn short_ttl() {
 pub(crate) fn no_runtime() {
     let server = fencepost_rig::Etcd::start().unwrap();
     let store = fencepost::stores::etcd::Etcd::open_blocking(&server.url()).unwrap();
-    let locker =
-        fencepost::blocking::Locker::new(fencepost::Locker::builder(std::sync::Arc::new(store)))
-            .unwrap();
+    let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(store)).unwrap();
     for _ in 0..3 {
         let guard = locker.acquire(NAME).unwrap();
         assert!(guard.release().is_released());

@@ -104,12 +104,7 @@ impl Stage {
     /// Takes the lock away at the store, as the end of a session does.
     async fn take_away(&self, name: &str) {
         let owner = self.owner(name).await;
-        let claim = Claim {
-            name: LockName::new(name).expect("a name"),
-            owner,
-            ttl: TTL,
-            label: "".into(),
-        };
+        let claim = Claim::new(LockName::new(name).expect("a name"), owner, TTL);
         let answer = self.ringing.inner.release(&claim).await;
         assert_eq!(answer.expect("an answer"), Release::Freed);
     }

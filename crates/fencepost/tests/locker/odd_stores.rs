@@ -71,7 +71,7 @@ impl Backend for Worn {
         Box::pin(async move {
             let grant = self.inner.try_acquire(claim).await?;
             let epoch = self.epoch;
-            Ok(grant.map(|grant| Grant { epoch, ..grant }))
+            Ok(grant.map(|grant| Grant::new(epoch, grant.asked_at, grant.lease)))
         })
     }
     fn acquire<'a>(&'a self, claim: &'a Claim, _: &'a Wait) -> BoxFuture<'a, Result<Grant>> {

@@ -93,10 +93,8 @@ pub(crate) fn beyond_the_bound_locks_share() {
         }
         assert!(eyes.sessions().await <= 4 + 1, "four, and the rival's");
         for claim in &claims {
-            let other = fencepost::Claim {
-                owner: crate::support::claim("x", LONG).owner,
-                ..claim.clone()
-            };
+            let mut other = claim.clone();
+            other.owner = crate::support::claim("x", LONG).owner;
             assert!(rival.try_acquire(&other).await.unwrap().is_none());
             assert!(
                 store.try_acquire(&other).await.unwrap().is_none(),

@@ -159,6 +159,7 @@ const SEQUENCES: &[(&str, fn())] = &[
         "transaction_ids",
         sequences::transaction_ids_only_where_asked_for,
     ),
+    ("look", sequences::a_look_needs_none),
     ("one_lifts_at_a_time", sequences::one_lifts_at_a_time),
     (
         "draws_and_lifts_together",

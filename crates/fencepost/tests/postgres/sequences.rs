@@ -148,6 +148,31 @@ pub(crate) fn transaction_ids_only_where_asked_for() {
     });
 }
 
+/// Whoever only looks draws no fence.
+pub(crate) fn a_look_needs_none() {
+    run(async {
+        let server = Server::start();
+        let eyes = server.eyes().await;
+        eyes.text("create role shop login").await;
+        eyes.text("revoke create on schema public from public")
+            .await;
+        let looking = Postgres::builder(&server.url_of("shop"));
+        let looking = looking.open_to_look().await.unwrap();
+        // Without sequences, without rights on them, and beside one who takes transaction ids.
+        let own = format!("{}?fence=transaction-id", server.0.url());
+        let store = open(&own).await;
+        let held = locker(&store, LONG).acquire(NAME).await.unwrap();
+        assert_eq!(looking.list(None).await.unwrap().len(), 1);
+        looking
+            .try_acquire(&claim("other", LONG))
+            .await
+            .unwrap_err();
+        assert!(held.release().await.is_released());
+        works(&*server.store().await).await;
+        assert_eq!(looking.list(None).await.unwrap().len(), 0);
+    });
+}
+
 /// Two who lift at the same time could set the fence back. Who draws need not wait for them.
 pub(crate) fn one_lifts_at_a_time() {
     run(async {

@@ -136,12 +136,12 @@ pub(crate) fn locker(store: &Arc<Postgres>, ttl: Duration) -> Locker {
 
 /// A claim as a locker makes them.
 pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
-    Claim {
-        name: name.try_into().unwrap(),
-        owner: OwnerId::random(&fencepost::random::SystemRandom),
+    Claim::new(
+        name.try_into().unwrap(),
+        OwnerId::random(&fencepost::random::SystemRandom),
         ttl,
-        label: "test".into(),
-    }
+    )
+    .with_label("test")
 }
 
 pub(crate) fn now() -> Moment {

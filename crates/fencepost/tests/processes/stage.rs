@@ -61,10 +61,7 @@ impl Stage {
     pub(crate) fn record(&self) -> Record {
         let name = NAME.try_into().unwrap();
         let record = self.runtime.block_on(self.store.inspect(&name)).unwrap();
-        record.unwrap_or(Record {
-            holder: None,
-            waiting: Vec::new(),
-        })
+        record.unwrap_or_else(|| Record::new(None, Vec::new()))
     }
 
     /// The moment of the boot clock before which the lease of the holder with this label does not end, as the store has it.

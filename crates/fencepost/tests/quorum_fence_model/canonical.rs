@@ -67,7 +67,9 @@ fn is_idle_talk(state: &State, setup: &Setup, client: usize, node: usize) -> boo
 
 /// Nothing at any node and nothing on its way is of this client: its next attempt is as good as its first.
 fn is_gone(state: &State, client: usize) -> bool {
-    let is_silent = |wire: &Wire| wire.requests[0].is_none() && wire.owed.is_none();
+    let is_silent = |wire: &Wire| {
+        wire.requests[0].is_none() && wire.owed.is_none() && wire.owed_taken.is_none()
+    };
     let is_ours = |node: &Node| {
         node.key
             .is_some_and(|key| usize::from(key.client) == client)

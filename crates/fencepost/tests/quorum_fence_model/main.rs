@@ -1,7 +1,7 @@
 //! The fence of Redlock, searched state by state. No server is needed.
 //!
 //! The model has the scripts as they run on three nodes (`node`), clients that ask, propose an epoch, hold, extend and release
-//! (`moves`), and connections in between that are as slow as they like and may break. Anything that can happen next is a move;
+//! (`moves`), and connections in between that are as slow as they like and may break (`faults`). Anything that can happen next is a move;
 //! `search` goes through all of them, breadth first, and holds every step against the promises in `promises`.
 //!
 //! A search that finds nothing proves little about itself. So each rule can be broken by a switch (`setup::Flaw`), and the tests demand
@@ -13,6 +13,7 @@
 //! deeper; that is for the release profile.
 
 mod canonical;
+mod faults;
 mod moves;
 mod node;
 mod promises;

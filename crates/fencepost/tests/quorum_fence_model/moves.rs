@@ -1,8 +1,9 @@
 //! Everything that can happen next.
 
+use crate::faults::{faults, strike};
 use crate::node;
 use crate::setup::{Flaw, Setup};
-use crate::state::{Client, MAJORITY, NODES, Node, Phase, Request, State, Vote};
+use crate::state::{Client, MAJORITY, NODES, Phase, Request, State, Taken, Vote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
@@ -34,6 +35,13 @@ pub(crate) enum Move {
     Extend(usize),
     /// A majority has extended.
     Extended(usize),
+    /// A majority has not extended: the lease is lost. Nobody may have told the holder yet.
+    Lose(usize),
+    /// A node gives back a key that was taken in vain.
+    OwedTaken {
+        client: usize,
+        node: usize,
+    },
     /// A release that went down with a connection is carried out at last.
     Owed {
         client: usize,
@@ -60,9 +68,8 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
             if wire.requests[0].is_some() && !state.nodes[node].is_starting {
                 moves.push(Move::Serve { client, node });
             }
-            let is_cut = |attempt| !wire.requests.contains(&Some(Request::Release { attempt }));
-            if wire.owed.is_some_and(is_cut) && !state.nodes[node].is_starting {
-                moves.push(Move::Owed { client, node });
+            if !state.nodes[node].is_starting {
+                debts(state, client, node, &mut moves);
             }
         }
     }
@@ -73,6 +80,22 @@ pub(crate) fn enabled(state: &State, setup: &Setup) -> Vec<Move> {
         faults(state, setup, &mut moves);
     }
     moves
+}
+
+/// What is owed is sent again at any time, but over the same connection: not before an extension of the same attempt that was sent.
+fn debts(state: &State, client: usize, node: usize, moves: &mut Vec<Move>) {
+    let wire = &state.wires[client][node];
+    let is_extended = wire.has_extension();
+    let is_cut = |attempt| {
+        let is_behind = is_extended && attempt == state.clients[client].attempt;
+        !is_behind && !wire.requests.contains(&Some(Request::Release { attempt }))
+    };
+    if wire.owed.is_some_and(is_cut) {
+        moves.push(Move::Owed { client, node });
+    }
+    if wire.owed_taken.is_some() && !is_extended {
+        moves.push(Move::OwedTaken { client, node });
+    }
 }
 
 fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
@@ -116,16 +139,24 @@ fn of_client(state: &State, setup: &Setup, at: usize, moves: &mut Vec<Move>) {
         Phase::Agreed(_) | Phase::Kept(_) => moves.push(Move::Conclude(at)),
         Phase::Holding(_) => {
             moves.push(Move::Done(at));
-            if setup.holder_asks_again && may_ask {
+            let asks_again = setup.holder_asks_again || (setup.asks_after_a_loss && client.is_lost);
+            if asks_again && may_ask {
                 moves.push(Move::AskAgain(at));
             }
-            let may_extend = client.extensions < setup.extends && client.left > 0;
+            // A lease that was found lost stays lost, without another question.
+            let is_over = client.is_lost && !setup.has(Flaw::ForgetsTheLoss);
+            let is_first = client.attempts_left == setup.attempts[at];
+            let may_go_on = !is_over && (is_first || !setup.asks_after_a_loss);
+            let may_extend = client.extensions < setup.extends && client.left > 0 && may_go_on;
             if may_extend && state.has_room(at) {
                 moves.push(Move::Extend(at));
             }
             let is_extended = client.yes() >= needed(setup, Flaw::MinorityExtends);
             if client.extending.is_some() && is_extended {
                 moves.push(Move::Extended(at));
+            }
+            if client.extending.is_some() && client.no() >= MAJORITY && !client.is_lost {
+                moves.push(Move::Lose(at));
             }
         }
     }
@@ -164,36 +195,6 @@ fn can_propose(client: &Client, heard: u8) -> bool {
     all_yes && heard.count_ones() as usize >= MAJORITY
 }
 
-fn faults(state: &State, setup: &Setup, moves: &mut Vec<Move>) {
-    let troubles = &setup.troubles;
-    for client in 0..setup.clients {
-        let is_dead = state.clients[client].phase == Phase::Dead;
-        if troubles.die && !is_dead {
-            moves.push(Move::Die(client));
-        }
-        for node in 0..NODES {
-            let is_used = state.wires[client][node].requests[0].is_some();
-            if troubles.cut && is_used && !is_dead {
-                moves.push(Move::Cut { client, node });
-            }
-        }
-    }
-    for node in 0..NODES {
-        if troubles.restart {
-            moves.push(Move::Restart(node));
-        }
-        if troubles.restart_empty {
-            moves.push(Move::RestartEmpty(node));
-        }
-        if troubles.flushed {
-            moves.push(Move::Flushed(node));
-        }
-        if troubles.key_lost && state.nodes[node].key.is_some() {
-            moves.push(Move::KeyLost(node));
-        }
-    }
-}
-
 pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
     let mut next = *state;
     match step {
@@ -216,6 +217,12 @@ pub(crate) fn after(state: &State, setup: &Setup, step: Move) -> State {
             client.older = 0;
             client.confirmed = client.extensions;
         }
+        Move::Lose(at) => lose(&mut next, at),
+        Move::OwedTaken { client, node } => {
+            if let Some(taken) = next.wires[client][node].owed_taken.take() {
+                node::release_taken(&mut next.nodes[node], client as u8, taken);
+            }
+        }
         Move::Owed { client, node } => {
             let owed = next.wires[client][node].owed.take();
             let up_to = owed.filter(|_| !setup.has(Flaw::OwedReleaseTakesAnything));
@@ -234,7 +241,7 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     let older = state.highest();
     let client = &mut state.clients[at];
     let before = match client.phase {
-        Phase::Holding(epoch) => Some(epoch),
+        Phase::Holding(epoch) if !client.is_lost => Some(epoch),
         _ => None,
     };
     client.rest();
@@ -251,7 +258,8 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
         false => client.seen,
     };
     for node in 0..NODES {
-        let void = state.wires[at][node].owed;
+        let wire = &state.wires[at][node];
+        let void = wire.owed.or(wire.owed_taken.map(|taken| taken.attempt));
         let request = Request::Lock {
             attempt,
             void,
@@ -318,7 +326,7 @@ fn conclude(state: &mut State, setup: &Setup, at: usize) {
     client.older = 0;
     client.before = None;
     client.known = [false; NODES];
-    client.lease = setup.holder_asks_again.then_some(epoch);
+    client.lease = setup.holds_while_it_asks().then_some(epoch);
     client.seen = if setup.lifts { epoch } else { 0 };
     client.phase = Phase::Holding(epoch);
 }
@@ -331,6 +339,7 @@ fn give_back(state: &mut State, setup: &Setup, at: usize) {
         if said_yes || is_holder || !setup.has(Flaw::ReleasesOnlyWhereGranted) {
             let attempt = client.attempt;
             state.wires[at][node].owed = Some(attempt);
+            state.wires[at][node].owed_taken = None;
             // What waits for a connection may be sent after the release: then it takes nothing, and makes no difference.
             let waiting = state.wires[at][node].take_waiting();
             state.send(at, node, Request::Release { attempt });
@@ -353,14 +362,37 @@ fn extend(state: &mut State, setup: &Setup, at: usize) {
     client.extensions += 1;
     client.older = older;
     client.votes = [Vote::None; NODES];
+    // Whose loss was forgotten takes no key, and every key of it votes.
+    let (epoch, confirmed) = match client.is_lost {
+        true => (0, u8::MAX),
+        false => (epoch, client.confirmed),
+    };
     let request = Request::Extend {
         attempt: client.attempt,
         epoch,
         extension: client.extensions,
-        confirmed: client.confirmed,
+        confirmed,
         is_waiting: false,
     };
     state.send_to_all(at, request);
+}
+
+/// What the lease had stays until its holder gives it back. What was taken in vain is released.
+fn lose(state: &mut State, at: usize) {
+    let client = &mut state.clients[at];
+    client.is_lost = true;
+    client.extending = None;
+    client.older = 0;
+    client.votes = [Vote::None; NODES];
+    let taken = Taken {
+        attempt: client.attempt,
+        after: client.confirmed,
+    };
+    for wire in &mut state.wires[at] {
+        wire.owe_taken(taken);
+        // What waits for a connection takes nothing any more.
+        drop(wire.take_waiting());
+    }
 }
 
 fn tick(state: &mut State, setup: &Setup) {
@@ -379,49 +411,4 @@ fn tick(state: &mut State, setup: &Setup) {
     if setup.ticks_max.is_some() {
         state.clock += 1;
     }
-}
-
-fn strike(state: &mut State, setup: &Setup, fault: Move) {
-    match fault {
-        Move::Cut { client, node } => cut(state, client, node),
-        Move::Restart(node) => restart(state, setup, node),
-        Move::RestartEmpty(node) => {
-            restart(state, setup, node);
-            forget(&mut state.nodes[node]);
-            state.nodes[node].young = setup.restart_delay;
-            state.is_exclusive &= setup.restart_delay >= setup.ttl;
-        }
-        Move::Flushed(node) => {
-            forget(&mut state.nodes[node]);
-            state.is_exclusive = false;
-        }
-        Move::KeyLost(node) => {
-            state.nodes[node].key = None;
-            state.is_exclusive = false;
-        }
-        Move::Die(client) => {
-            state.clients[client].rest();
-            state.clients[client].lease = None;
-            state.clients[client].phase = Phase::Dead;
-            for wire in &mut state.wires[client] {
-                wire.owed = None;
-            }
-        }
-        _ => unreachable!("not a fault"),
-    }
-}
-
-fn forget(node: &mut Node) {
-    node.key = None;
-    node.counter = 0;
-}
-
-fn restart(state: &mut State, setup: &Setup, node: usize) {
-    (0..setup.clients).for_each(|client| cut(state, client, node));
-    state.nodes[node].is_starting = true;
-}
-
-/// The client is told: what it waited for there will not come.
-fn cut(state: &mut State, client: usize, node: usize) {
-    state.wires[client][node].cut();
 }

@@ -1,7 +1,7 @@
 //! What the scripts do on one node.
 
 use crate::setup::{Flaw, Setup};
-use crate::state::{Client, EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Vote};
+use crate::state::{Client, EPOCHS_PER_TICK, Key, Node, Phase, Request, State, Taken, Vote};
 
 /// Carries out the next request of a client on a node; the answer is there to be heard from now on.
 pub(crate) fn serve(state: &mut State, setup: &Setup, client: usize, node: usize) {
@@ -127,13 +127,17 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
     }
     let is_young = node.young > 0 && !setup.has(Flaw::TakesOnAYoungNode);
     let is_past = node.counter > epoch && !setup.has(Flaw::TakesPastTheCounter);
-    if is_young || is_past {
+    if is_young || is_past || epoch == 0 {
         return Vote::No(0);
     }
-    let now = now.filter(|_| !setup.has(Flaw::TakingDoesNotLift));
-    node.counter = node.counter.max(epoch).max(now.unwrap_or(0));
-    // On a node that had no counter the key has the lifted one: it does not prove that the owner had the epoch all the time.
-    let count = if now.is_some() { node.counter } else { epoch };
+    // A node that has lost its counter gives a larger count: the key does not prove that the owner had the epoch all the time.
+    let has_forgotten = node.counter == 0 && !setup.has(Flaw::TakingDoesNotLift);
+    let now = now.filter(|_| !setup.takers_clock_is_behind);
+    let count = match has_forgotten {
+        true => now.unwrap_or(0).max(epoch + 1),
+        false => epoch,
+    };
+    node.counter = node.counter.max(count);
     let newer = u8::from(setup.has(Flaw::TakenKeyEscapesTheRelease));
     node.key = Some(Key {
         client,
@@ -146,6 +150,14 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
         true => Vote::Yes(count),
         false => Vote::No(0),
     }
+}
+
+/// Gives a key back that an extension took after the last one that succeeded.
+pub(crate) fn release_taken(node: &mut Node, client: u8, taken: Taken) {
+    let is_meant = |key: &Key| {
+        key.client == client && key.attempt == taken.attempt && key.taken_by > taken.after
+    };
+    node.key = node.key.filter(|key| !is_meant(key));
 }
 
 /// Gives a key back; only one of that attempt or an earlier one where it says which.

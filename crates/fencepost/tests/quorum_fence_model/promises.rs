@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::setup::Setup;
-use crate::state::{NODES, Phase, State};
+use crate::state::{Client, Key, NODES, Phase, State};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Promise {
@@ -17,7 +17,7 @@ pub(crate) enum Promise {
     OneHolder,
     /// Who asks for an extension after somebody else got a larger epoch does not get it, whatever became of the lock.
     LossIsTold,
-    /// Who has given up, and whose requests are all carried out, has left nothing.
+    /// Who has given up, and whose requests are all carried out, has left nothing; whose lease is lost, nothing that was taken in vain.
     NothingIsLeft,
 }
 
@@ -90,16 +90,27 @@ fn grant(before: &State, next: &State, client: usize) -> Option<Grant> {
 /// This client was just extended, and when it asked for that somebody else had a larger epoch already.
 fn is_extended_too_late(before: &State, next: &State, client: usize) -> bool {
     let (was, is) = (&before.clients[client], &next.clients[client]);
-    let is_extended = was.extending.is_some() && is.extending.is_none() && is.believes();
+    let has_ended = was.extending.is_some() && is.extending.is_none();
+    let is_extended = has_ended && is.believes() && was.is_lost == is.is_lost;
     is_extended && matches!(is.phase, Phase::Holding(epoch) if epoch < was.older)
 }
 
 fn has_left_something(state: &State, client: usize) -> bool {
-    state.clients[client].phase == Phase::Idle
-        && (0..NODES).any(|node| {
-            let wire = &state.wires[client][node];
-            let key = state.nodes[node].key;
-            let is_ours = key.is_some_and(|key| usize::from(key.client) == client);
-            is_ours && wire.requests[0].is_none() && wire.owed.is_none()
-        })
+    let Client {
+        phase,
+        attempt,
+        confirmed,
+        is_lost,
+        ..
+    } = state.clients[client];
+    let was_in_vain = |key: Key| key.attempt == attempt && key.taken_by > confirmed;
+    (0..NODES).any(|node| {
+        let wire = &state.wires[client][node];
+        let is_silent =
+            wire.requests[0].is_none() && wire.owed.is_none() && wire.owed_taken.is_none();
+        let key = state.nodes[node].key;
+        let key = key.filter(|key| usize::from(key.client) == client);
+        let is_left = |key: Key| phase == Phase::Idle || (is_lost && was_in_vain(key));
+        is_silent && key.is_some_and(is_left)
+    })
 }

@@ -72,6 +72,16 @@ const HELD: Setup = Setup {
     ticks_max: Some(0),
     ..CALM
 };
+/// The same with one extension that may find the lease lost, because keys are lost, and whose connections may break.
+const HELD_LOST: Setup = Setup {
+    extends: 1,
+    faults: 3,
+    troubles: Troubles {
+        key_lost: true,
+        ..CUT
+    },
+    ..HELD
+};
 /// The same on servers whose time lifts new counters, and that lose all their keys.
 const HELD_FLUSHED: Setup = Setup {
     counters: [7, 7, 6],
@@ -124,6 +134,7 @@ pub(crate) const SOUND: &[Scenario] = &[
     Scenario { title: "extensions on a bare majority, a key lost", setup: with(KEY_LOST, HELD) },
     Scenario { title: "extensions on a bare majority, a broken connection", setup: with(CUT, HELD) },
     Scenario { title: "an extension on a bare majority, two nodes flushed", setup: Setup { extends: 1, faults: 2, ..HELD_FLUSHED } },
+    Scenario { title: "a lease found lost", setup: Setup { faults: 2, ..HELD_LOST } },
     Scenario { title: "one client, dropped attempts", setup: Setup { asks_again: true, ..ALONE } },
 ];
 
@@ -141,6 +152,8 @@ pub(crate) const SOUND_DEEPER: &[Scenario] = &[
     Scenario { title: "extensions on a bare majority, a node flushed", setup: HELD_FLUSHED },
     Scenario { title: "extensions on a bare majority, a young node", setup: HELD_DELAYED },
     Scenario { title: "a late extension, a node flushed", setup: HELD_LATE },
+    Scenario { title: "a lease found lost, a broken connection", setup: HELD_LOST },
+    Scenario { title: "a lease found lost, another one asked for", setup: Setup { attempts: [1, 1, 0], asks_after_a_loss: true, faults: 2, ..HELD_LOST } },
     Scenario { title: "extensions on a bare majority, asked again", setup: Setup { attempts: [1, 1, 0], holder_asks_again: true, ..with(CUT, HELD) } },
     Scenario { title: "extensions on a bare majority, the holder dies", setup: with(DIE, HELD) },
     Scenario { title: "one asks twice", setup: Setup { attempts: [2, 1, 0], ..CALM } },
@@ -188,6 +201,10 @@ pub(crate) const BROKEN: &[Broken] = &[
              setup: Setup { flaw: Some(Flaw::TakenKeyVotesAtOnce), extends: 1, faults: 2, ..HELD_FLUSHED } },
     Broken { title: "a taken key votes unconfirmed", breaks: Promise::LossIsTold, is_long: false,
              setup: Setup { flaw: Some(Flaw::TakenKeyVotesUnconfirmed), faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "a loss is forgotten", breaks: Promise::LossIsTold, is_long: false,
+             setup: Setup { flaw: Some(Flaw::ForgetsTheLoss), faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "keys taken in vain are released once", breaks: Promise::NothingIsLeft, is_long: false,
+             setup: Setup { flaw: Some(Flaw::ReleasesTakenKeysOnce), ..HELD_LOST } },
     Broken { title: "a key is taken on a young node", breaks: Promise::LossIsTold, is_long: true,
              setup: Setup { flaw: Some(Flaw::TakesOnAYoungNode), ..HELD_DELAYED } },
     Broken { title: "a counter that is gone passes nothing that was seen", breaks: Promise::EpochsAreUnique, is_long: true,
@@ -203,6 +220,8 @@ pub(crate) const BROKEN: &[Broken] = &[
 pub(crate) const LIMITS: &[Broken] = &[
     Broken { title: "two nodes are flushed during one extension", breaks: Promise::LossIsTold, is_long: true,
              setup: Setup { faults: 2, ..HELD_FLUSHED } },
+    Broken { title: "an extension takes a key where the counter is gone and the clock is behind", breaks: Promise::LaterIsLarger, is_long: true,
+             setup: Setup { takers_clock_is_behind: true, ..HELD_LATE } },
     Broken { title: "a late request for the key counts as a vote, a key lost", breaks: Promise::LossIsTold, is_long: true,
              setup: Setup { extends: 1, ticks_max: Some(0), ..with(KEY_LOST, CALM) } },
     Broken { title: "a node restarts empty, and counts from one", breaks: Promise::LaterIsLarger, is_long: true,

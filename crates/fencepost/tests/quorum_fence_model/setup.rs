@@ -67,6 +67,10 @@ pub(crate) enum Flaw {
     TakenKeyVotesAtOnce,
     /// A key that an extension took counts for the next one, whether or not the first succeeded.
     TakenKeyVotesUnconfirmed,
+    /// Once a lease is found lost, nothing is known of it: every key of it votes in a later extension.
+    ForgetsTheLoss,
+    /// The release of keys that were taken in vain goes down with its connection.
+    ReleasesTakenKeysOnce,
     /// An extension takes a key whatever the counter says.
     TakesPastTheCounter,
     /// An extension that takes a key on a node without a counter makes the epoch its counter, however late it is.
@@ -100,6 +104,9 @@ pub(crate) struct Setup {
     pub(crate) asks_again: bool,
     /// A holder that does not know it is one, because the answer was lost, may ask again.
     pub(crate) holder_asks_again: bool,
+    /// A holder that has found its lease lost may ask for another one without giving it back. Leases that were asked for are
+    /// not extended then: what a late request for the key does to an extension is a limit of its own.
+    pub(crate) asks_after_a_loss: bool,
     /// A client may give up at any time, and not only when it was refused or its time is over.
     pub(crate) cancels: bool,
     /// How often a holder may extend.
@@ -114,6 +121,8 @@ pub(crate) struct Setup {
     pub(crate) lifts: bool,
     /// By how many ticks the first node's clock is ahead of the others'.
     pub(crate) first_is_ahead: u8,
+    /// A node that has lost its counter has a clock that is behind when an extension takes the key there.
+    pub(crate) takers_clock_is_behind: bool,
     pub(crate) flaw: Option<Flaw>,
 }
 
@@ -130,6 +139,7 @@ impl Setup {
         accept_needs_key: true,
         asks_again: false,
         holder_asks_again: false,
+        asks_after_a_loss: false,
         cancels: false,
         extends: 0,
         begins_held: false,
@@ -137,8 +147,14 @@ impl Setup {
         ticks_max: None,
         lifts: false,
         first_is_ahead: 0,
+        takers_clock_is_behind: false,
         flaw: None,
     };
+
+    /// A client may have a lease when it asks.
+    pub(crate) fn holds_while_it_asks(&self) -> bool {
+        self.holder_asks_again || self.asks_after_a_loss
+    }
 
     pub(crate) fn has(&self, flaw: Flaw) -> bool {
         self.flaw == Some(flaw)

@@ -94,6 +94,8 @@ pub(crate) struct Client {
     pub(crate) extensions: u8,
     /// The last of them that succeeded; 0: none. Keys that later ones took do not vote.
     pub(crate) confirmed: u8,
+    /// A majority has said that it does not have this lease.
+    pub(crate) is_lost: bool,
     /// The highest epoch that had been granted when it began to ask, for the lock or for an extension.
     pub(crate) older: u8,
     /// The last epoch that was granted to it; where servers' time lifts counters.
@@ -129,12 +131,21 @@ pub(crate) enum Request {
     },
 }
 
+/// Keys of this attempt that extensions took after this one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Taken {
+    pub(crate) attempt: u8,
+    pub(crate) after: u8,
+}
+
 /// One client's connection to one node: in order, as long as it lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Wire {
     pub(crate) requests: [Option<Request>; ON_THE_WAY_MAX],
     /// A release whose answer was not heard, and that is sent again at any time: it is about this attempt and those before.
     pub(crate) owed: Option<u8>,
+    /// The same of keys that extensions of a lost lease took in vain.
+    pub(crate) owed_taken: Option<Taken>,
     /// The next request that draws a count is the first over this connection.
     pub(crate) is_new: bool,
 }
@@ -152,6 +163,7 @@ impl State {
             extending: None,
             extensions: 0,
             confirmed: 0,
+            is_lost: false,
             older: 0,
             seen: 0,
             attempts_left: setup.attempts[at],
@@ -160,6 +172,7 @@ impl State {
         let wire = Wire {
             requests: [None; ON_THE_WAY_MAX],
             owed: None,
+            owed_taken: None,
             is_new: true,
         };
         let start = Self {
@@ -185,7 +198,7 @@ impl State {
         let epoch = setup.counters[0];
         let holder = &mut self.clients[0];
         holder.phase = Phase::Holding(epoch);
-        holder.lease = setup.holder_asks_again.then_some(epoch);
+        holder.lease = setup.holds_while_it_asks().then_some(epoch);
         holder.attempt = 1;
         holder.left = setup.ttl;
         self.granted = 1 << epoch;
@@ -262,6 +275,20 @@ impl Wire {
         self.is_new = true;
     }
 
+    /// Keys that this client took in vain are to be released. Where an earlier release is owed, one release is about both.
+    pub(crate) fn owe_taken(&mut self, taken: Taken) {
+        match &mut self.owed {
+            Some(attempt) => *attempt = taken.attempt,
+            None => self.owed_taken = Some(taken),
+        }
+    }
+
+    /// An extension was sent and has not been carried out.
+    pub(crate) fn has_extension(&self) -> bool {
+        let mut requests = self.requests.iter().flatten();
+        requests.any(|request| matches!(request, Request::Extend { .. }))
+    }
+
     /// Takes out the extensions that wait for a connection.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Request> + use<> {
         let all = std::mem::replace(&mut self.requests, [None; ON_THE_WAY_MAX]);
@@ -284,6 +311,12 @@ impl Wire {
 }
 
 impl Client {
+    /// How many nodes have refused.
+    pub(crate) fn no(&self) -> usize {
+        let is_no = |vote: &&Vote| matches!(vote, Vote::No(_));
+        self.votes.iter().filter(is_no).count()
+    }
+
     pub(crate) fn yes(&self) -> usize {
         let is_yes = |vote: &&Vote| matches!(vote, Vote::Yes(_));
         self.votes.iter().filter(is_yes).count()
@@ -314,6 +347,7 @@ impl Client {
         self.extending = None;
         self.extensions = 0;
         self.confirmed = 0;
+        self.is_lost = false;
         self.older = 0;
         self.raises_left = 0;
     }

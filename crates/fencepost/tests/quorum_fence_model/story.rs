@@ -50,6 +50,10 @@ fn what(before: &State, step: Move, after: &State) -> String {
         Move::Done(client) => format!("{} is done and releases", who(client)),
         Move::Extend(client) => format!("{} asks for an extension", who(client)),
         Move::Extended(client) => format!("{} has its extension", who(client)),
+        Move::Lose(client) => format!("{} finds its lease lost", who(client)),
+        Move::OwedTaken { client, node } => {
+            format!("n{node} releases what {} took in vain", who(client))
+        }
         Move::Owed { client, node } => {
             format!(
                 "n{node} carries out a release that {} sends anew",

@@ -95,13 +95,17 @@ pub(crate) fn ended_while_connecting() {
 pub(crate) fn none_at_all() {
     let server = Server::start();
     let store = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());
-    let locker =
-        fencepost::blocking::Locker::new(Locker::builder(store.clone()).ttl(2 * LONG)).unwrap();
+    let locker = fencepost::blocking::Locker::builder(store.clone())
+        .ttl(2 * LONG)
+        .build()
+        .unwrap();
     let guard = locker.acquire_within(NAME, SOON).unwrap().unwrap();
     let waiting = std::thread::spawn({
         let other = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());
-        let locker =
-            fencepost::blocking::Locker::new(Locker::builder(other).ttl(2 * LONG)).unwrap();
+        let locker = fencepost::blocking::Locker::builder(other)
+            .ttl(2 * LONG)
+            .build()
+            .unwrap();
         move || locker.acquire_within(NAME, LONG).unwrap().unwrap().fence()
     });
     wait_for("a waiter", || server.in_line(NAME) == 1);

@@ -207,12 +207,12 @@ pub(crate) fn locker(store: &Arc<Redis>, ttl: Duration) -> Locker {
 
 /// A claim as a locker makes them.
 pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim {
-        name: NAME.try_into().unwrap(),
-        owner: OwnerId::random(&fencepost::random::SystemRandom),
+    Claim::new(
+        NAME.try_into().unwrap(),
+        OwnerId::random(&fencepost::random::SystemRandom),
         ttl,
-        label: "test".into(),
-    }
+    )
+    .with_label("test")
 }
 
 /// How much longer a holder may believe in this.

@@ -1,10 +1,14 @@
-//! A majority forgets a lock: its holder hears of it long before the next renewal.
+//! A majority forgets a lock: its holder hears of it long before the next renewal, and it stays lost.
 
 use std::time::Duration;
 
-use fencepost::{Guard, LostReason};
+use fencepost::stores::redlock::Redlock;
+use fencepost::{Backend, Guard, LostReason, Release, Renewal};
+use fencepost_rig::{Direction, Fate, Proxy};
 
-use crate::support::{COUNTER, LONG, Servers, eventually, locker, run};
+use crate::support::{
+    COUNTER, LONG, NAME, Servers, claim, contains, eventually, locker, renewed, run, soon,
+};
 
 /// Less than the third of the TTL after which the next renewal is due.
 const BEFORE_THE_RENEWAL: Duration = Duration::from_secs(15);
@@ -73,5 +77,66 @@ pub(crate) fn a_majority_restarted_empty() {
         for at in 0..2 {
             servers.is_clean(at).await;
         }
+    });
+}
+
+/// What only the script that releases a key says.
+const RELEASE: &str = "redis.call('DEL'";
+
+/// Keys that were taken for a lease that is lost, and that could not be given back at once, do not vote in a later extension; and they are
+/// given back as soon as the server can be told.
+pub(crate) fn a_loss_is_remembered() {
+    run(async {
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let store = roads.patient_store().await;
+        let claim = claim(LONG);
+        assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        servers.spread(&store, &claim).await;
+        roads.0[2].judge(Direction::ToServer, |message| {
+            match contains(message, RELEASE) {
+                true => Fate::Cut,
+                false => Fate::Pass,
+            }
+        });
+        for at in [1, 2] {
+            servers.plain(at).does(&["DEL", NAME]);
+        }
+        assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
+        // Whether or not the first answer was heard.
+        for _ in 0..3 {
+            assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
+        }
+        roads.0[2].heal();
+        eventually("what was taken in vain is given back", || {
+            servers.held_by(claim.owner) == [0]
+        })
+        .await;
+        assert_eq!(store.release(&claim).await.unwrap(), Release::NotHeld);
+        servers.are_clean().await;
+    });
+}
+
+/// A majority has decided; nobody waits for a server that is silent, neither to vote nor to give back what was taken in vain. A release that
+/// comes before those keys are gone does not take them for the lock.
+pub(crate) fn a_loss_is_told_without_waiting() {
+    run(async {
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let store = Redlock::builder(&roads.address()).node_timeout(LONG);
+        let store = store.open().await.unwrap();
+        let claim = claim(2 * LONG);
+        assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        servers.spread(&store, &claim).await;
+        for at in [0, 1] {
+            servers.plain(at).does(&["DEL", NAME]);
+        }
+        roads.0[2].delay(Direction::ToServer, Proxy::FOREVER);
+        let told = soon("the loss", renewed(&store, &claim)).await;
+        assert_eq!(told, Renewal::Lost);
+        roads.0[2].heal();
+        let released = soon("the release", store.release(&claim)).await;
+        assert_eq!(released.unwrap(), Release::NotHeld);
+        servers.are_clean().await;
     });
 }

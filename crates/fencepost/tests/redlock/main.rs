@@ -17,6 +17,7 @@ mod layout;
 mod losses;
 mod majority;
 mod minority;
+mod silence;
 mod support;
 
 const ATTACKS: &[(&str, fn())] = &[
@@ -104,6 +105,10 @@ const HEALING: &[(&str, fn())] = &[
         healing::a_counter_that_is_gone_is_lifted,
     ),
     (
+        "a_counter_that_is_gone_passes_the_epoch",
+        healing::a_counter_that_is_gone_passes_the_epoch,
+    ),
+    (
         "a_late_taking_is_given_back",
         healing::a_late_taking_is_given_back,
     ),
@@ -115,6 +120,15 @@ const LOSSES: &[(&str, fn())] = &[
     (
         "a_majority_restarted_empty",
         losses::a_majority_restarted_empty,
+    ),
+    ("a_loss_is_remembered", losses::a_loss_is_remembered),
+    (
+        "a_loss_is_told_without_waiting",
+        losses::a_loss_is_told_without_waiting,
+    ),
+    (
+        "a_dead_connection_does_not_lose_a_lock",
+        silence::a_dead_connection_does_not_lose_a_lock,
     ),
 ];
 

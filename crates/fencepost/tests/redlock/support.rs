@@ -267,6 +267,19 @@ impl Plain {
     }
 }
 
+/// Whether a message on a road has this in it.
+pub(crate) fn contains(message: &[u8], text: &str) -> bool {
+    message
+        .windows(text.len())
+        .any(|part| part == text.as_bytes())
+}
+
+/// A renewal that a majority decides.
+pub(crate) async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
+    let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
+    renewed.unwrap()
+}
+
 /// A locker whose tasks each ask the servers.
 pub(crate) fn locker(store: &Arc<Redlock>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl);
@@ -275,12 +288,12 @@ pub(crate) fn locker(store: &Arc<Redlock>, ttl: Duration) -> Locker {
 
 /// A claim as a locker makes them.
 pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim {
-        name: NAME.try_into().unwrap(),
-        owner: OwnerId::random(&fencepost::random::SystemRandom),
+    Claim::new(
+        NAME.try_into().unwrap(),
+        OwnerId::random(&fencepost::random::SystemRandom),
         ttl,
-        label: "test".into(),
-    }
+    )
+    .with_label("test")
 }
 
 pub(crate) fn now() -> Moment {

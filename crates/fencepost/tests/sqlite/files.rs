@@ -110,6 +110,48 @@ async fn a_file_of_version_1_becomes_one_of_version_2() {
 }
 
 #[tokio::test]
+async fn a_look_changes_nothing() {
+    let place = Place::new();
+    let store = place.open().await;
+    let held = claim("one", LONG);
+    take(&store, &held).await;
+    let earlier = format!("UPDATE fencepost_meta SET value = 1; {EARLIER_TABLES}");
+    place.sql().execute_batch(&earlier).unwrap();
+    let state = || -> (i64, i64, i64) {
+        let sql = "SELECT (SELECT value FROM fencepost_meta), epoch, (SELECT count(*) FROM pragma_table_info('fencepost_lock'))
+            FROM fencepost_fence";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        place.sql().query_row(sql, [], row).unwrap()
+    };
+    let before = state();
+    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    assert_eq!(look.list(None).await.unwrap().len(), 1);
+    let record = look.inspect(&held.name).await.unwrap().unwrap();
+    assert_eq!(record.holder.unwrap().ttl, None);
+    look.try_acquire(&claim("two", LONG)).await.unwrap_err();
+    assert_eq!(state(), before);
+}
+
+#[tokio::test]
+async fn a_look_makes_neither_file_nor_tables() {
+    let place = Place::new();
+    let error = Sqlite::builder(&place.path).open_to_look().await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(!place.path.exists());
+    place
+        .sql()
+        .execute_batch("CREATE TABLE goods (id)")
+        .unwrap();
+    let look = Sqlite::builder(&place.path).open_to_look().await.unwrap();
+    assert_eq!(look.list(None).await.unwrap().len(), 0);
+    let name = claim("one", LONG).name;
+    assert_eq!(look.inspect(&name).await.unwrap(), None);
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'";
+    let tables: i64 = place.sql().query_row(tables, [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 1);
+}
+
+#[tokio::test]
 async fn tables_that_were_tampered_with_are_reported() {
     let place = Place::new();
     let store = place.open().await;
@@ -278,23 +320,54 @@ async fn a_deleted_file_takes_its_locks_along() {
 
 #[tokio::test]
 async fn locks_exclude_each_other_also_after_the_file_was_replaced() {
+    for all_of_it in [true, false] {
+        let place = Place::new();
+        let (a, b) = (place.open().await, place.open().await);
+        for round in 0..10 {
+            let other = Place::new();
+            drop(other.open().await);
+            until(async || !other.path.with_extension("db-wal").exists()).await;
+            std::fs::rename(&other.path, &place.path).unwrap();
+            if all_of_it {
+                for companion in ["locks.db-wal", "locks.db-shm"] {
+                    let _ = std::fs::remove_file(place.folder.path().join(companion));
+                }
+            }
+            let (one, two) = (claim("one", LONG), claim("one", LONG));
+            let (first, second) = tokio::join!(a.try_acquire(&one), b.try_acquire(&two));
+            let granted = [first, second]
+                .into_iter()
+                .filter(|answer| answer.as_ref().unwrap().is_some());
+            assert_eq!(granted.count(), 1, "round {round}");
+        }
+    }
+}
+
+/// The application's database, in which the locks are, is restored from a backup while the old log lies beside it.
+#[tokio::test]
+async fn the_log_of_a_replaced_file_is_not_written_into_the_new_one() {
     let place = Place::new();
     let (a, b) = (place.open().await, place.open().await);
-    for round in 0..10 {
-        let other = Place::new();
-        drop(other.open().await);
-        until(async || !other.path.with_extension("db-wal").exists()).await;
-        std::fs::rename(&other.path, &place.path).unwrap();
-        for companion in ["locks.db-wal", "locks.db-shm"] {
-            let _ = std::fs::remove_file(place.folder.path().join(companion));
-        }
-        let (one, two) = (claim("one", LONG), claim("one", LONG));
-        let (first, second) = tokio::join!(a.try_acquire(&one), b.try_acquire(&two));
-        let granted = [first, second]
-            .into_iter()
-            .filter(|answer| answer.as_ref().unwrap().is_some());
-        assert_eq!(granted.count(), 1, "round {round}");
-    }
+    let held = claim("one", LONG);
+    take(&a, &held).await;
+    let backup = place.folder.path().join("backup.db");
+    let restored = rusqlite::Connection::open(&backup).unwrap();
+    let rows = "CREATE TABLE goods (id INTEGER PRIMARY KEY, name TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO goods SELECT i, 'something' FROM n";
+    restored.execute_batch(rows).unwrap();
+    drop(restored);
+    std::fs::rename(&backup, &place.path).unwrap();
+    assert_eq!(renew(&a, &held).await.unwrap(), Renewal::Lost);
+    assert!(b.try_acquire(&held).await.unwrap().is_some());
+    assert!(b.checkpoint().await.unwrap(), "nobody else reads");
+    let count = |sql| -> i64 { place.sql().query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!(count("SELECT count(*) FROM goods"), 300);
+    assert_eq!(
+        count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+        0
+    );
+    assert_eq!(place.rows(), (1, 0));
 }
 
 #[tokio::test]

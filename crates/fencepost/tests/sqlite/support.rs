@@ -47,12 +47,7 @@ impl Place {
 /// A claim of a new owner.
 pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
     let owner = OwnerId::random(&SystemRandom);
-    Claim {
-        name: LockName::new(name).unwrap(),
-        owner,
-        ttl,
-        label: format!("test:{owner}").into(),
-    }
+    Claim::new(LockName::new(name).unwrap(), owner, ttl).with_label(format!("test:{owner}"))
 }
 
 /// Takes a lock that must be free.

@@ -103,7 +103,7 @@ pub(crate) fn none_at_all() {
     let server = Server::start();
     let address = format!("zk://{}/locks", server.0.address());
     let store = Zookeeper::open_blocking(&address).unwrap();
-    let locker = fencepost::blocking::Locker::new(Locker::builder(Arc::new(store))).unwrap();
+    let locker = fencepost::blocking::Locker::new(Arc::new(store)).unwrap();
     for _ in 0..2 {
         let guard = locker.acquire(NAME).unwrap();
         assert!(locker.try_acquire(NAME).unwrap().is_none());

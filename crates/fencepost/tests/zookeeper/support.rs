@@ -186,12 +186,12 @@ pub(crate) async fn until_quiet(road: &Proxy) {
 
 /// A claim as a locker makes them.
 pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim {
-        name: NAME.try_into().unwrap(),
-        owner: OwnerId::random(&fencepost::random::SystemRandom),
+    Claim::new(
+        NAME.try_into().unwrap(),
+        OwnerId::random(&fencepost::random::SystemRandom),
         ttl,
-        label: "test".into(),
-    }
+    )
+    .with_label("test")
 }
 
 pub(crate) fn now() -> Moment {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Backend, Claim, DEFAULT_TTL};
+use fencepost::{Backend, DEFAULT_TTL};
 use fencepost_rig::Proxy;
 use zookeeper_client::CreateMode;
 
@@ -71,10 +71,8 @@ pub(crate) fn the_root() {
         let address = format!("zk://{}/", server.0.address());
         let store = Zookeeper::open(&address).await.unwrap();
         for name in [NAME, "zookeeper", "a/b", "."] {
-            let claim = Claim {
-                name: name.try_into().unwrap(),
-                ..claim(DEFAULT_TTL)
-            };
+            let mut claim = claim(DEFAULT_TTL);
+            claim.name = name.try_into().unwrap();
             assert!(store.try_acquire(&claim).await.unwrap().is_some(), "{name}");
         }
         let mut names: Vec<String> = store

@@ -24,6 +24,14 @@ pub enum Stopped {
     /// The store cannot be used.
     #[error("{0}")]
     Store(String),
+    /// The store could not be used any more when the trial was under way.
+    #[error("{message}")]
+    StoreLost {
+        /// Why.
+        message: String,
+        /// Events in the history.
+        events: usize,
+    },
     /// The system does not let so many processes be spoken to.
     #[error("{wanted} open files are needed, {allowed} are allowed")]
     TooManyFiles {
@@ -56,6 +64,16 @@ pub enum Stopped {
         /// The last event in the file.
         events: usize,
     },
+}
+
+impl Stopped {
+    /// The same after so many events: a store that cannot be used then was lost on the way.
+    pub(crate) fn after(self, events: usize) -> Self {
+        match self {
+            Self::Store(message) if events > 0 => Self::StoreLost { message, events },
+            other => other,
+        }
+    }
 }
 
 /// The lab itself cannot use the store.

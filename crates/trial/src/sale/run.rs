@@ -104,7 +104,8 @@ pub(crate) fn record(
         interrupt,
     };
     let mut crowd = lab.gather(&site.ground, subject)?;
-    lab.race(&mut crowd)?;
+    let raced = lab.race(&mut crowd);
+    raced.map_err(|stopped| stopped.after(lab.recorder.len()))?;
     crowd.say_goodbye();
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fencepost::resource::SqliteGate;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::Fault;
 use crate::storage::{StorageError, sql};
@@ -34,24 +34,17 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StorageError> {
     SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
-/// Moves everything from the write-ahead log into the SQLite file at `path`, so that a copy of that one file is complete. Blocks.
+/// Moves everything from the write-ahead log into the file that this connection has open, and empties the log. `false`: another program
+/// kept it from doing all of it.
 ///
 /// SQLite does this itself when the last connection is closed, which never happens to a process whose threads still have the file open
-/// when it exits. While another process reads or writes, part of the log may have to stay; nothing is lost by that. A missing file stays missing. A failure is logged
-/// and has no other effect: the next process to open the file finds the log beside it.
-pub fn checkpoint(path: &Path) {
-    if let Err(error) = try_checkpoint(path) {
-        let path = path.display();
-        tracing::warn!(%path, %error, "the write-ahead log stays beside its file");
-    }
-}
-
-fn try_checkpoint(path: &Path) -> rusqlite::Result<()> {
-    // Without the flag that creates a file.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(path, flags)?;
+/// when it exits. It has to be done by a connection that was open before: at the path there may be another file by now, and a new
+/// connection would write the log of the old file into it.
+pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(CHECKPOINT_TIMEOUT)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let is_busy: bool = connection.query_row(sql, [], |row| row.get(0))?;
+    Ok(!is_busy)
 }
 
 /// Several that start at once take turns.

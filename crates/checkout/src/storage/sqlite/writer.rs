@@ -26,10 +26,18 @@ type Answer = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
 /// Is given the transaction, or why there is none; says whether what it wrote is kept, and how to answer.
 type Job = Box<dyn FnOnce(Result<&Transaction<'_>, StorageError>) -> (bool, Answer) + Send>;
 
+/// What the thread is sent.
+enum Task {
+    /// Done in one transaction with others.
+    Job(Job),
+    /// Done outside of transactions, after what was sent before.
+    Alone(Box<dyn FnOnce(&Connection) + Send>),
+}
+
 /// The line to the thread. The thread ends with the last of them.
 #[derive(Clone)]
 pub(super) struct Writer {
-    jobs: SyncSender<Job>,
+    tasks: SyncSender<Task>,
 }
 
 impl Writer {
@@ -39,11 +47,11 @@ impl Writer {
         behaviour: TransactionBehavior,
         name: &str,
     ) -> std::io::Result<Self> {
-        let (jobs, inbox) = sync_channel(WAITING);
+        let (tasks, inbox) = sync_channel(WAITING);
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || serve(connection, behaviour, &inbox))?;
-        Ok(Self { jobs })
+        Ok(Self { tasks })
     }
 
     /// Does `work` in a transaction. It goes on when the future is dropped.
@@ -64,19 +72,52 @@ impl Writer {
             });
             (is_kept, reply)
         });
-        self.jobs
-            .try_send(job)
-            .map_err(|_| StorageError::Unavailable("too much waits for the database".into()))?;
-        let gone = |_| StorageError::Broken("the database's thread has ended".into());
-        answered.await.map_err(gone)?
+        self.send(Task::Job(job))?;
+        answered.await.map_err(thread_gone)?
+    }
+
+    /// Does `work` outside of transactions, after everything that was sent before. It goes on when the future is dropped.
+    pub(super) async fn run_alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Task::Alone(Box::new(move |connection| {
+            // Nobody may be waiting any more.
+            let _ = answer.send(work(connection));
+        })))?;
+        Ok(answered.await.map_err(thread_gone)??)
+    }
+
+    fn send(&self, task: Task) -> Result<(), StorageError> {
+        let sent = self.tasks.try_send(task);
+        sent.map_err(|_| StorageError::Unavailable("too much waits for the database".into()))
     }
 }
 
-fn serve(mut connection: Connection, behaviour: TransactionBehavior, inbox: &Receiver<Job>) {
+fn thread_gone(_: oneshot::error::RecvError) -> StorageError {
+    StorageError::Broken("the database's thread has ended".into())
+}
+
+fn serve(mut connection: Connection, behaviour: TransactionBehavior, inbox: &Receiver<Task>) {
     while let Ok(first) = inbox.recv() {
-        let mut jobs = vec![first];
-        jobs.extend(inbox.try_iter().take(TOGETHER - 1));
-        together(&mut connection, behaviour, jobs);
+        let mut jobs = Vec::new();
+        let mut alone = None;
+        for task in std::iter::once(first).chain(inbox.try_iter().take(TOGETHER - 1)) {
+            match task {
+                Task::Job(job) => jobs.push(job),
+                Task::Alone(work) => {
+                    alone = Some(work);
+                    break;
+                }
+            }
+        }
+        if !jobs.is_empty() {
+            together(&mut connection, behaviour, jobs);
+        }
+        if let Some(work) = alone {
+            work(&connection);
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
+    /// No lock is taken, so nothing is asked about fences.
+    pub(super) looks_only: bool,
 }
 
 pub(super) struct Hub {
@@ -83,6 +85,7 @@ impl Hub {
             connect_timeout,
             spare,
             source,
+            looks_only,
             ..
         } = self.settings;
         let shared = Arc::downgrade(&self.shared);
@@ -92,7 +95,9 @@ impl Hub {
             }
         };
         let times = (connect_timeout, spare);
-        Session::open(operation, &self.address, times, source, ended).await
+        // Who opens the store tries first whether locks exclude there.
+        let draws = !looks_only && operation != Operation::Open;
+        Session::open(operation, &self.address, times, (source, draws), ended).await
     }
 
     /// Keeps a session that was opened outside the book, as a spare one.

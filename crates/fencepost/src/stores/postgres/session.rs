@@ -34,7 +34,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and prepares, also for fences from `source`. `times` says how long that may take, and how long the server keeps the session
+    /// Connects and prepares, also for fences from a source if they will be drawn. `times` says how long that may take, and how long the server keeps the session
     /// while nothing is done with it. `ended` is called when the connection has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
     ///
     /// # Cancel safety
@@ -43,7 +43,7 @@ impl Session {
         operation: Operation,
         address: &Address,
         (patience, spare): (Duration, Duration),
-        source: Source,
+        (source, draws): (Source, bool),
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>> {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -72,8 +72,7 @@ impl Session {
                 is_unconfirmed,
                 pid,
             };
-            // Who opens the store tries first whether locks exclude there.
-            if operation != Operation::Open {
+            if draws {
                 session.ready(operation, source).await?;
             }
             Ok(Arc::new(session))

@@ -108,6 +108,14 @@ impl Hub {
         link.as_ref().filter(|link| !link.is_down()).cloned()
     }
 
+    /// A renewal that was asked for at that moment is not waited for any longer.
+    #[cfg(feature = "redlock")]
+    pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
+        if let Some(link) = self.current() {
+            link.renewal_unanswered(asked_at);
+        }
+    }
+
     /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
     /// than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {

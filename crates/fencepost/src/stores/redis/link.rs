@@ -41,6 +41,8 @@ pub(crate) struct Link {
     /// What the server calls this connection, if it tells.
     pub(super) identity: Option<Identity>,
     channel: String,
+    #[cfg(feature = "redlock")]
+    made_at: Moment,
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
     down: AtomicBool,
@@ -134,6 +136,8 @@ pub(super) async fn connect(
         sent,
         identity: info.as_deref().and_then(Identity::read),
         channel,
+        #[cfg(feature = "redlock")]
+        made_at: BootClock.now(),
         round_trip,
         down: AtomicBool::new(false),
         unanswered_since: AtomicU64::new(0),
@@ -202,7 +206,44 @@ impl Link {
         self.send_within(SILENCE, command).await
     }
 
-    /// The same; the connection is given up when the answer is not waited for any longer and nothing was heard for `patience`.
+    /// The same, with the patience that this operation has.
+    #[cfg(feature = "redlock")]
+    pub(crate) async fn send_for(
+        &self,
+        operation: Operation,
+        command: &Cmd,
+    ) -> std::result::Result<Value, RedisError> {
+        self.send_within(self.patience_for(operation), command)
+            .await
+    }
+
+    /// A renewal of that moment is not waited for any longer, although its answer may still be heard. Gives the connection up if
+    /// nothing was heard for as long as a renewal may take.
+    #[cfg(feature = "redlock")]
+    pub(super) fn renewal_unanswered(&self, asked_at: Moment) {
+        let asked_at = asked_at.max(self.made_at);
+        self.unanswered(asked_at, self.patience_for(Operation::Renew));
+    }
+
+    /// What was sent at `asked_at` has no answer yet: remembers since when the server has been silent, and gives the connection up when
+    /// that is too long.
+    fn unanswered(&self, asked_at: Moment, patience: Duration) {
+        let asked_at = asked_at.as_nanos();
+        let order = Ordering::Relaxed;
+        let first = self
+            .unanswered_since
+            .compare_exchange(0, asked_at, order, order);
+        let since = Moment::from_nanos(first.err().unwrap_or(asked_at));
+        let heard_at = Moment::from_nanos(self.heard_at.load(Ordering::Relaxed));
+        let now = BootClock.now();
+        // Answers come in order: whatever else was heard, this one is missing.
+        let is_overdue = now.since(since) >= SILENCE;
+        if is_overdue || now.since(since.max(heard_at)) >= patience {
+            self.give_up();
+        }
+    }
+
+    /// Sends one command; the connection is given up when the answer is not waited for any longer and nothing was heard for `patience`.
     async fn send_within(
         &self,
         patience: Duration,
@@ -281,19 +322,8 @@ struct Asked<'a> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        if self.answered {
-            return;
-        }
-        let silent = &self.link.unanswered_since;
-        let first =
-            silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
-        let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
-        let heard_at = Moment::from_nanos(self.link.heard_at.load(Ordering::Relaxed));
-        let now = BootClock.now();
-        // Answers come in order: whatever else was heard, this one is missing.
-        let is_overdue = now.since(since) >= SILENCE;
-        if is_overdue || now.since(since.max(heard_at)) >= self.patience {
-            self.link.give_up();
+        if !self.answered {
+            self.link.unanswered(self.at, self.patience);
         }
     }
 }

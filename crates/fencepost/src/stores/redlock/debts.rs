@@ -33,38 +33,77 @@ struct Book {
 #[derive(Clone)]
 struct Debt {
     name: Arc<str>,
-    /// Only what was taken by then: the owner may have taken the lock anew since.
-    up_to: u64,
+    span: Span,
     /// The TTL has ended it.
     over_at: Moment,
 }
 
+/// Which keys of an owner a release is about, by their stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Only those that were taken later, by extensions in vain; `None`: all.
+    pub(super) after: Option<u64>,
+    /// Only those that were taken by then: the owner may have taken the lock anew since.
+    pub(super) up_to: u64,
+}
+
+impl Span {
+    pub(super) fn up_to(stamp: u64) -> Self {
+        Self {
+            after: None,
+            up_to: stamp,
+        }
+    }
+
+    /// Both, and what is in between: an owner has one lease at a time, so those are keys of leases that have ended.
+    fn and(self, other: Self) -> Self {
+        Self {
+            after: self.after.min(other.after),
+            up_to: self.up_to.max(other.up_to),
+        }
+    }
+
+    fn includes(self, other: Self) -> bool {
+        self.after <= other.after && other.up_to <= self.up_to
+    }
+}
+
 impl Debts {
-    /// A release of `claim` is about to be sent, which concerns attempts up to this stamp.
-    pub(super) fn owe(&self, claim: &Claim, up_to: u64) {
-        let debt = Debt {
-            name: claim.name.as_str().into(),
-            up_to,
-            over_at: BootClock.now() + claim.ttl,
-        };
+    /// A release of `claim` is about to be sent, which concerns these keys. What was owed before stays owed.
+    pub(super) fn owe(&self, claim: &Claim, span: Span) {
+        let over_at = BootClock.now() + claim.ttl;
         let mut book = lock(&self.0);
-        if book.owed.len() < MOST || book.owed.contains_key(&claim.owner) {
-            book.owed.insert(claim.owner, debt);
+        if let Some(debt) = book.owed.get_mut(&claim.owner) {
+            debt.span = debt.span.and(span);
+            debt.over_at = debt.over_at.max(over_at);
+            return;
+        }
+        if book.owed.len() < MOST {
+            let name = claim.name.as_str().into();
+            book.owed.insert(
+                claim.owner,
+                Debt {
+                    name,
+                    span,
+                    over_at,
+                },
+            );
         }
     }
 
     /// It was answered. A later one may not have been.
-    pub(super) fn paid(&self, owner: OwnerId, up_to: u64) {
+    pub(super) fn paid(&self, owner: OwnerId, span: Span) {
         let mut book = lock(&self.0);
-        let is_this = |debt: &Debt| debt.up_to <= up_to;
+        let is_this = |debt: &Debt| span.includes(debt.span);
         if book.owed.get(&owner).is_some_and(is_this) {
             book.owed.remove(&owner);
         }
     }
 
-    /// Up to which stamp keys of this owner count as released, although they may still be there.
+    /// Up to which stamp keys of this owner count as released, although they may still be there. One that was not taken in vain counts as
+    /// released with the others: whoever asks has lost the lease that it was for.
     pub(super) fn owed_by(&self, owner: OwnerId) -> Option<u64> {
-        lock(&self.0).owed.get(&owner).map(|debt| debt.up_to)
+        lock(&self.0).owed.get(&owner).map(|debt| debt.span.up_to)
     }
 
     /// One who can still be paid; none: whoever collects is done.
@@ -111,14 +150,46 @@ async fn collecting(collector: Collector) {
         let Some((owner, debt)) = node.debts.next(now) else {
             return;
         };
-        let release = node.clone().release(debt.name, owner, debt.up_to, None);
+        let release = node.clone().release(debt.name, owner, debt.span, None);
         pause = match within(&BootClock, now + ANSWER, release).await {
             Some(Ok(_)) => {
-                node.debts.paid(owner, debt.up_to);
+                node.debts.paid(owner, debt.span);
                 // The server is back: the others at once.
                 Duration::ZERO
             }
             _ => (pause * 2).clamp(PAUSE, LONGEST_PAUSE),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SystemRandom;
+
+    #[test]
+    fn a_debt_does_not_shrink() {
+        let (debts, long) = (Debts::default(), Duration::from_secs(60));
+        let mut claim = Claim {
+            name: "stock".try_into().expect("a name"),
+            owner: OwnerId::random(&SystemRandom),
+            ttl: long,
+            label: "test".into(),
+        };
+        debts.owe(&claim, Span::up_to(9));
+        claim.ttl = Duration::ZERO;
+        let smaller = Span {
+            after: Some(3),
+            up_to: 5,
+        };
+        debts.owe(&claim, smaller);
+        assert_eq!(debts.owed_by(claim.owner), Some(9));
+        let (_, debt) = debts.next(BootClock.now()).expect("still owed");
+        assert_eq!(debt.span, Span::up_to(9));
+        assert!(BootClock.now() + long / 2 < debt.over_at);
+        debts.paid(claim.owner, smaller);
+        assert!(debts.owed_by(claim.owner).is_some());
+        debts.paid(claim.owner, Span::up_to(9));
+        assert_eq!(debts.owed_by(claim.owner), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has, and an extension takes missing keys
-//! for the leases that are known here.
+//! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has, an extension takes missing keys
+//! for the leases that are held, and a lease that was found lost stays lost until it is given back or taken anew.
 //!
-//! It does if a majority still has its keys, with that epoch. The servers alone cannot tell: one that answered late may have drawn a
+//! Who asks again keeps its epoch if a majority still has its keys, with that epoch. The servers alone cannot tell: one that answered late may have drawn a
 //! larger count for the same owner, and who asks again and hears that one first would come to a larger epoch for the same lease.
 
 use std::collections::HashMap;
@@ -28,6 +28,17 @@ struct Book {
 struct Entry {
     lease: Lease,
     over_at: Moment,
+    /// A majority has said that it does not have it.
+    is_lost: bool,
+}
+
+/// What is known of an owner's lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// An extension takes missing keys for it.
+    Held(Lease),
+    /// It was found lost, or its time is over: nobody may revive it, and keys that were taken for it in vain do not vote.
+    Ended(Lease),
 }
 
 /// A lease as the servers are told of it.
@@ -42,35 +53,77 @@ impl Granted {
     /// This owner has this lease for the length of its TTL at least.
     pub(super) fn note(&self, claim: &Claim, lease: Lease) {
         let now = BootClock.now();
-        let over_at = now + claim.ttl;
+        let entry = Entry {
+            lease,
+            over_at: now + claim.ttl,
+            is_lost: false,
+        };
         let mut book = lock(&self.0);
-        book.epochs.insert(claim.owner, Entry { lease, over_at });
+        book.epochs.insert(claim.owner, entry);
         if book.epochs.len() > MANY + 2 * book.kept {
             book.epochs.retain(|_, entry| now < entry.over_at);
             book.kept = book.epochs.len();
         }
     }
 
-    /// Its lease was extended, by the request with this stamp.
-    pub(super) fn extended(&self, claim: &Claim, stamp: u64) {
-        if let Some(entry) = lock(&self.0).epochs.get_mut(&claim.owner) {
-            entry.over_at = BootClock.now() + claim.ttl;
+    /// Its lease was extended, by the request with this stamp. False: it was found lost before, and stays so.
+    pub(super) fn extended(&self, claim: &Claim, stamp: u64) -> bool {
+        let mut book = lock(&self.0);
+        let Some(entry) = book.epochs.get_mut(&claim.owner) else {
+            return true;
+        };
+        if !entry.is_lost {
+            entry.last(claim);
             entry.lease.confirmed = entry.lease.confirmed.max(stamp);
         }
+        !entry.is_lost
     }
 
-    /// The lease that this owner has; none when it is over, because nobody may revive it.
-    pub(super) fn lease(&self, owner: OwnerId) -> Option<Lease> {
-        let now = BootClock.now();
+    /// A majority has answered the request with this stamp that it does not have the lease. Returns the lease; `None` if nothing is known of
+    /// it, or only of one that is newer.
+    pub(super) fn lose(&self, claim: &Claim, stamp: u64) -> Option<Lease> {
+        let mut book = lock(&self.0);
+        let entry = book.epochs.get_mut(&claim.owner)?;
+        if entry.lease.confirmed > stamp {
+            return None;
+        }
+        entry.is_lost = true;
+        entry.last(claim);
+        Some(entry.lease)
+    }
+
+    pub(super) fn is_lost(&self, owner: OwnerId) -> bool {
         let book = lock(&self.0);
-        let entry = book.epochs.get(&owner).filter(|entry| now < entry.over_at);
-        entry.map(|entry| entry.lease)
+        book.epochs.get(&owner).is_some_and(|entry| entry.is_lost)
     }
 
-    /// The epoch of this owner's lease. It is not known any more then: whoever asks again says whether it still holds.
+    /// What is known of this owner's lease; `None`: it was given back, or never granted here.
+    pub(super) fn standing(&self, owner: OwnerId) -> Option<Standing> {
+        let now = BootClock.now();
+        let entry = lock(&self.0).epochs.get(&owner).copied()?;
+        Some(match entry.is_lost || entry.over_at <= now {
+            true => Standing::Ended(entry.lease),
+            false => Standing::Held(entry.lease),
+        })
+    }
+
+    /// The epoch of this owner's lease, unless it was lost. It is not known any more then: whoever asks again says whether it still holds.
     pub(super) fn take(&self, owner: OwnerId) -> Option<u64> {
+        let entry = lock(&self.0).epochs.remove(&owner)?;
+        (!entry.is_lost).then_some(entry.lease.epoch)
+    }
+
+    /// This owner gives its lease back. Whether it had been lost.
+    pub(super) fn forget(&self, owner: OwnerId) -> bool {
         let entry = lock(&self.0).epochs.remove(&owner);
-        entry.map(|entry| entry.lease.epoch)
+        entry.is_some_and(|entry| entry.is_lost)
+    }
+}
+
+impl Entry {
+    /// Is kept for a TTL from now, or longer if it was to be kept longer.
+    fn last(&mut self, claim: &Claim) {
+        self.over_at = self.over_at.max(BootClock.now() + claim.ttl);
     }
 }
 
@@ -106,13 +159,58 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_over_is_none() {
+    fn a_lease_that_is_over_is_not_held() {
         let granted = Granted::default();
         let [lasting, over] = [Duration::from_secs(60), Duration::ZERO].map(claim);
         granted.note(&lasting, lease(7));
         granted.note(&over, lease(8));
-        assert_eq!(granted.lease(lasting.owner), Some(lease(7)));
-        assert_eq!(granted.lease(over.owner), None);
+        assert_eq!(
+            granted.standing(lasting.owner),
+            Some(Standing::Held(lease(7)))
+        );
+        assert_eq!(
+            granted.standing(over.owner),
+            Some(Standing::Ended(lease(8)))
+        );
+    }
+
+    #[test]
+    fn a_shorter_extension_does_not_shorten_a_lease() {
+        let (granted, mut claim) = (Granted::default(), claim(Duration::from_secs(60)));
+        granted.note(&claim, lease(7));
+        claim.ttl = Duration::ZERO;
+        assert!(granted.extended(&claim, 2));
+        let extended = Lease {
+            epoch: 7,
+            confirmed: 2,
+        };
+        assert_eq!(
+            granted.standing(claim.owner),
+            Some(Standing::Held(extended))
+        );
+    }
+
+    #[test]
+    fn what_is_lost_stays_lost_until_it_is_given_back_or_taken_anew() {
+        let (granted, claim) = (Granted::default(), claim(Duration::from_secs(60)));
+        granted.note(&claim, lease(7));
+        assert_eq!(granted.lose(&claim, 0), None, "an answer from before");
+        assert_eq!(granted.lose(&claim, 2), Some(lease(7)));
+        assert!(!granted.extended(&claim, 3));
+        assert_eq!(
+            granted.standing(claim.owner),
+            Some(Standing::Ended(lease(7)))
+        );
+        assert!(granted.forget(claim.owner));
+        assert!(!granted.is_lost(claim.owner));
+        granted.note(&claim, lease(8));
+        assert_eq!(granted.lose(&claim, 4), Some(lease(8)));
+        assert_eq!(granted.take(claim.owner), None);
+        granted.note(&claim, lease(9));
+        assert_eq!(
+            granted.standing(claim.owner),
+            Some(Standing::Held(lease(9)))
+        );
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
-
 use super::asking::Asking;
+use super::debts::{self, Span};
 use super::failure;
 use super::node::{Extended, Extension};
 use super::quorum::Quorum;
@@ -38,12 +37,22 @@ impl Tally {
 }
 
 impl Quorum {
+    /// A lease that was found lost stays lost, whatever the servers would say now.
     pub(super) async fn renew(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
-        let mut renewals = Vec::with_capacity(claims.len());
-        for many in claims.chunks(RENEWED_AT_ONCE) {
-            renewals.extend(self.renew_some(many).await);
+        let is_lost = |claim: &Claim| self.granted.is_lost(claim.owner);
+        let lost: Vec<bool> = claims.iter().map(is_lost).collect();
+        let held = claims.iter().zip(&lost).filter(|(_, is_lost)| !**is_lost);
+        let held: Vec<Claim> = held.map(|(claim, _)| claim.clone()).collect();
+        let mut renewed = Vec::with_capacity(held.len());
+        for many in held.chunks(RENEWED_AT_ONCE) {
+            renewed.extend(self.renew_some(many).await);
         }
-        renewals
+        let mut renewed = renewed.into_iter();
+        let answer = |is_lost| match is_lost {
+            true => Some(Ok(Renewal::Lost)),
+            false => renewed.next(),
+        };
+        lost.into_iter().filter_map(answer).collect()
     }
 
     async fn renew_some(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
@@ -51,7 +60,8 @@ impl Quorum {
         let mut failures = self.failures(Operation::Renew);
         let mut tallies = vec![Tally::default(); claims.len()];
         let shortest = claims.iter().map(|claim| claim.ttl).min();
-        let until = BootClock.now() + self.patience(shortest.unwrap_or(Duration::ZERO));
+        let asked_at = BootClock.now();
+        let until = asked_at + self.patience(shortest.unwrap_or(Duration::ZERO));
         let mut asking = Asking::new();
         let extension = Extension {
             claims: claims.into(),
@@ -75,55 +85,58 @@ impl Quorum {
                 None => break,
             }
         }
-        for at in asking.silent() {
+        let is_undecided = tallies.iter().any(is_open);
+        for at in asking.silent().filter(|_| is_undecided) {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
+            // There is time for one more, over another connection.
+            self.nodes[at].hub.renewal_unanswered(asked_at);
         }
         asking.leave();
-        let undecided: Option<Error> = tallies.iter().any(is_open).then(|| failures.into_error());
+        let undecided: Option<Error> = is_undecided.then(|| failures.into_error());
         let answer = |tally: &Tally| match (tally.stand(servers), &undecided) {
             (Stand::Open, Some(error)) => Err(error.clone()),
             (Stand::Won, _) => Ok(Renewal::Extended),
             (Stand::Lost | Stand::Open, _) => Ok(Renewal::Lost),
         };
-        let answers: Vec<Result<Renewal>> = tallies.iter().map(answer).collect();
-        let mut lost = Vec::new();
-        for (claim, answer) in claims.iter().zip(&answers) {
-            match answer {
-                Ok(Renewal::Extended) => self.granted.extended(claim, extension.stamp),
-                Ok(Renewal::Lost) => lost.extend(self.give_up(claim)),
-                Err(_) => {}
+        let noted = |(claim, tally): (&Claim, &Tally)| match answer(tally) {
+            Ok(Renewal::Extended) if self.granted.extended(claim, extension.stamp) => {
+                Ok(Renewal::Extended)
             }
+            Ok(_) => {
+                self.give_up(claim, extension.stamp);
+                Ok(Renewal::Lost)
+            }
+            Err(error) => Err(error),
+        };
+        claims.iter().zip(&tallies).map(noted).collect()
+    }
+
+    /// A majority does not have this lease, as the extension with this stamp has shown. Keys that extensions took in vain must not keep others
+    /// out. What is left of the lease itself stays until its holder gives it back or its TTL ends it. The holder is told at once: nobody waits
+    /// for the releases.
+    fn give_up(&self, claim: &Claim, stamp: u64) {
+        let Some(lease) = self.granted.lose(claim, stamp) else {
+            return;
+        };
+        // No key is taken for it from now on, so all that were taken have smaller stamps than the next.
+        let taken_in_vain = Span {
+            after: Some(lease.confirmed),
+            up_to: self.next_stamp(),
+        };
+        for node in &self.nodes {
+            node.debts.owe(claim, taken_in_vain);
+            debts::collect(node);
         }
-        join_all(lost).await;
-        answers
     }
 
-    /// A majority does not have this lease. Keys that extensions took in vain must neither keep others out nor look like a lock to a release that
-    /// follows. What is left of the lease itself stays until its holder gives it back or its TTL ends it: the holder has not been told yet.
-    fn give_up<'a>(&'a self, claim: &'a Claim) -> Option<impl Future<Output = ()> + 'a> {
-        let lease = self.granted.lease(claim.owner);
-        self.granted.take(claim.owner);
-        let lease = lease?;
-        Some(async move {
-            let mut asking = Asking::new();
-            for (at, node) in self.nodes.iter().enumerate() {
-                asking.ask(at, node, |node, listening| {
-                    node.release_taken(claim.clone(), lease, listening)
-                });
-            }
-            let until = BootClock.now() + self.patience(claim.ttl);
-            while asking.next(until, true).await.is_some() {}
-            asking.leave();
-        })
-    }
-
+    /// A lease that was found lost was not held, also where keys that were taken for it in vain are still there.
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
-        self.granted.take(claim.owner);
+        let was_lost = self.granted.forget(claim.owner);
         let released = self.give_back(claim, 0..self.nodes.len()).await;
         let open = self.nodes.len() - released.answered;
         match stand(released.freed, open, self.nodes.len()) {
-            Stand::Won => Ok(Release::Freed),
-            Stand::Lost => Ok(Release::NotHeld),
+            Stand::Won if !was_lost => Ok(Release::Freed),
+            Stand::Won | Stand::Lost => Ok(Release::NotHeld),
             Stand::Open => Err(released.failures.into_error()),
         }
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use redis::{Cmd, RedisError, Value};
 
 use super::asking::Listening;
-use super::debts::{self, Debts};
+use super::debts::{self, Debts, Span};
 use super::failure;
-use super::granted::{Granted, Lease};
+use super::granted::{Granted, Standing};
 use super::quorum::Settings;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
@@ -60,6 +60,15 @@ enum Known {
 }
 
 impl Known {
+    /// What it is called for, which decides how long a connection may be silent.
+    fn operation(self) -> Operation {
+        match self {
+            Self::Lock | Self::Accept => Operation::Acquire,
+            Self::Release => Operation::Release,
+            Self::Renew => Operation::Renew,
+        }
+    }
+
     fn script(self) -> &'static Script {
         match self {
             Self::Lock => &LOCK,
@@ -223,25 +232,26 @@ impl Node {
         }
     }
 
-    /// Gives a key back, if this owner has it: whenever it was taken as long as somebody listens, since then only one that was
-    /// taken by `stamp`. Whether it had it.
+    /// Gives a key back, if this owner has it and it is one of those that `span` names; as long as somebody listens, also one that was taken
+    /// later. Whether it had it.
     pub(super) async fn release(
         self: Arc<Self>,
         name: Arc<str>,
         owner: OwnerId,
-        stamp: u64,
+        span: Span,
         listening: Option<Listening>,
     ) -> Result<bool> {
         let link = self.link(Operation::Release).await?;
         let is_in_turn = listening.as_ref().is_some_and(Listening::goes_on);
-        let up_to = (!is_in_turn).then_some(stamp);
+        let up_to = (!is_in_turn).then_some(span.up_to);
         let mut call = RELEASE.call(1);
         call.arg(&*name).arg(owner.to_string());
-        match up_to {
-            Some(stamp) => call.arg(stamp),
-            None => call.arg(""),
-        };
-        call.arg("");
+        for bound in [up_to, span.after] {
+            match bound {
+                Some(stamp) => call.arg(stamp),
+                None => call.arg(""),
+            };
+        }
         let listening = listening.unwrap_or_default();
         let answer = self.call(&link, Known::Release, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Release))?;
@@ -249,22 +259,6 @@ impl Node {
             Some(freed) => Ok(freed == 1),
             None => Err(unexpected(Operation::Release, &answer)),
         }
-    }
-
-    /// Gives a key of this lease back that an extension took, if none has succeeded since.
-    pub(super) async fn release_taken(
-        self: Arc<Self>,
-        claim: Claim,
-        lease: Lease,
-        listening: Listening,
-    ) -> Result<()> {
-        let link = self.link_in_time(Operation::Renew, &listening).await?;
-        let mut call = RELEASE.call(1);
-        call.arg(claim.name.as_str()).arg(claim.owner.to_string());
-        call.arg("").arg(lease.confirmed);
-        let answer = self.call(&link, Known::Release, &call, &listening);
-        let answer = answer.await.map_err(of_command(Operation::Renew));
-        answer.map(|_| ())
     }
 
     /// Extends what is still held here, and takes the keys that are missing. The answers are in the order of the claims.
@@ -293,19 +287,25 @@ impl Node {
         Ok(answers)
     }
 
-    /// A release on another thread may have overtaken the extension just before it was sent.
+    /// A release, or a loss, on another thread may have overtaken the extension just before it was sent.
     fn give_back_what_came_late(self: &Arc<Self>, extension: &Extension, answers: &[Extended]) {
         for (claim, answer) in extension.claims.iter().zip(answers) {
-            let is_held = || extension.granted.lease(claim.owner).is_some();
-            if *answer == Extended::Late && !is_held() {
-                self.debts.owe(claim, extension.stamp);
-                debts::collect(self);
+            if *answer != Extended::Late {
+                continue;
             }
+            let after = match extension.granted.standing(claim.owner) {
+                Some(Standing::Held(_)) => continue,
+                Some(Standing::Ended(lease)) => Some(lease.confirmed),
+                None => None,
+            };
+            let up_to = extension.stamp;
+            self.debts.owe(claim, Span { after, up_to });
+            debts::collect(self);
         }
     }
 
-    /// Made just before it is sent: a lease that was given back meanwhile is not known any more, so no key is taken for it after its
-    /// release, which goes over the same connection.
+    /// Made just before it is sent: for a lease that was given back or lost meanwhile no key is taken after its release, which goes over the same
+    /// connection.
     fn renewal_of(&self, claims: &[Claim], extension: &Extension) -> Cmd {
         let mut call = RENEW.call(claims.len() * 2);
         for claim in claims {
@@ -317,8 +317,9 @@ impl Node {
         for claim in claims {
             let (ttl, stamp) = (millis(claim.ttl), extension.stamp);
             call.arg(claim.owner.to_string()).arg(ttl);
-            match extension.granted.lease(claim.owner) {
-                Some(lease) => call.arg(lease.epoch).arg(lease.confirmed),
+            match extension.granted.standing(claim.owner) {
+                Some(Standing::Held(lease)) => call.arg(lease.epoch).arg(lease.confirmed),
+                Some(Standing::Ended(lease)) => call.arg(0).arg(lease.confirmed),
                 None => call.arg(0).arg(""),
             };
             call.arg(format!("{ttl} {stamp} {}", claim.label));
@@ -342,13 +343,18 @@ impl Node {
         listening: &Listening,
     ) -> std::result::Result<Value, RedisError> {
         let known = &self.known[which as usize];
+        let operation = which.operation();
         let mut answer = match known.load(Ordering::Relaxed) == link.generation {
-            true => link.send(call).await,
-            false => link.send(&which.script().by_text(call)).await,
+            true => link.send_for(operation, call).await,
+            false => {
+                let by_text = which.script().by_text(call);
+                link.send_for(operation, &by_text).await
+            }
         };
         let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
         if is_unknown && listening.goes_on() {
-            answer = link.send(&which.script().by_text(call)).await;
+            let by_text = which.script().by_text(call);
+            answer = link.send_for(operation, &by_text).await;
         }
         if answer.is_ok() {
             known.store(link.generation, Ordering::Relaxed);

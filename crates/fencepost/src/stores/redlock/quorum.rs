@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::asking::Asking;
-use super::debts;
+use super::debts::{self, Span};
 use super::failure::{self, Failures};
 use super::granted::Granted;
 use super::node::Node;
@@ -111,17 +111,17 @@ impl Quorum {
             answered: 0,
             failures: self.failures(Operation::Release),
         };
-        let stamp = self.next_stamp();
+        let span = Span::up_to(self.next_stamp());
         let name: Arc<str> = claim.name.as_str().into();
         let mut asking = Asking::new();
         for at in at {
             let node = &self.nodes[at];
-            node.debts.owe(claim, stamp);
+            node.debts.owe(claim, span);
             let (name, owner) = (name.clone(), claim.owner);
             asking.ask(at, node, |node, listening| async move {
-                let release = node.clone().release(name, owner, stamp, Some(listening));
+                let release = node.clone().release(name, owner, span, Some(listening));
                 let freed = release.await?;
-                node.debts.paid(owner, stamp);
+                node.debts.paid(owner, span);
                 Ok(freed)
             });
         }

@@ -10,7 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
-use super::file::{self, Creation, Identity};
+use super::file::{self, Creation, Identity, Opened, Opening};
+use super::look::Sights;
 use super::schema::set_synchronous;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
@@ -24,15 +25,26 @@ pub(super) struct Settings {
     pub(super) busy_timeout: Duration,
     pub(super) first_epoch: Option<u64>,
     pub(super) boot: String,
+    pub(super) purpose: Purpose,
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Lock,
+    /// Nothing in it is changed: no file and no table is made, and tables of version 1 stay so.
+    Look,
 }
 
 /// One file that is open.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) connection: Connection,
+    /// What there is to look at.
+    pub(super) sights: Sights,
     /// The boot whose leases count.
     pub(super) boot: String,
-    identity: Identity,
+    at: Opened,
     /// How often a file was opened before this one: tickets of an earlier one mean nothing here.
     pub(super) generation: u64,
     patience: Arc<Patience>,
@@ -66,10 +78,18 @@ impl Database {
     fn open_once(settings: &Settings, generation: u64, deadline: Moment) -> Result<Option<Self>> {
         let path = &settings.path;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut opening = None;
+        if Identity::of(path)?.is_some() {
+            opening = Some(Opening::begin(file::folder(path)?));
+        }
         let found = Identity::of(path)?;
         let creation = match found {
             Some(_) => None,
+            None if settings.purpose == Purpose::Look => {
+                return Err(Failure::Unavailable(format!("there is no file {path:?}")));
+            }
             None => {
+                opening = None;
                 let creation = Creation::begin(file::folder(path)?, deadline)?;
                 if Identity::of(path)?.is_some() {
                     return Ok(None);
@@ -90,14 +110,22 @@ impl Database {
         drop(creation);
         let mut database = Self {
             connection,
+            sights: Sights::ALL,
             boot: settings.boot.clone(),
-            identity,
+            at: Opened::new(identity, path),
             generation,
             patience: Arc::default(),
         };
         database.patience.wait_until(deadline);
         database.configure(settings)?;
-        database.prepare(settings)?;
+        // The first reading opens the log, where there is one.
+        database.version()?;
+        database.at = Opened::new(identity, path);
+        drop(opening);
+        match settings.purpose {
+            Purpose::Lock => database.prepare(settings)?,
+            Purpose::Look => database.sights = database.sights(settings)?,
+        }
         Ok(Some(database))
     }
 
@@ -105,6 +133,10 @@ impl Database {
         let patience = Arc::clone(&self.patience);
         self.connection
             .busy_handler(Some(move |tries| patience.pause_once(tries)))?;
+        if settings.purpose == Purpose::Look {
+            self.connection.pragma_update(None, "query_only", true)?;
+            return Ok(());
+        }
         if self.connection.is_readonly("main")? {
             return Err(Failure::Unusable(read_only(&settings.path)));
         }
@@ -160,6 +192,13 @@ impl Database {
     fn run(&self, statement: &str) -> Result<()> {
         self.connection.prepare_cached(statement)?.execute([])?;
         Ok(())
+    }
+
+    /// Moves the log into the file and empties it. `false`: another program kept it from doing all of it.
+    pub(super) fn checkpoint(&self) -> Result<bool> {
+        const SQL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: bool = self.connection.query_row(SQL, [], |row| row.get(0))?;
+        Ok(!is_busy)
     }
 
     /// A number that changes when another program has committed.
@@ -247,14 +286,19 @@ impl Store {
             let done = self.current().map(|database| {
                 database.patience.wait_until(BootClock.now() + patience);
                 let done = work(database);
-                (done, database.identity)
+                (done, database.at)
             });
             match done {
                 Err(failure) => return Err(self.explain(failure, operation)),
-                Ok((done, identity)) if identity.is_at(&self.settings.path) => {
+                Ok((done, at)) if at.is_at(&self.settings.path) => {
                     return done.map_err(|failure| self.explain(failure, operation));
                 }
-                Ok(_) => self.close_replaced(),
+                Ok((_, at)) => {
+                    // While it is open: else the system could give its log's number to another file.
+                    let cleared = self.clear_stale_log(at);
+                    self.close_replaced();
+                    cleared.map_err(|failure| self.explain(failure, operation))?;
+                }
             }
         }
         let again = format!("{:?} is replaced again and again", self.settings.path);
@@ -277,8 +321,24 @@ impl Store {
             path = ?self.settings.path,
             "the file of locks was deleted or replaced, and its locks with it; opening the new one"
         );
-        // SQLite sees that the file has moved and leaves the -wal and -shm at the path, which belong to the new one.
+        // SQLite sees that the file has moved and leaves the -wal and -shm at the path.
         self.database = None;
+    }
+
+    /// Deletes the log of the file that was replaced, if it still lies beside the new one: SQLite would write it into the new file.
+    ///
+    /// Others that have the old file open keep its log open, deleted as the file is, and find another one, or none, at the path.
+    fn clear_stale_log(&self, replaced: Opened) -> Result<()> {
+        let path = &self.settings.path;
+        if !replaced.left_its_log_at(path) {
+            return Ok(());
+        }
+        let deadline = BootClock.now() + self.settings.busy_timeout;
+        let creation = Creation::begin(file::folder(path)?, deadline)?;
+        match replaced.left_its_log_at(path) {
+            true => creation.clear_companions(path),
+            false => Ok(()),
+        }
     }
 
     fn explain(&self, failure: Failure, operation: Operation) -> Error {

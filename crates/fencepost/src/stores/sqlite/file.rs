@@ -49,6 +49,37 @@ impl From<&Metadata> for Identity {
     }
 }
 
+/// A database as SQLite has it open: the file and its write-ahead log, which a path leads to by their names only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opened {
+    file: Identity,
+    /// None where there was no log, in a file that is only looked at.
+    log: Option<Identity>,
+}
+
+impl Opened {
+    /// To be taken when SQLite has read from the file, and so has opened its log.
+    pub(super) fn new(file: Identity, path: &Path) -> Self {
+        let log = log_at(path);
+        Self { file, log }
+    }
+
+    /// Whether `path` still leads to this file, and to the log that belongs to it.
+    pub(super) fn is_at(self, path: &Path) -> bool {
+        self.file.is_at(path) && (self.log.is_none() || self.log == log_at(path))
+    }
+
+    /// Whether the log of this file lies beside another file, which SQLite would write it into.
+    pub(super) fn left_its_log_at(self, path: &Path) -> bool {
+        !self.file.is_at(path) && self.log.is_some() && self.log == log_at(path)
+    }
+}
+
+fn log_at(path: &Path) -> Option<Identity> {
+    let log = std::fs::metadata(with_suffix(path, "-wal")).ok()?;
+    Some(Identity::from(&log))
+}
+
 /// The folder `path` lies in.
 pub(super) fn folder(path: &Path) -> Result<&Path> {
     match path.parent() {
@@ -75,19 +106,8 @@ impl Creation {
         let handle = File::open(folder).map_err(|error| {
             Failure::Unusable(format!("the folder {folder:?} cannot be read: {error}"))
         })?;
-        loop {
-            match handle.try_lock() {
-                Ok(()) => return Ok(Self { _folder: handle }),
-                Err(TryLockError::WouldBlock) if BootClock.now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(error) => {
-                    return Err(Failure::Unavailable(format!(
-                        "the folder {folder:?} is locked by another program: {error}"
-                    )));
-                }
-            }
-        }
+        wait_for(folder, deadline, || handle.try_lock())?;
+        Ok(Self { _folder: handle })
     }
 
     /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own:
@@ -104,6 +124,48 @@ impl Creation {
             }
         }
         Ok(())
+    }
+}
+
+/// Keeps others from deleting the companions of a database while it is opened; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Opening {
+    _folder: Option<File>,
+}
+
+impl Opening {
+    /// Deleting takes well under a millisecond. Whoever has the folder locked for longer is another program, such as `flock`.
+    const LONGEST: Duration = Duration::from_millis(250);
+
+    /// Waits until nobody creates a file in `folder` or deletes companions there; for a while, and not where this user may not read it.
+    pub(super) fn begin(folder: &Path) -> Self {
+        let deadline = BootClock.now() + Self::LONGEST;
+        let handle = File::open(folder).ok();
+        let locked = handle.filter(|handle| {
+            let locked = wait_for(folder, deadline, || handle.try_lock_shared());
+            locked.is_ok()
+        });
+        Self { _folder: locked }
+    }
+}
+
+fn wait_for(
+    folder: &Path,
+    deadline: Moment,
+    mut lock: impl FnMut() -> Result<(), TryLockError>,
+) -> Result<()> {
+    loop {
+        match lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if BootClock.now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(error) => {
+                return Err(Failure::Unavailable(format!(
+                    "the folder {folder:?} is locked by another program: {error}"
+                )));
+            }
+        }
     }
 }
 

@@ -14,32 +14,57 @@ use crate::claim::LockName;
 use crate::clock::Moment;
 use crate::stores::kit::glob;
 
-const HOLDER: &str = "
-SELECT name, owner, label, epoch, acquired_ns, expires_ns, ttl_ns FROM fencepost_lock
-WHERE name = ?1 AND boot = ?2";
+/// Which of the tables and columns the file has. Files that were opened to lock have all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sights {
+    pub(super) has_tables: bool,
+    pub(super) has_ttl: bool,
+    pub(super) has_joined: bool,
+}
 
-const HOLDERS: &str = "
-SELECT name, owner, label, epoch, acquired_ns, expires_ns, ttl_ns FROM fencepost_lock
-WHERE boot = ?1";
+impl Sights {
+    pub(super) const ALL: Self = Self {
+        has_tables: true,
+        has_ttl: true,
+        has_joined: true,
+    };
+    pub(super) const NONE: Self = Self {
+        has_tables: false,
+        has_ttl: false,
+        has_joined: false,
+    };
 
-const LINE: &str = "
-SELECT name, label, joined_ns FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
+    fn holders(self, condition: &str) -> String {
+        let ttl = if self.has_ttl { "ttl_ns" } else { "0" };
+        format!(
+            "SELECT name, owner, label, epoch, acquired_ns, expires_ns, {ttl} FROM fencepost_lock WHERE {condition}"
+        )
+    }
 
-const LINES: &str =
-    "SELECT name, label, joined_ns FROM fencepost_line WHERE boot = ?1 ORDER BY ticket";
+    fn lines(self, condition: &str) -> String {
+        let joined = if self.has_joined { "joined_ns" } else { "0" };
+        format!(
+            "SELECT name, label, {joined} FROM fencepost_line WHERE {condition} ORDER BY ticket"
+        )
+    }
+}
 
 impl Database {
     /// Who holds the lock and who waits for it.
     pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
+        const ONE: &str = "name = ?1 AND boot = ?2";
+        if !self.sights.has_tables {
+            return Ok(None);
+        }
         self.read(|connection, now| {
             let key = params![name.as_str(), self.boot];
             let holder = connection
-                .prepare_cached(HOLDER)?
+                .prepare_cached(&self.sights.holders(ONE))?
                 .query_row(key, |row| holder(row, now))
                 .optional()?
                 .flatten();
             let waiting: Vec<_> = connection
-                .prepare_cached(LINE)?
+                .prepare_cached(&self.sights.lines(ONE))?
                 .query_map(key, |row| waiter(row, now))?
                 .collect::<rusqlite::Result<_>>()?;
             Ok((holder.is_some() || !waiting.is_empty()).then_some(Record { holder, waiting }))
@@ -48,11 +73,15 @@ impl Database {
 
     /// The locks that are held or waited for, and match.
     pub(super) fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
+        const ALL: &str = "boot = ?1";
+        if !self.sights.has_tables {
+            return Ok(Vec::new());
+        }
         let matches =
             |name: &String| pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()));
         self.read(|connection, now| {
             let mut records: BTreeMap<String, Record> = BTreeMap::new();
-            let mut holders = connection.prepare_cached(HOLDERS)?;
+            let mut holders = connection.prepare_cached(&self.sights.holders(ALL))?;
             let mut rows = holders.query([&self.boot])?;
             while let Some(row) = rows.next()? {
                 if let Some(holder) = holder(row, now)? {
@@ -60,7 +89,7 @@ impl Database {
                     record.holder = Some(holder);
                 }
             }
-            let mut lines = connection.prepare_cached(LINES)?;
+            let mut lines = connection.prepare_cached(&self.sights.lines(ALL))?;
             let mut rows = lines.query([&self.boot])?;
             while let Some(row) = rows.next()? {
                 let record = records.entry(row.get(0)?).or_insert_with(nobody);

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::database::{Database, Settings};
 use super::failure::{Failure, Result};
+use super::look::Sights;
 use crate::clock::Moment;
 use crate::fence::Fence;
 
@@ -75,13 +76,7 @@ impl Database {
         }
         match self.version()? {
             Some(VERSION) => {}
-            Some(version) => {
-                return Err(Failure::Unusable(format!(
-                    "the locks in {:?} were made by another version of this program (tables of version {version}, this \
-                     one knows {VERSION}): use that version everywhere, or give another path",
-                    settings.path
-                )));
-            }
+            Some(version) => return Err(of_another_version(version, settings)),
             None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
         }
         for (table, column) in LATER_COLUMNS {
@@ -95,7 +90,23 @@ impl Database {
         self.sweep()
     }
 
-    fn version(&self) -> Result<Option<i64>> {
+    /// What there is to look at, without changing anything.
+    pub(super) fn sights(&self, settings: &Settings) -> Result<Sights> {
+        match self.version()? {
+            None => Ok(Sights::NONE),
+            Some(VERSION | COARSER_VERSION) => {
+                let [(locks, ttl), (line, joined)] = LATER_COLUMNS;
+                Ok(Sights {
+                    has_tables: true,
+                    has_ttl: self.has_column(locks, ttl)?,
+                    has_joined: self.has_column(line, joined)?,
+                })
+            }
+            Some(version) => Err(of_another_version(version, settings)),
+        }
+    }
+
+    pub(super) fn version(&self) -> Result<Option<i64>> {
         const EXISTS: &str =
             "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'fencepost_meta'";
         const VERSION: &str = "SELECT value FROM fencepost_meta WHERE key = 'version'";
@@ -220,6 +231,14 @@ impl Database {
         set_synchronous(&self.connection, "NORMAL")?;
         done
     }
+}
+
+fn of_another_version(version: i64, settings: &Settings) -> Failure {
+    Failure::Unusable(format!(
+        "the locks in {:?} were made by another version of this program (tables of version {version}, this \
+         one knows {VERSION}): use that version everywhere, or give another path",
+        settings.path
+    ))
 }
 
 /// How far SQLite waits for the disk at a commit.

@@ -234,7 +234,7 @@ fn look_after(now: Moment) -> Moment {
 mod tests {
     use super::*;
     use crate::claim::OwnerId;
-    use crate::stores::sqlite::database::Settings;
+    use crate::stores::sqlite::database::{Purpose, Settings};
 
     fn claim() -> Claim {
         Claim {
@@ -254,6 +254,7 @@ mod tests {
             busy_timeout: Duration::from_secs(5),
             first_epoch: None,
             boot: "test".to_owned(),
+            purpose: Purpose::Lock,
         })
         .unwrap();
         let mut ask = |claim: &Claim| {

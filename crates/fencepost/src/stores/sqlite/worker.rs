@@ -2,16 +2,20 @@
 //! behalf of all claims of this process.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::database::{Settings, Store};
+use super::database::{Database, Settings, Store};
 use super::lease::{Answer, Otherwise};
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// How long a checkpoint waits for other programs: they can do it later.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
 
 type Reply<T> = oneshot::Sender<Result<T>>;
 
@@ -43,6 +47,9 @@ pub(super) enum Request {
     List {
         pattern: Option<String>,
         reply: Reply<Vec<Listed>>,
+    },
+    Checkpoint {
+        reply: Reply<bool>,
     },
 }
 
@@ -142,6 +149,14 @@ impl Worker {
                     database.list(pattern.as_deref())
                 });
                 let _ = reply.send(listed);
+            }
+            Request::Checkpoint { reply } => {
+                let done = self.store.run_within(
+                    CHECKPOINT_PATIENCE,
+                    Operation::Inspect,
+                    Database::checkpoint,
+                );
+                let _ = reply.send(done);
             }
         }
     }

@@ -81,8 +81,8 @@ pub(super) fn run(
         watch,
         interrupt,
     };
-    stage.play()?;
-    stage.look_at_store()?;
+    let played = stage.play().and_then(|()| stage.look_at_store());
+    played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
     stage.take_leave();
     stage.diary.finish()
 }

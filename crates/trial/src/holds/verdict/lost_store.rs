@@ -199,10 +199,19 @@ fn refused(court: &Court<'_>, failure: &Failure<'_>, op: &Op, other: &Hold) -> V
     verdict
 }
 
-/// A found out in time that its lock was gone.
+/// A found out before it wrote that its lock was gone.
+///
+/// Whether it believed in its lock until it said so is not known, so this is no overlap of what is certain. But it may have.
 fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
     let after = ms(learnt.at_ns.saturating_sub(failure.again.at_ns));
-    Verdict {
+    let belief = match learnt.at_ns.saturating_sub(other.granted.at_ns) {
+        0 => "two holders were not seen at once".to_owned(),
+        most => format!(
+            "two holders for at most {} ms; harmless here, because A wrote nothing meanwhile",
+            ms(most)
+        ),
+    };
+    let mut verdict = Verdict {
         witness: vec![format!(
             "{}; B was granted it at {} ms",
             failure.death(),
@@ -216,7 +225,9 @@ fn declined(failure: &Failure<'_>, learnt: Mark, other: &Hold) -> Verdict {
             Outcome::Held,
             "A stopped itself: it wrote nothing after its lock was lost.",
         )
-    }
+    };
+    verdict.belief.text = Some(belief);
+    verdict
 }
 
 /// B came in only after A had given the lock back.

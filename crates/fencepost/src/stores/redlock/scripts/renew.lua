@@ -15,8 +15,9 @@ end
 local function take(lock, counter, owner, ttl, epoch, tail)
   local count = last(counter)
   if not count or count > epoch then return false end
-  -- A counter that is gone may have been larger. A key with a lifted count is not taken for one that was there from the start.
-  count = count < LIFTED and math.max(epoch, lifted()) or epoch
+  -- A counter that is gone may have been larger. The key gets a count that is not the epoch, also where the clock is behind: it is not taken
+  -- for one that was there from the start.
+  count = count < LIFTED and math.max(epoch + 1, lifted()) or epoch
   if keep(counter, count, ARGV[2]) then return false end
   local answer = pcall('SET', lock, string.format('%s %d %s', owner, count, tail), 'PX', ttl)
   return not answer.err

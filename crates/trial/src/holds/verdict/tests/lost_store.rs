@@ -107,6 +107,19 @@ fn whoever_learns_of_the_loss_and_stops_is_not_accused() {
         "{}",
         verdict.because
     );
+    // B was granted the lock at 112 ms.
+    let belief =
+        "two holders for at most 58.0 ms; harmless here, because A wrote nothing meanwhile";
+    assert_eq!(verdict.belief.text.as_deref(), Some(belief));
+}
+
+#[test]
+fn whoever_learns_of_the_loss_before_anybody_is_let_in_was_alone() {
+    let told = failover("watchdog", false).add(111.5, "A", What::Lost { hold: 1 });
+    let verdict = both_inside(told).judged();
+    held(&verdict);
+    let belief = "two holders were not seen at once";
+    assert_eq!(verdict.belief.text.as_deref(), Some(belief));
 }
 
 /// B gets the lock when A has given it back.
