@@ -150,3 +150,32 @@ impl Place {
             .map_or(0, |kind| kind.shortest_ttl_ms(is_private))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_knows_is_no_place() {
+        for name in ["mysql", "mysql://shop", "", "redis2", "Redis"] {
+            assert_eq!(Place::named(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_names_in_histories_are_places() {
+        for name in [
+            "sqlite",
+            "redis",
+            "redis://cache:6379",
+            "postgres",
+            "postgres://shop",
+            "postgresql://shop",
+            "etcd",
+            "zk://a/base",
+            "redlock?restart_delay=3s",
+        ] {
+            assert_eq!(Place::named(name).unwrap().name(), name);
+        }
+    }
+}
