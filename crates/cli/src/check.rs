@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use fencepost_trial::history::{NotAHistory, Saved};
-use fencepost_trial::report::checks::Rejudged;
+use fencepost_trial::report::json;
+use fencepost_trial::report::terminal::check;
+use fencepost_trial::saved::{NotAHistory, Rejudged, Saved};
 
 use crate::exit;
 use crate::fault::{Fault, system_words};
@@ -39,14 +40,14 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
     }
     let mut screen = arguments.look.screen();
     if json {
-        screen.print_json(&judged.json(&name));
+        screen.print_json(&json::check::report(&judged, &name));
     } else {
         let ink = screen.ink;
         screen.print(&format!(
             "{}\n{}\n{}",
-            judged.title(&name),
-            judged.table(quiet, ink),
-            judged.conclusion(ink)
+            check::title(&judged, &name),
+            check::table(&judged, quiet, ink),
+            check::conclusion(&judged, ink)
         ));
     }
     Ok(screen.end(judged.verdict.outcome.exit_code()))

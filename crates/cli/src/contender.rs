@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::locks::Kind;
-use fencepost_trial::ground::reach::HAS_POSTGRES;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Resource};
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::store::Place;
+use fencepost_trial::store::locks::Kind;
+use fencepost_trial::store::reach::HAS_POSTGRES;
 use fencepost_trial::strategy::{Stores, Strategy};
 
 use crate::exit;

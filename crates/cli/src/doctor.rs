@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use crate::fault::Fault;
 use crate::screen::Look;

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use fencepost_trial::report::ink::{Ink, Role};
-use fencepost_trial::report::wrap::wrapped;
+use fencepost_trial::text::ink::{Ink, Role};
+use fencepost_trial::text::wrap::wrapped;
 
 use crate::terminal::{self, Wishes};
 

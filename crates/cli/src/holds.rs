@@ -5,15 +5,17 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::locks::Kind;
 use fencepost_trial::history::{Event, Header};
-use fencepost_trial::holds::{self, Scenario, Trial, Watch};
+use fencepost_trial::holds::{self, Judged, Scenario, Trial, Watch};
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::Resource;
-use fencepost_trial::report::holds::{Tried, report};
-use fencepost_trial::report::lanes::{Lanes, title};
-use fencepost_trial::report::{grounds, html, numbers};
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::holds::report;
+use fencepost_trial::report::terminal::grounds;
+use fencepost_trial::report::terminal::holds::{Lanes, title};
+use fencepost_trial::store::Place;
+use fencepost_trial::store::locks::Kind;
+use fencepost_trial::text::numbers;
 
 use crate::contender::{Contender, Lock, outlives_servers, strategies};
 use crate::exit;
@@ -174,7 +176,7 @@ fn run(
     };
     let subject = || contender.command();
     let tried = holds::run(&trial, &subject, file, &mut viewer, interrupt)
-        .map(|history| Tried::of(&trial, history))
+        .map(|history| Judged::of(&trial, history))
         .map_err(|stopped| explain(&stopped, files.history_path()))?;
     viewer.finish(&tried);
     if json {
@@ -249,11 +251,11 @@ pub(crate) fn quietly(
     trial: &Trial,
     file: Option<File>,
     interrupt: Interrupt,
-) -> Result<Tried, Stopped> {
+) -> Result<Judged, Stopped> {
     let contender = Contender::ours(trial.strategy)?;
     let subject = || contender.command();
     let history = holds::run(trial, &subject, file, &mut (), interrupt)?;
-    Ok(Tried::of(trial, history))
+    Ok(Judged::of(trial, history))
 }
 
 /// Shows a lock trial while it runs.
@@ -263,7 +265,7 @@ struct Viewer<'a> {
 }
 
 impl Viewer<'_> {
-    fn finish(&mut self, tried: &Tried) {
+    fn finish(&mut self, tried: &Judged) {
         if let Some(lanes) = &mut self.lanes {
             let rest = lanes.finish(&tried.header, &tried.events);
             self.screen.print(&format!("{rest}\n"));

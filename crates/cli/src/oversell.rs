@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fencepost_rig::Interrupt;
-use fencepost_trial::facts::{Attempt, Facts};
 use fencepost_trial::protocol::Resource;
-use fencepost_trial::report::race::{self, Columns};
-use fencepost_trial::report::{Judged, grounds, html, json, table};
-use fencepost_trial::sale::{self, Sale, Stopped, Watch};
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::sale as json;
+use fencepost_trial::report::terminal::sale::{self as race, Columns};
+use fencepost_trial::report::terminal::{grounds, table};
+use fencepost_trial::sale::facts::Attempt;
+use fencepost_trial::sale::{self, Judged, Sale, Stopped, Watch};
 use fencepost_trial::strategy;
-use fencepost_trial::verdict;
 
 use crate::contender::{Contender, Lock, strategies};
 use crate::fault::Fault;
@@ -170,15 +171,7 @@ pub(crate) fn hold(
 ) -> Result<Judged, Stopped> {
     let subject = || contender.command();
     let history = sale::run(sale, &subject, file, watch, interrupt)?;
-    let facts = Facts::of(&history.events);
-    let verdict = verdict::judge(&history.header, &facts);
-    Ok(Judged {
-        sale: sale.clone(),
-        header: history.header,
-        events: history.events,
-        facts,
-        verdict,
-    })
+    Ok(Judged::of(sale, history))
 }
 
 /// Shows a race while it runs.

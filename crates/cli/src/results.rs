@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fencepost_trial::history::Seal;
 use fencepost_trial::report::html::Page;
+use fencepost_trial::saved::Seal;
 use fencepost_trial::verdict::Verdict;
 use serde_json::Value;
 

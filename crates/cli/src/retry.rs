@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use clap::Args;
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::History;
-use fencepost_trial::protocol::Pauses;
-use fencepost_trial::report::{grounds, html};
-use fencepost_trial::retry::{self, Comparison, Judged, Onlooker, json, terminal};
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::protocol::{Pauses, Promise};
+use fencepost_trial::report::html;
+use fencepost_trial::report::json::retry as json;
+use fencepost_trial::report::terminal::{grounds, retry as terminal};
+use fencepost_trial::retry::{self, Comparison, Judged, Watch};
 use fencepost_trial::sale::Sale;
-use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Claim, Strategy};
+use fencepost_trial::strategy::Strategy;
 
 use crate::contender::{Contender, ExternalLock, Lock, fits, strategies};
 use crate::exit;
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         Lock::External(external) => return Err(not_for_external_locks(external)),
         Lock::Strategy(strategy) | Lock::Of(_, strategy) => *strategy,
     };
-    if strategy.claim != Claim::Exclusion {
+    if strategy.promise != Promise::Exclusion {
         return Err(nothing_to_wait_for(strategy));
     }
     let site = arguments.trial.open_store(Some(&arguments.lock))?;
@@ -151,7 +153,7 @@ struct Counter<'a> {
     pauses: Option<Pauses>,
 }
 
-impl Onlooker for Counter<'_> {
+impl Watch for Counter<'_> {
     fn round(&mut self, pauses: Pauses) {
         self.pauses = Some(pauses);
     }

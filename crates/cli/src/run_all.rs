@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fencepost_rig::{Interrupt, Postgres, Redis, RedisError};
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::reach::HAS_POSTGRES;
-use fencepost_trial::matrix::{self, Cell, Run, cells};
+use fencepost_trial::matrix::{Cell, Run, cells};
 use fencepost_trial::report::html;
-use fencepost_trial::report::matrix::{Shown, progress, title};
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::report::json::matrix;
+use fencepost_trial::report::terminal::matrix::{Shown, progress, title};
 use fencepost_trial::sale::Stopped;
+use fencepost_trial::store::Place;
+use fencepost_trial::store::reach::HAS_POSTGRES;
+use fencepost_trial::text::numbers::plural;
 
 use crate::exit;
 use crate::fault::Fault;
@@ -111,7 +112,7 @@ fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
     };
     let folder = folder.display();
     let files = runs.len();
-    let verdicts: usize = runs.iter().map(|run| run.lines().len()).sum();
+    let verdicts: usize = runs.iter().map(|run| run.summaries().len()).sum();
     let shared = match verdicts == files {
         true => "",
         false => " (those of retry in one)",
@@ -188,7 +189,7 @@ impl Desk<'_> {
             None => {}
             Some(News::Begun(at)) => self.progress.begun(at),
             Some(News::Done(at, Ok(run), took)) => {
-                for line in run.lines() {
+                for line in run.summaries() {
                     self.progress.verdict(line.as_expected());
                     if self.lab.logs {
                         let (done, total) = (self.progress.done(), self.progress.total());

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use fencepost_trial::report::ink::Ink;
-use fencepost_trial::report::wrap::wrapped;
+use fencepost_trial::text::ink::Ink;
+use fencepost_trial::text::wrap::wrapped;
 
 use crate::exit;
 use crate::fault::{self, Fault, system_words};

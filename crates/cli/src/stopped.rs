@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use fencepost_trial::report::numbers::plural;
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::text::numbers::plural;
 
 use crate::exit;
 use crate::fault::{Fault, system_words};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fencepost_trial::report::ink::Ink;
+use fencepost_trial::text::ink::Ink;
 
 use crate::values::BadValue;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use fencepost::{Holder, Moment, Record};
-use fencepost_trial::report::numbers::{count, decimal};
+use fencepost_trial::text::numbers::{count, decimal};
 
 /// How long something has lasted: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.
 pub(crate) fn age(age: Duration) -> String {

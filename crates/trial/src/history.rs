@@ -3,19 +3,14 @@
 //! The first line is the [`Header`]; each further line is an [`Event`]. Stamps are nanoseconds on the lab's one
 //! monotonic clock since the start of the race; a request is stamped before it is written, a reply after it was read.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::time::Instant;
-
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Action, Claims, Purchase, ReleaseWord, Retry};
-use crate::strategy::Claim;
+use crate::protocol::{Action, Claims, Promise, Purchase, ReleaseWord, Retry};
 
-mod saved;
+mod recorder;
 mod servers;
 
-pub use saved::{NotAHistory, Saved, Seal};
+pub use recorder::Recorder;
 pub use servers::Change;
 
 /// The format of a history, as its header names it.
@@ -42,7 +37,8 @@ pub struct Header {
     /// The strategy on trial.
     pub strategy: String,
     /// What it promises.
-    pub claim: Claim,
+    #[serde(rename = "claim")]
+    pub promise: Promise,
     /// The store, such as `sqlite`.
     pub store: String,
     /// The random seed: repeats the lab's choices, not the operating system's timing.
@@ -57,7 +53,7 @@ pub struct Header {
     pub wait_ms: u64,
     /// How long a lock may be held without being renewed.
     pub ttl_ms: u64,
-    /// What else was set for a lock trial; none for a sale.
+    /// Further settings of a lock trial; `None` for a sale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<HoldSettings>,
 }
@@ -78,7 +74,7 @@ pub struct Event {
     pub n: u64,
     /// When, since the start of the race.
     pub at_ns: u64,
-    /// To whom; none for what the lab did itself.
+    /// To which process; `None` for what the lab did itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// What it was.
@@ -90,9 +86,9 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// A round begins, in which everybody goes on so when the lock is taken.
+    /// A round begins, in which every process retries in the same way when the lock is taken.
     Round {
-        /// So.
+        /// This way.
         #[serde(flatten)]
         retry: Retry,
     },
@@ -154,7 +150,7 @@ pub enum What {
         #[serde(default)]
         contended: bool,
     },
-    /// It was not to be had in time.
+    /// The lock did not become free in time.
     Refused {
         /// The number of the request.
         op: u64,
@@ -183,7 +179,7 @@ pub enum What {
         op: u64,
         /// Under which hold.
         hold: u64,
-        /// Its place in the serial log of the number: «op 1», «op 2», …
+        /// Its place in the serial log of the number: "op 1", "op 2", …
         serial: u64,
         /// Which step.
         action: Action,
@@ -260,7 +256,7 @@ pub enum What {
         key: String,
         /// Whether there is a record of it.
         taken: bool,
-        /// How long the record lasts by itself; none: for ever.
+        /// How long the record lasts by itself; `None` if it does not expire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ttl_left_ms: Option<f64>,
         /// On which of its servers, where there are several or it was not always the same.
@@ -295,124 +291,32 @@ pub struct History {
     pub events: Vec<Event>,
 }
 
-/// Numbers, stamps and keeps events, and writes each to a file as it comes.
-#[derive(Debug)]
-pub struct Recorder {
-    history: History,
-    started: Instant,
-    file: Option<Lines>,
-}
-
-impl Recorder {
-    /// Starts the clock, and the file with its header, if there is one.
-    ///
-    /// # Errors
-    /// The system's, when the header cannot be written.
-    pub fn start(header: Header, file: Option<File>) -> io::Result<Self> {
-        let mut file = file.map(|file| Lines {
-            file,
-            good_bytes: 0,
-        });
-        if let Some(file) = &mut file {
-            file.write(&header)?;
-        }
-        Ok(Self {
-            history: History {
-                header,
-                events: Vec::new(),
-            },
-            started: Instant::now(),
-            file,
-        })
-    }
-
-    /// Sets the clock to zero.
-    pub fn restart_clock(&mut self) {
-        self.started = Instant::now();
-    }
-
-    /// Keeps what happened `at` that moment.
-    ///
-    /// # Errors
-    /// The system's, when it cannot be written; the file then ends with the event before.
-    pub fn record(&mut self, at: Instant, who: Option<&str>, what: What) -> io::Result<&Event> {
-        let at_ns = at.saturating_duration_since(self.started).as_nanos();
-        let n = self.history.events.len() as u64 + 1;
-        let event = Event {
-            n,
-            at_ns: u64::try_from(at_ns).unwrap_or(u64::MAX),
-            who: who.map(str::to_owned),
-            what,
-        };
-        if let Some(file) = &mut self.file {
-            file.write(&event)?;
-        }
-        let events = &mut self.history.events;
-        events.push(event);
-        Ok(&events[events.len() - 1])
-    }
-
-    /// How many events were kept.
-    pub fn len(&self) -> usize {
-        self.history.events.len()
-    }
-
-    /// Whether nothing happened yet.
-    pub fn is_empty(&self) -> bool {
-        self.history.events.is_empty()
-    }
-
-    /// The run so far.
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The whole run.
-    pub fn finish(self) -> History {
-        self.history
-    }
-}
-
-/// A file of whole lines: one that could not be written to its end is taken back.
-#[derive(Debug)]
-struct Lines {
-    file: File,
-    good_bytes: u64,
-}
-
-impl Lines {
-    fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line);
-        match &written {
-            Ok(()) => self.good_bytes += line.len() as u64,
-            // Devices and pipes have no length; there the half line stays.
-            Err(_) => drop(self.file.set_len(self.good_bytes)),
-        }
-        written
-    }
+/// Every fence of a run.
+pub(crate) fn fences(events: &[Event]) -> Vec<&str> {
+    let all = events.iter().filter_map(|event| match &event.what {
+        What::Acquired { fence, .. } | What::Register { fence, .. } => fence.as_deref(),
+        _ => None,
+    });
+    all.collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    pub(crate) fn header(stock: i64, concurrency: usize, claim: Claim) -> Header {
+    pub(crate) fn header(stock: i64, concurrency: usize, promise: Promise) -> Header {
         Header {
             schema: "fencepost/history/1".into(),
             version: "0.1.0".into(),
             recorded: "2026-11-15T08:41:07+00:00".into(),
             scenario: "oversell".into(),
-            strategy: if claim == Claim::Nothing {
+            strategy: if promise == Promise::Nothing {
                 "none"
             } else {
                 "safe"
             }
             .into(),
-            claim,
+            promise,
             store: "sqlite".into(),
             seed: 7041,
             stock,
@@ -422,44 +326,5 @@ pub(crate) mod tests {
             ttl_ms: 10_000,
             holds: None,
         }
-    }
-
-    #[test]
-    fn a_file_holds_the_header_and_every_event_on_lines_of_their_own() {
-        let mut file = tempfile::tempfile().unwrap();
-        let header = header(1, 1, Claim::Nothing);
-        let mut recorder =
-            Recorder::start(header.clone(), Some(file.try_clone().unwrap())).unwrap();
-        recorder.restart_clock();
-        let later = recorder.started + Duration::from_micros(1500);
-        recorder
-            .record(recorder.started, None, What::StockSet { units: 1 })
-            .unwrap();
-        recorder
-            .record(later, Some("proc_0"), What::Purchase { op: 1, quantity: 1 })
-            .unwrap();
-        let history = recorder.finish();
-
-        let mut text = String::new();
-        io::Seek::rewind(&mut file).unwrap();
-        io::Read::read_to_string(&mut file, &mut text).unwrap();
-        let (first, rest) = text.split_once('\n').unwrap();
-        assert_eq!(serde_json::from_str::<Header>(first).unwrap(), header);
-        let events: Vec<Event> = rest
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        assert_eq!(events, history.events);
-        assert_eq!(
-            rest.lines().nth(1).unwrap(),
-            r#"{"n":2,"at_ns":1500000,"who":"proc_0","event":"purchase","op":1,"quantity":1}"#
-        );
-    }
-
-    #[test]
-    fn a_full_disk_is_told() {
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let error = Recorder::start(header(1, 1, Claim::Nothing), Some(full)).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

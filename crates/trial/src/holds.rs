@@ -4,140 +4,28 @@
 //! the other, carries out on the number what a process says it does, and sends the signals itself, each witnessed before it is
 //! written down. What came of it is judged from the history alone.
 
-use std::fs::File;
-use std::process::Command;
 use std::time::Duration;
 
-use fencepost_rig::Interrupt;
-
-use crate::ground::Place;
-use crate::history::{self, Event, Header, History, HoldSettings};
+use crate::history::{self, Header, HoldSettings};
 use crate::protocol::Claims;
-use crate::stopped::Stopped;
+use crate::store::Place;
 use crate::strategy::{self, Strategy};
-use crate::subjects::PATIENCE;
 
+#[cfg(test)]
+pub(crate) mod by_hand;
 pub mod check;
+pub mod expectation;
 pub mod facts;
+mod judged;
 mod register;
-mod script;
-mod servers;
-mod stage;
+mod run;
+mod scenario;
 pub mod verdict;
 
-pub use script::{FIRST, NAMES, SECOND};
-
-/// What happens to the holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scenario {
-    /// It is killed.
-    Crash,
-    /// It works longer than its lease.
-    TtlEdge,
-    /// Two take two locks in opposite order.
-    Deadlock,
-    /// Two take two locks in the same order.
-    Sorted,
-    /// It is paused beyond its lease, and then gives the lock back.
-    StaleRelease,
-    /// It finds nothing to sell.
-    ShortStock,
-    /// The primary dies before its replica has the lock, and the replica takes over.
-    Failover,
-    /// The server dies and comes back without its data.
-    RestartEmpty,
-    /// It gives the lock back just when another is about to wait for it.
-    LostWakeup,
-}
-
-impl Scenario {
-    /// Every scenario.
-    pub const ALL: [Self; 9] = [
-        Self::Deadlock,
-        Self::Sorted,
-        Self::Crash,
-        Self::TtlEdge,
-        Self::StaleRelease,
-        Self::ShortStock,
-        Self::Failover,
-        Self::RestartEmpty,
-        Self::LostWakeup,
-    ];
-
-    /// What histories call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock-sorted",
-            Self::StaleRelease => "stale-release",
-            Self::ShortStock => "short-stock",
-            Self::Failover => "failover",
-            Self::RestartEmpty => "restart-empty",
-            Self::LostWakeup => "lost-wakeup",
-        }
-    }
-
-    /// The words that run it, after `fencepost`.
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::TtlEdge => "crash --ttl-edge",
-            Self::Deadlock => "deadlock",
-            Self::Sorted => "deadlock --mitigate",
-            Self::StaleRelease => "trial stale-release",
-            Self::ShortStock => "trial short-stock",
-            Self::Failover => "trial failover",
-            Self::RestartEmpty => "trial restart-empty",
-            Self::LostWakeup => "trial lost-wakeup",
-        }
-    }
-
-    /// The scenario that a history names.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|scenario| scenario.name() == name)
-    }
-
-    /// How long a lock lasts, unless told otherwise.
-    pub fn ttl_ms(self) -> u64 {
-        match self {
-            Self::Crash | Self::TtlEdge => 2_000,
-            Self::Deadlock | Self::Sorted => 3_000,
-            Self::StaleRelease | Self::ShortStock | Self::LostWakeup => 500,
-            // Nobody waits for it to end: what is shown happens within it.
-            Self::Failover | Self::RestartEmpty => 10_000,
-        }
-    }
-
-    /// The same at a place whose leases cannot be as short.
-    pub fn ttl_ms_at(self, place: &Place) -> u64 {
-        self.ttl_ms().max(place.shortest_ttl_ms())
-    }
-
-    /// Whether the lab makes servers fail: then they are its own, started for this one trial.
-    pub fn fails_servers(self) -> bool {
-        matches!(self, Self::Failover | Self::RestartEmpty)
-    }
-
-    /// Where it takes place unless told otherwise.
-    pub fn place(self) -> Place {
-        match self.fails_servers() {
-            true => Place::named("redis"),
-            false => Place::default(),
-        }
-    }
-
-    /// How many processes take part.
-    pub fn processes(self) -> usize {
-        match self {
-            Self::StaleRelease => 3,
-            _ => 2,
-        }
-    }
-}
+pub use crate::store::{FIRST, SECOND};
+pub use judged::{Judged, is_refused_overlap};
+pub use run::{NAMES, Watch, run};
+pub use scenario::Scenario;
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -157,15 +45,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Work between reading and writing, unless told otherwise.
+    /// Work between reading and writing, by default.
     pub const WORK_MS: u64 = 3_000;
 
-    /// The same at a place whose leases cannot be as short.
+    /// The default at this place: some stores cannot have leases as short.
     pub fn work_ms_at(place: &Place) -> u64 {
         Self::WORK_MS.max(place.shortest_ttl_ms() * 3 / 2)
     }
 
-    /// The trial as it is run when nothing else is asked for.
+    /// A trial with the default settings.
     pub fn new(scenario: Scenario, strategy: &'static Strategy, seed: u64) -> Self {
         Self {
             scenario,
@@ -177,24 +65,24 @@ impl Trial {
         }
     }
 
-    /// What a history says was tried; `None` when it was no lock trial, or its strategy is not one of ours.
+    /// The trial that a history is of; `None` if it is of another scenario, or its strategy or store is not one of ours.
     pub fn of(header: &Header) -> Option<Self> {
         Some(Self {
             scenario: Scenario::find(&header.scenario)?,
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
-            place: Place::named(&header.store),
+            place: Place::named(&header.store)?,
             seed: header.seed,
         })
     }
 
-    /// What a history of this trial starts with, when its processes promise what the strategy is known to.
+    /// The header of a history of this trial, with the claims that are known of the strategy.
     pub fn header(&self) -> Header {
         self.header_with(self.strategy.claims)
     }
 
-    /// What a history of this trial starts with, when its processes promise this.
+    /// The header of a history of this trial, with the claims that its processes make.
     fn header_with(&self, claims: Claims) -> Header {
         Header {
             schema: history::SCHEMA.into(),
@@ -202,7 +90,7 @@ impl Trial {
             recorded: history::now(),
             scenario: self.scenario.name().into(),
             strategy: self.strategy.name.into(),
-            claim: self.strategy.claim,
+            promise: self.strategy.promise,
             store: self.place.name().into(),
             seed: self.seed,
             stock: 0,
@@ -221,17 +109,7 @@ impl Trial {
         Duration::from_millis(self.ttl_ms)
     }
 
-    /// When the lease of a grant begins to run.
-    fn lease(&self, claims: Claims) -> Lease {
-        match self.strategy.name {
-            "late-expiry" => Lease::FromWrite,
-            _ if claims.untimed => Lease::Never,
-            _ if claims.keep_alive => Lease::Renewed,
-            _ => Lease::FromGrant,
-        }
-    }
-
-    /// The command that runs this with another strategy; what differs from the defaults is named.
+    /// The command that runs this trial with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
         if self.ttl_ms != self.scenario.ttl_ms_at(&self.place) {
@@ -246,7 +124,7 @@ impl Trial {
         text
     }
 
-    /// The name of its files, without their ending.
+    /// The name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario.name(), self.strategy.name)
     }
@@ -257,87 +135,18 @@ impl Trial {
     }
 }
 
-/// The lock trials of the matrix, scenario by scenario: every lock there is.
-///
-/// Trials mostly sleep; most of them sleep less than by default. Two rows keep the default times.
-pub fn cells(place: &Place, seed: u64) -> Vec<Trial> {
-    const DEFAULT_TIMES: [&str; 2] = ["naive", "safe"];
-    let able = |strategy: &&'static Strategy| strategy.lock.is_some();
-    let mut cells = Vec::new();
-    let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
-    for scenario in anywhere {
-        for strategy in strategy::at(place).filter(able) {
-            let mut trial = Trial::new(scenario, strategy, seed);
-            trial.place = place.clone();
-            if !DEFAULT_TIMES.contains(&strategy.name) {
-                (trial.ttl_ms, trial.work_ms) = (500, 750);
-            }
-            cells.push(trial);
-        }
-    }
-    cells
-}
-
-/// When a lease begins to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lease {
-    /// With the grant.
-    FromGrant,
-    /// Only once the work is done.
-    FromWrite,
-    /// Again and again, as long as the process runs.
-    Renewed,
-    /// There is none.
-    Never,
-}
-
-/// Somebody who looks on.
-pub trait Watch {
-    /// How long a process may say nothing while it starts, or longer than it was told to wait.
-    fn patience(&self) -> Duration {
-        PATIENCE
-    }
-
-    /// So many of the processes are ready.
-    fn starting(&mut self, ready: usize, of: usize) {
-        let _ = (ready, of);
-    }
-
-    /// Called whenever something happened, and now and then: the history so far, and the time.
-    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
-        let _ = (header, events, now_ns);
-    }
-}
-
-/// Looks away.
-impl Watch for () {}
-
-/// Runs a lock trial.
-///
-/// `subject` makes the command of each process; `file` receives the history as it happens.
-///
-/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
-/// temporary file is left when it returns.
-///
-/// # Errors
-/// [`Stopped`] says why there is nothing to judge.
-pub fn run(
-    trial: &Trial,
-    subject: &dyn Fn() -> Command,
-    file: Option<File>,
-    watch: &mut dyn Watch,
-    interrupt: Interrupt,
-) -> Result<History, Stopped> {
-    stage::run(trial, subject, file, watch, interrupt)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_lock_is_tried_in_every_scenario() {
-        let cells = cells(&Place::Sqlite, 7);
+        let able = |strategy: &&'static Strategy| strategy.lock.is_some();
+        let locks = || strategy::at(&Place::Sqlite).filter(able);
+        let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
+        let cells =
+            anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));
+        let cells: Vec<Trial> = cells.collect();
         assert_eq!(cells.len(), 7 * 7);
         let mut stems: Vec<String> = cells.iter().map(Trial::file_stem).collect();
         stems.sort();
@@ -347,7 +156,7 @@ mod tests {
             let header = cell.header();
             let again = Trial::of(&header).unwrap();
             assert_eq!(again.reproduce(), cell.reproduce());
-            let expected = crate::expectation::holds(cell.scenario, cell.strategy.name);
+            let expected = expectation::of_strategy(cell.scenario, cell.strategy.name);
             assert!(expected.is_some(), "{}", cell.reproduce());
         }
     }

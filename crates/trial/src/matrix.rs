@@ -1,14 +1,10 @@
 //! What `run-all` runs: strategies × scenarios, and the ways of waiting compared.
 
-use serde_json::Value;
-
-use crate::ground::Place;
 use crate::history::{Event, History};
-use crate::holds::{Scenario, Trial};
-use crate::report::holds::Tried;
-use crate::report::{self, Judged};
+use crate::holds::{self, Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
+use crate::store::Place;
 use crate::strategy::{self, Strategy};
 use crate::verdict::{Outcome, Verdict};
 
@@ -31,7 +27,7 @@ const RETRY_LOCK: &str = "safe";
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// The lock trial; none: the race.
+    /// The lock trial; `None` for the race.
     scenario: Option<Scenario>,
 }
 
@@ -144,7 +140,7 @@ impl Cell {
         }
     }
 
-    /// The name of its files, without their ending.
+    /// The name of its files, without the extension.
     pub fn file_stem(&self) -> String {
         format!("{}_{}", self.scenario(), self.strategy().name)
     }
@@ -173,7 +169,7 @@ impl Cell {
         }
     }
 
-    /// Which of [`COLUMNS`] it stands in; none for the comparison.
+    /// Its place in [`COLUMNS`]; `None` for the comparison.
     fn column(&self) -> Option<usize> {
         let scenario = match self {
             Self::Race(_) => None,
@@ -193,16 +189,16 @@ impl Cell {
 #[derive(Debug)]
 pub enum Run {
     /// A race.
-    Race(Judged),
+    Race(sale::Judged),
     /// A lock trial.
-    Hold(Tried),
+    Hold(holds::Judged),
     /// The comparison, and its history.
     Retry(retry::Judged, History),
 }
 
 /// A verdict as lists and sums need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct Summary {
     /// What was tried: the scenario, for the comparison also the way of waiting.
     pub scenario: String,
     /// The strategy.
@@ -217,7 +213,7 @@ pub struct Line {
     pub reproduce: String,
 }
 
-impl Line {
+impl Summary {
     /// Whether the table expected this verdict.
     pub fn as_expected(&self) -> bool {
         self.expected == Some(self.outcome)
@@ -244,9 +240,9 @@ impl Run {
     }
 
     /// Each verdict it came to.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn summaries(&self) -> Vec<Summary> {
         match self {
-            Self::Race(judged) => vec![Line {
+            Self::Race(judged) => vec![Summary {
                 scenario: judged.header.scenario.clone(),
                 strategy: judged.sale.strategy.name,
                 outcome: judged.verdict.outcome,
@@ -254,7 +250,7 @@ impl Run {
                 took_ns: None,
                 reproduce: judged.reproduce(),
             }],
-            Self::Hold(tried) => vec![Line {
+            Self::Hold(tried) => vec![Summary {
                 scenario: tried.header.scenario.clone(),
                 strategy: tried.trial.strategy.name,
                 outcome: tried.verdict.outcome,
@@ -268,7 +264,7 @@ impl Run {
 
     /// Whether every verdict is as expected.
     pub fn as_expected(&self) -> bool {
-        self.lines().iter().all(Line::as_expected)
+        self.summaries().iter().all(Summary::as_expected)
     }
 
     /// Whether two believed to hold a lock at once, and it was harmless because the resource refused one of them.
@@ -278,27 +274,10 @@ impl Run {
         };
         tried.is_refused_overlap()
     }
-
-    /// Its report as one JSON document.
-    pub fn report(&self) -> Value {
-        match self {
-            Self::Race(judged) => report::json::report(judged),
-            Self::Hold(tried) => report::holds::report(tried),
-            Self::Retry(judged, _) => retry::json::report(judged),
-        }
-    }
-
-    /// A JSON document for each of its verdicts.
-    fn reports(&self) -> Vec<Value> {
-        match self {
-            Self::Retry(judged, _) => retry::json::reports(judged),
-            _ => vec![self.report()],
-        }
-    }
 }
 
-fn way(judged: &retry::Judged, round: &retry::Round) -> Line {
-    Line {
+fn way(judged: &retry::Judged, round: &retry::Round) -> Summary {
+    Summary {
         scenario: format!("{} {}", judged.header.scenario, round.retry.pauses.short()),
         strategy: judged.comparison.strategy.name,
         outcome: round.verdict.outcome,
@@ -306,16 +285,6 @@ fn way(judged: &retry::Judged, round: &retry::Round) -> Line {
         took_ns: Some(round.figures.duration_ns),
         reproduce: judged.comparison.reproduce(),
     }
-}
-
-/// Everything as one JSON document: an entry for each verdict.
-pub fn reports<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Value {
-    let lines = || runs.clone().flat_map(Run::lines);
-    serde_json::json!({
-        "runs": runs.clone().flat_map(Run::reports).collect::<Vec<_>>(),
-        "as_expected": lines().filter(Line::as_expected).count(),
-        "total": lines().count(),
-    })
 }
 
 #[cfg(test)]
@@ -337,7 +306,8 @@ mod tests {
 
     #[test]
     fn a_column_says_how_its_short_cells_are_run() {
-        let places = ["sqlite", "etcd", "zk://10.0.0.1", "redlock"].map(Place::named);
+        let places =
+            ["sqlite", "etcd", "zk://10.0.0.1", "redlock"].map(|name| Place::named(name).unwrap());
         for cell in places.iter().flat_map(|place| cells(place, 1)) {
             let Cell::Hold(trial) = &cell else { continue };
             let (at, name) = (cell.column().unwrap(), trial.strategy.name);

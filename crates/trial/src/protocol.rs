@@ -5,6 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
+mod claims;
+mod failure;
+mod pauses;
+
+pub use claims::{Claims, Promise};
+pub use failure::Failure;
+
 /// What the lab asks of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -23,7 +30,7 @@ pub enum Request {
         #[serde(default)]
         resource: Resource,
         /// A file that is locked until everybody was asked. Who wants to start together with the others waits, before its first
-        /// purchase, until it can lock it in shared mode (`flock`). A stranger may ignore it.
+        /// purchase, until it can lock it in shared mode (`flock`). An external lock may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         start: Option<String>,
     },
@@ -53,7 +60,7 @@ pub enum Request {
         /// How long to wait for it; 0 is one attempt.
         wait_ms: u64,
         /// Say [`Reply::Reached`] after so many of the lock's own steps of acquiring, then stop (SIGSTOP to oneself): the lab wants
-        /// to kill the process just there. There is nothing to stop at after the last step, and a stranger may ignore it.
+        /// to kill the process just there. There is nothing to stop at after the last step, and an external lock may ignore it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         halt_after: Option<u32>,
     },
@@ -88,7 +95,7 @@ pub enum Request {
 pub enum Reply {
     /// It is ready.
     InitOk {
-        /// What its lock promises; a stranger that promises nothing is judged as a plain lock.
+        /// What its lock promises; an external lock that promises nothing is judged as a plain lock.
         #[serde(default)]
         claims: Claims,
     },
@@ -108,7 +115,7 @@ pub enum Reply {
         #[serde(default)]
         contended: bool,
     },
-    /// The lock was not to be had in time.
+    /// The lock did not become free in time.
     Refused {
         /// Of which request.
         op: u64,
@@ -184,23 +191,6 @@ impl Reply {
             | Self::Purchased { op, .. } => Some(*op),
         }
     }
-}
-
-/// What a lock promises; it is judged against that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Claims {
-    /// Its grants carry fences, and the resource is to check them.
-    pub fencing: bool,
-    /// It renews its lease while its holder lives.
-    pub keep_alive: bool,
-    /// Waiters are served in order.
-    pub fair: bool,
-    /// It has no lease: however long its holder takes, it lasts until it is given back. If it also promises
-    /// [`recovery_ms`](Self::recovery_ms), it ends with its holder; else not even then.
-    pub untimed: bool,
-    /// A dead holder's lock is free within this time; by default its TTL.
-    pub recovery_ms: Option<u64>,
 }
 
 /// What the locks of a run protect.
@@ -322,7 +312,7 @@ pub enum Outcome {
     Sold,
     /// Too little is left.
     NoStock,
-    /// The lock was not to be had.
+    /// The lock was taken.
     Busy,
     /// The subject cannot tell.
     Unknown,

@@ -1,80 +1,15 @@
-//! Histories written by hand, for tests.
+//! The story of a run: what happened, in words. The one narrator of the lab.
+//!
+//! [`phrases`] says what an event is called; terminal, page and trace take their words from there. [`lanes`] sets the phrases
+//! under each other, one column for each process; [`beats`] picks the few that tell most. A story judges nothing: it is told
+//! from the history, and quotes the evidence of the verdict.
 
-use crate::facts::Facts;
-use crate::history::{Event, What};
-use crate::protocol::{Outcome, Purchase};
+mod beats;
+mod lanes;
+mod phrases;
+mod words;
 
-/// Writes histories by hand: everybody is asked at once, then the answers come, one millisecond apart.
-pub(crate) struct Story(Vec<Event>);
-
-impl Story {
-    pub(crate) fn with_stock(units: i64, buyers: u64) -> Self {
-        let mut story = Self(Vec::new());
-        story.add(None, What::StockSet { units });
-        for op in 0..buyers {
-            story.add(Some(op), What::Purchase { op, quantity: 1 });
-        }
-        story
-    }
-
-    fn add(&mut self, who: Option<u64>, what: What) {
-        let n = self.0.len() as u64 + 1;
-        let who = who.map(|op| format!("proc_{op}"));
-        self.0.push(Event {
-            n,
-            at_ns: n * 1_000_000,
-            who,
-            what,
-        });
-    }
-
-    fn said(mut self, op: u64, outcome: Outcome, before: Option<i64>, contended: bool) -> Self {
-        let after = before
-            .filter(|_| outcome == Outcome::Sold)
-            .map(|before| before - 1);
-        let purchase = Purchase {
-            outcome,
-            before,
-            after,
-            contended,
-            waited_ms: 0.0,
-            fence: None,
-            effort: None,
-        };
-        self.add(Some(op), What::Purchased { op, purchase });
-        self
-    }
-
-    pub(crate) fn sold(self, op: u64, before: i64) -> Self {
-        self.said(op, Outcome::Sold, Some(before), false)
-    }
-
-    pub(crate) fn busy(self, op: u64) -> Self {
-        self.said(op, Outcome::Busy, None, true)
-    }
-
-    pub(crate) fn no_stock(self, op: u64) -> Self {
-        self.said(op, Outcome::NoStock, Some(0), true)
-    }
-
-    pub(crate) fn failed(mut self, op: u64, definite: bool) -> Self {
-        self.add(
-            Some(op),
-            What::Failed {
-                op,
-                definite,
-                message: "killed by SIGKILL".into(),
-            },
-        );
-        self
-    }
-
-    pub(crate) fn left(mut self, units: i64) -> Self {
-        self.add(None, What::StockRead { units });
-        self
-    }
-
-    pub(crate) fn facts(&self) -> Facts {
-        Facts::of(&self.0)
-    }
-}
+pub use beats::{Beat, Mark, beats};
+pub use lanes::{Entry, SETTLED_NS, lanes};
+pub use phrases::label;
+pub use words::words;

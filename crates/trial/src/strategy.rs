@@ -3,100 +3,59 @@
 //! A strategy with a lock says only how to take it and give it back ([`Locking`]); a customer around it buys. The
 //! others buy in a way of their own ([`Buyer`]).
 
-use std::fmt;
 use std::time::Duration;
 
 use fencepost::BoxFuture;
 
-use crate::exhibit;
-use crate::facts::Facts;
-use crate::ground::locks::Kind;
-use crate::ground::{Ground, Place};
-use crate::protocol::{Claims, Outcome, Purchase, ReleaseWord};
-use crate::stock::Stock;
-use crate::verdict;
+use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
+use crate::store::locks::Kind;
+use crate::store::stock::Stock;
+use crate::store::{Ground, Place};
 
-mod advisory;
 mod atomic;
 mod constraint;
 pub(crate) mod customer;
 mod database;
+pub(crate) mod direct;
+pub mod exhibit;
 mod fenced;
 pub(crate) mod hand_made;
-mod lease;
 mod library;
+mod list;
 #[cfg(test)]
 mod lock_tests;
 mod optimistic;
 mod queue;
-mod row;
 mod safe;
-mod table;
-mod unique_index;
 mod watchdog;
 
-/// Every strategy, in the order in which tables show them.
-pub static ALL: [&Strategy; 22] = [
-    &exhibit::none::STRATEGY,
-    &exhibit::decrement::STRATEGY,
-    &exhibit::mutex::STRATEGY,
-    &exhibit::reentrant::STRATEGY,
-    &exhibit::early_unlock::STRATEGY,
-    &exhibit::naive::STRATEGY,
-    &exhibit::blind_delete::STRATEGY,
-    &exhibit::get_then_delete::STRATEGY,
-    &exhibit::late_expiry::STRATEGY,
-    &exhibit::late_watch::STRATEGY,
-    &safe::STRATEGY,
-    &watchdog::STRATEGY,
-    &fenced::STRATEGY,
-    &row::STRATEGY,
-    &table::STRATEGY,
-    &advisory::STRATEGY,
-    &unique_index::STRATEGY,
-    &lease::STRATEGY,
-    &atomic::STRATEGY,
-    &optimistic::STRATEGY,
-    &constraint::STRATEGY,
-    &queue::STRATEGY,
-];
-
-/// The strategies that can be tried at this place, in the same order.
-pub fn at(place: &Place) -> impl Iterator<Item = &'static Strategy> + Clone {
-    let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
-    let there = stores.into_iter().filter(|(_, included)| *included);
-    there.map(|(strategy, _)| strategy)
-}
-
-/// The strategy called `name`.
-pub fn find(name: &str) -> Option<&'static Strategy> {
-    ALL.into_iter().find(|strategy| strategy.name == name)
-}
+pub use crate::protocol::Failure;
+pub use list::{ALL, at, claims_in, find};
 
 /// A way of buying.
 #[derive(Debug)]
 pub struct Strategy {
-    /// What `--lock` calls it.
+    /// Its name on the command line (`--lock`).
     pub name: &'static str,
-    /// Under which heading tables show it.
+    /// The heading under which tables list it.
     pub group: Group,
     /// Where it can be tried.
     pub stores: Stores,
-    /// What it is, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// A gloss for the title of a report; may be empty.
+    /// A short explanation for the title of a report; may be empty.
     pub gloss: &'static str,
     /// Why it fails, for those that do.
     pub flaw: Option<&'static str>,
     /// What it promises in a sale.
-    pub claim: Claim,
+    pub promise: Promise,
     /// What it promises as a lock.
     pub claims: Claims,
-    /// What is worth saying in a few words about a sale with this verdict; may be empty.
-    pub remark: fn(&Facts, verdict::Outcome) -> String,
+    /// What is worth saying in a few words about a sale with it.
+    pub remark: Remark,
     /// Opens the store and gets ready to buy.
     pub open: fn(Setup) -> Opening<dyn Buyer>,
-    /// Opens the store and gets ready to lock. `None`: there is no hold to speak of, so it is tried only in sales.
+    /// Opens the store and gets ready to lock. `None` if the strategy has no lock that could be held: then it is tried in sales only.
     pub lock: Option<fn(Setup) -> Opening<dyn Locking>>,
 }
 
@@ -159,16 +118,27 @@ impl Stores {
     }
 }
 
-/// What a strategy promises: it is judged against that, and it decides what counts as a witness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Claim {
-    /// Nothing: a control that should fail. That it did not fail shows nothing.
+/// What a table says in a few words about a sale with a strategy. The sale's figures fill it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remark {
+    /// Nothing.
     Nothing,
-    /// One holder at a time. Holding counts only when somebody met the lock taken.
-    Exclusion,
-    /// Exact orders without a lock. Holding counts only when somebody met another buyer between reading and writing.
-    Exactness,
+    /// Always the same.
+    Always(&'static str),
+    /// The same where the sale broke.
+    Broken(&'static str),
+    /// Where the sale held: the scenario in which the flaw shows.
+    FlawShowsIn(&'static str),
+    /// The same, unless buyers waited in vain after one had found nothing to buy.
+    KeyLeftBehind(&'static str),
+    /// Where the sale broke: how many read the same unit.
+    SameUnit,
+    /// How many met a version that was not the one they had read.
+    Conflicts,
+    /// How many the store refused.
+    Refusals,
+    /// How many requests one consumer served.
+    Requests,
 }
 
 /// Where and how to buy.
@@ -195,29 +165,29 @@ pub struct Order {
     pub delay: Duration,
 }
 
-/// Somebody who is ready to buy.
+/// A strategy that is ready to buy.
 pub trait Buyer: Send {
-    /// Buys, or learns why not.
+    /// Makes one purchase.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done: what was bought would remain unknown.
+    /// Must not be dropped before it completes: nobody would know what was bought.
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>>;
 
-    /// How many commands the locks of such orders have cost the store so far, where somebody counts them.
+    /// How many commands the locks of such orders have sent to the store so far; `None` if they are not counted.
     fn lock_commands(&self, order: &Order) -> Option<u64> {
         let _ = order;
         None
     }
 }
 
-/// Somebody who is ready to take locks, several at once if need be.
+/// A strategy that is ready to take locks, several at once if asked to.
 pub trait Locking: Send {
-    /// Takes the lock; `None` when it was not to be had within `wait` (zero: one attempt).
+    /// Takes the lock. Returns `None` if it did not become free within `wait` (zero: one attempt).
     ///
     /// Calls `halt` after each of its own steps at the store: the lab may want to kill it just there.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn acquire<'a>(
         &'a mut self,
         key: &'a str,
@@ -225,12 +195,12 @@ pub trait Locking: Send {
         halt: &'a mut dyn Halt,
     ) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
 
-    /// What it promises, where that depends on the store: by default what is `known` of the strategy.
+    /// What it promises, where that depends on the store. By default `known`, the claims of the strategy.
     fn claims(&self, known: Claims) -> Claims {
         known
     }
 
-    /// How many commands its locks have cost the store so far, where somebody counts them.
+    /// How many commands its locks have sent to the store so far; `None` if they are not counted.
     fn commands(&self) -> Option<u64> {
         None
     }
@@ -240,24 +210,24 @@ pub trait Locking: Send {
         Vec::new()
     }
 
-    /// Whether the holder has learnt that this hold is lost. Strategies that never learn say no.
+    /// Whether the holder knows that this hold is lost. Strategies that never find out return `false`.
     fn knows_lost(&mut self, hold: u64) -> bool;
 
     /// The protected work is done: a strategy that sets the expiry only then does it here. By default nothing happens.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn worked<'a>(&'a mut self, hold: u64) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = hold;
         Box::pin(async { Ok(()) })
     }
 
-    /// Gives the lock back, whether or not it is still its own: that is the strategy's affair.
+    /// Gives the lock back. Whether the strategy checks that it still owns the lock is up to the strategy.
     ///
     /// Calls `halt` after each of its own steps at the store: the lab may want to pause it just there.
     ///
     /// # Cancel safety
-    /// Not meant to be dropped before it is done.
+    /// Must not be dropped before it completes.
     fn release<'a>(
         &'a mut self,
         hold: u64,
@@ -285,62 +255,6 @@ pub trait Halt: Send {
     fn after(&mut self, step: u32, of: u32, what: &str);
 }
 
-/// An attempt came to no outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Whether it is certain that nothing was bought.
-    pub definite: bool,
-    /// What went wrong.
-    pub message: String,
-}
-
-impl Failure {
-    /// Nothing was bought.
-    pub fn definite(error: impl std::fmt::Display) -> Self {
-        Self {
-            definite: true,
-            message: error.to_string(),
-        }
-    }
-
-    /// Something may have been bought.
-    pub fn indefinite(error: impl std::fmt::Display) -> Self {
-        Self {
-            definite: false,
-            message: error.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// A lock that promises no more than exclusion until its TTL.
-pub(crate) const PLAIN: Claims = Claims {
-    fencing: false,
-    keep_alive: false,
-    fair: false,
-    untimed: false,
-    recovery_ms: None,
-};
-
-/// A lock without a lease: it lasts until it is given back, or until its holder's session ends and the database notices.
-pub(crate) const OF_SESSION: Claims = Claims {
-    untimed: true,
-    recovery_ms: Some(100),
-    ..PLAIN
-};
-
-/// Nothing worth saying.
-pub(crate) fn no_remark(_: &Facts, _: verdict::Outcome) -> String {
-    String::new()
-}
-
 /// Reads the stock, works, writes it back: what every strategy with or without a lock around it does.
 pub(crate) fn read_work_write(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
     let before = stock.read(&order.product)?;
@@ -361,17 +275,17 @@ impl Order {
     }
 }
 
-/// Too little was left; nobody was met on the way.
+/// Too little was left, and no other buyer was met.
 pub(crate) fn no_stock(before: i64) -> Purchase {
     answer(Outcome::NoStock, Some(before), None)
 }
 
-/// It was sold; nobody was met on the way.
+/// It was sold, and no other buyer was met.
 pub(crate) fn sold(before: i64, after: i64) -> Purchase {
     answer(Outcome::Sold, Some(before), Some(after))
 }
 
-/// The lock was not to be had.
+/// The lock was taken.
 pub(crate) fn busy() -> Purchase {
     Purchase {
         contended: true,

@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::ground::Ground;
 use crate::protocol::{Claims, Reply, Request, Resource, Retry};
-use crate::retry;
-use crate::start;
+use crate::store::Ground;
+
+use crate::processes::start;
 use crate::strategy::{Buyer, Failure, Order, Setup, Strategy};
 
 mod holder;
+mod retrying;
 
 use holder::{Holder, Pause};
 
 /// Answers requests until it is told to shut down or the input ends.
 ///
 /// # Errors
-/// The system's, when requests cannot be read or answers not be written.
+/// Returns an error if requests cannot be read or answers cannot be written.
 pub fn serve(
     strategy: &Strategy,
     input: impl BufRead,
@@ -183,7 +184,7 @@ impl Subject<'_> {
             None => self.runtime.block_on(buyer.purchase(order)),
             Some(retry) => self
                 .runtime
-                .block_on(retry::buyer::buy(buyer.as_mut(), order, retry)),
+                .block_on(retrying::buy(buyer.as_mut(), order, retry)),
         };
         match bought {
             Ok(purchase) => Reply::Purchased { op, purchase },
@@ -203,8 +204,8 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exhibit::none;
-    use crate::ground::Place;
+    use crate::store::Place;
+    use crate::strategy::exhibit::none;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
         let mut output = Vec::new();

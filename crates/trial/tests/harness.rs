@@ -7,12 +7,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::facts::{Answer, Attempt, Facts};
 use fencepost_trial::history::{Event, History, What};
 use fencepost_trial::protocol::Outcome as Answered;
+use fencepost_trial::sale::facts::{Answer, Attempt, Facts};
+use fencepost_trial::sale::verdict::judge;
 use fencepost_trial::sale::{Sale, Stopped, Watch, run};
 use fencepost_trial::strategy;
-use fencepost_trial::verdict::{Outcome, judge};
+use fencepost_trial::verdict::Outcome;
 
 const READY: &str = r#"read init; echo '{"type":"init_ok"}'; read order;"#;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Fault, What};
+use fencepost_trial::holds::Judged;
 use fencepost_trial::holds::{Scenario, Trial, Watch, run};
-use fencepost_trial::report::holds::Tried;
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -30,6 +30,8 @@ const STEP: &str = "step() { answer stepped; };";
 const RELEASE: &str = r#"release() { answer released ',"outcome":"released"'; };"#;
 /// Says `{"fencing":true}` in `init_ok`.
 const FENCING: &str = r#"claims=',"claims":{"fencing":true}';"#;
+/// Says that its release takes two steps.
+const TWO_STEPS: &str = r#"claims=',"claims":{"looks_before_release":true}';"#;
 const GRANT: &str = r#"acquire() { answer acquired ',"hold":'$op; };"#;
 
 fn trial(scenario: Scenario, strategy: &str) -> Trial {
@@ -45,17 +47,17 @@ fn shell(script: &str) -> Command {
     command
 }
 
-fn tried(trial: &Trial, script: &str) -> Result<Tried, Stopped> {
+fn tried(trial: &Trial, script: &str) -> Result<Judged, Stopped> {
     let history = run(trial, &|| shell(script), None, &mut (), Interrupt::never())?;
     assert!(history.events.is_sorted_by_key(|event| event.n));
-    Ok(Tried::of(trial, history))
+    Ok(Judged::of(trial, history))
 }
 
-fn judged(scenario: Scenario, strategy: &str, script: &str) -> Tried {
+fn judged(scenario: Scenario, strategy: &str, script: &str) -> Judged {
     tried(&trial(scenario, strategy), &format!("{script}{LOOP}")).unwrap()
 }
 
-fn count(tried: &Tried, what: impl Fn(&Event) -> bool) -> usize {
+fn count(tried: &Judged, what: impl Fn(&Event) -> bool) -> usize {
     tried.events.iter().filter(|event| what(event)).count()
 }
 
@@ -252,7 +254,7 @@ fn who_was_gone_before_is_taken_neither_for_killed_nor_for_stopped() {
 
 #[test]
 fn a_stranger_that_never_stops_where_it_is_told_to_is_not_taken_for_paused() {
-    let script = format!("{GRANT}{STEP}{RELEASE}");
+    let script = format!("{TWO_STEPS}{GRANT}{STEP}{RELEASE}");
     let tried = judged(Scenario::StaleRelease, "get-then-delete", &script);
     let stopped = |event: &Event| matches!(event.what, What::Fault { .. });
     assert_eq!(count(&tried, stopped), 0);

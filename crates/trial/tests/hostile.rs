@@ -5,9 +5,9 @@
 use std::io::Cursor;
 
 use fencepost::random::{Random, SeededRandom};
-use fencepost_trial::facts::Facts;
-use fencepost_trial::history::Saved;
-use fencepost_trial::{holds, verdict};
+use fencepost_trial::sale::facts::Facts;
+use fencepost_trial::saved::Saved;
+use fencepost_trial::{holds, sale};
 use serde_json::{Value, json};
 
 const CASES: u64 = 3_000;
@@ -104,7 +104,7 @@ fn no_history_is_too_odd_to_be_judged() {
         let (header, events) = (&saved.history.header, &saved.history.events);
         let judged = std::panic::catch_unwind(|| {
             let of_holds = holds::verdict::judge(header, &holds::facts::Facts::of(events));
-            let of_sale = verdict::judge(header, &Facts::of(events));
+            let of_sale = sale::verdict::judge(header, &Facts::of(events));
             [of_holds, of_sale].map(|verdict| verdict.because)
         });
         assert!(judged.is_ok(), "case {case}:\n{text}");

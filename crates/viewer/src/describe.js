@@ -1,16 +1,9 @@
 // A mark in words: the tooltip, the live region and the table of events say the same.
 
 import { count, duration, exactMoment, plural, signed } from './format.js';
+import { WORDS, told } from './words.js';
 
 const OUTCOMES = { sold: 'sold', no_stock: 'no stock left', busy: 'the lock was taken', unknown: 'unknown', failed: 'failed, nothing bought' };
-const SERVERS = {
-  cut_off: name => `The ${name} is cut off: it gets no more writes`,
-  reconnected: name => `The ${name} can be reached again`,
-  killed: name => `The ${name} is killed`,
-  promoted: name => `The ${name} takes over at the same address`,
-  elected: name => `The ${name} is elected by the majority`,
-  restarted_empty: name => `The ${name} runs again, empty`,
-};
 const RELEASES = { released: 'given back', already_lost: 'no longer its own', unknown: 'not told' };
 
 const rows = (...pairs) => pairs.filter(([, value]) => value != null && value !== '');
@@ -63,25 +56,24 @@ const DESCRIBERS = {
   },
   op(item) {
     const e = item.event;
-    if (e.kind === 'stock_read') return { title: `The lab reads the stock: ${signed(e.units)}`, rows: rows(['at', exactMoment(item.t0)]) };
-    if (e.kind === 'store_read') return { title: 'The lab looks at the store', rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
-    if (e.kind === 'declined') return { title: `${e.who} declines the step: it knows that its lock is lost`, rows: rows(['at', exactMoment(item.t0)]) };
-    if (item.answer) return { title: `${e.who} is told: ${OUTCOMES[e.outcome] ?? e.outcome}`, rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
-    const verb = e.action === 'write' ? 'writes' : 'reads';
+    if (e.kind === 'stock_read') return { title: told(WORDS.stock_read, { units: signed(e.units) }), rows: rows(['at', exactMoment(item.t0)]) };
+    if (e.kind === 'store_read') return { title: WORDS.store_read, rows: rows(['at', exactMoment(item.t0)], ['server', e.server], ['lock', e.key], ['taken', e.taken ? 'yes' : 'no'], ['lasts', e.ttl_left_ms == null ? null : duration(e.ttl_left_ms * 1000)]) };
+    if (e.kind === 'declined') return { title: told(WORDS.declined, e), rows: rows(['at', exactMoment(item.t0)]) };
+    if (item.answer) return { title: told(WORDS.bought[e.outcome] ?? `{who} is told: ${e.outcome}`, e), rows: rows(['at', exactMoment(item.t0)], ['order', item.work?.order], ['it read', e.before == null ? null : signed(e.before)], ['it wrote', e.after == null ? null : signed(e.after)]) };
     return {
-      title: `${e.who} ${verb} ${e.value}${e.refused ? ': refused' : ''}`,
+      title: `${told(WORDS.register[e.action], e)}${e.refused ? ': refused' : ''}`,
       rows: rows(['at', exactMoment(item.t0)], ['operation', `op ${e.serial}`], ['fence', e.fence ?? 'none'], ['highest seen', e.highest], ['effect', item.bad && item.overwrites ? 'an earlier update is gone' : e.refused ? 'nothing changed' : null]),
     };
   },
   fault(item) {
-    if (item.server) return { title: SERVERS[item.change](item.server), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
-    const title = item.word === 'SIGKILL' ? `${item.lane?.name} is killed` : `${item.lane?.name} is stopped`;
+    if (item.server) return { title: told(WORDS.server[item.change], item), rows: rows(['at', exactMoment(item.t0)], ['nobody is served until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['for', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null]) };
+    const title = told(item.word === 'SIGKILL' ? WORDS.fault.killed : WORDS.fault.stopped, { who: item.lane?.name });
     return { title, rows: rows(['at', exactMoment(item.t0)], ['until', item.t1 > item.t0 ? exactMoment(item.t1) : null], ['lasted', item.t1 > item.t0 ? duration(item.t1 - item.t0) : null], ['signal', item.word], ['seen', item.word === 'SIGKILL' ? 'its death by this signal' : 'its state in the process table']) };
   },
   pause: item => DESCRIBERS.fault(item.band),
-  kill: item => ({ title: `${item.lane.name} is killed`, rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),
-  step: item => ({ title: `${item.lane.name} has done step ${item.event.step} of ${item.event.of}`, rows: rows(['at', exactMoment(item.t0)], ['step', item.event.what]) }),
-  note: item => ({ title: 'The lab stops waiting', rows: rows(['at', exactMoment(item.t0)], ['why', item.event.why]) }),
+  kill: item => ({ title: told(WORDS.fault.killed, { who: item.lane.name }), rows: rows(['at', exactMoment(item.t0)], ['signal', 'SIGKILL'], ['seen', 'its death by this signal']) }),
+  step: item => ({ title: told(WORDS.reached, item.event), rows: rows(['at', exactMoment(item.t0)], ['step', item.event.what]) }),
+  note: item => ({ title: WORDS.gave_up, rows: rows(['at', exactMoment(item.t0)], ['why', item.event.why]) }),
 };
 
 export const describe = (item, model) => DESCRIBERS[item.type]?.(item, model) ?? null;

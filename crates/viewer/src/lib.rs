@@ -7,12 +7,13 @@ const DARK: &str = include_str!("dark.css");
 const BASE: &str = include_str!("base.css");
 const LANES: &str = include_str!("lanes.css");
 /// Each script comes after those that it uses.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("dom.js"),
     include_str!("format.js"),
     include_str!("theme.js"),
     include_str!("decode.js"),
     include_str!("fold.js"),
+    include_str!("words.js"),
     include_str!("describe.js"),
     include_str!("view.js"),
     include_str!("palette.js"),

@@ -9,11 +9,11 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{Child, Feed, Interrupt, Said, Silence, feed, folder};
-use fencepost_trial::ground::Place;
 use fencepost_trial::holds::{FIRST, SECOND};
-use fencepost_trial::protocol::{Claims, Reply, Request, Resource};
-use fencepost_trial::stopped::Stopped;
-use fencepost_trial::strategy::{Buyer, Claim, Failure, Group, Opening, Setup, Stores, Strategy};
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::protocol::{Claims, Promise, Reply, Request, Resource};
+use fencepost_trial::store::Place;
+use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 
 use crate::exit;
 use crate::fault::{Fault, system_words};
@@ -105,9 +105,9 @@ impl ExternalLock {
             summary: "somebody else's",
             gloss: "",
             flaw: None,
-            claim: Claim::Exclusion,
+            promise: Promise::Exclusion,
             claims,
-            remark: |_, _| String::new(),
+            remark: Remark::Nothing,
             open: not_here,
             lock: None,
         }))

@@ -1,6 +1,6 @@
 //! The values of `--lock`: the lab's strategies, the library's lock on certain servers, or the command of an external lock.
 
-use fencepost_trial::ground::locks::Kind;
+use fencepost_trial::store::locks::Kind;
 use fencepost_trial::strategy;
 
 use super::external::ExternalLock;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fencepost_trial::report::numbers::{count, decimal};
+use fencepost_trial::text::numbers::{count, decimal};
 
 use super::finding::Harm;
 use super::rules::{Check, Rule};

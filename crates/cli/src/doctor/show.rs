@@ -1,7 +1,7 @@
 //! An examination as people read it, and as a document.
 
-use fencepost_trial::report::ink::{Ink, Role};
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::text::ink::{Ink, Role};
+use fencepost_trial::text::numbers::plural;
 use serde_json::{Value, json};
 
 use super::Examination;

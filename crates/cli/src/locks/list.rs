@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fencepost::{Listed, Moment};
-use fencepost_trial::report::ink::Role;
-use fencepost_trial::report::numbers::{count, plural};
+use fencepost_trial::text::ink::Role;
+use fencepost_trial::text::numbers::{count, plural};
 
 use super::{Desk, document};
 use crate::fault::Fault;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use fencepost::{Holder, LockName, Moment, Record};
-use fencepost_trial::report::ink::{Ink, Role};
+use fencepost_trial::text::ink::{Ink, Role};
 
 use super::{Desk, NOT_HELD, document};
 use crate::fault::Fault;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use fencepost_trial::matrix::Cell;
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 
 const BAR_COLUMNS: usize = 40;
 /// So many of those under way are named.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fencepost_rig::Interrupt;
 use fencepost_trial::matrix::{Cell, Run};
+use fencepost_trial::report::json::matrix;
 use fencepost_trial::sale::Stopped;
 
 use crate::contender::Contender;
@@ -45,7 +46,7 @@ pub(super) fn one(
     let events = run.events().len();
     seal("--output", &at, &mut history, run.verdict(), events).map_err(Trouble::Files)?;
     unfinished.keep();
-    report.fill(&run.report()).map_err(Trouble::Files)?;
+    report.fill(&matrix::report(&run)).map_err(Trouble::Files)?;
     Ok(run)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fencepost_checkout::http::ExtraRoutes;
 use fencepost_checkout::service::Service;
-use fencepost_trial::ground::Place;
+use fencepost_trial::store::Place;
 
 use crate::exit;
 use crate::fault::Fault;

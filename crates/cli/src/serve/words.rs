@@ -3,7 +3,7 @@
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::locking::Manner;
 use fencepost_checkout::service::Report;
-use fencepost_trial::report::numbers::count as whole;
+use fencepost_trial::text::numbers::count as whole;
 
 use super::Serve;
 use crate::store::LockStore;

@@ -1,10 +1,10 @@
 //! Servers that keep locks and nothing else: started for one run, or the user's own.
 
 use fencepost_rig::{Etcd, EtcdCluster, Redis, RedisError, ServerError, Zookeeper};
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::locks::{self, Kind};
-use fencepost_trial::ground::reach::NotReached;
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::store::Place;
+use fencepost_trial::store::locks::{self, Kind};
+use fencepost_trial::store::reach::NotReached;
+use fencepost_trial::text::numbers::decimal;
 
 use super::server_kind::ServerKind;
 use super::trial_store::{PrivateServer, Site, no_server};
@@ -148,7 +148,10 @@ impl LockServers {
         }
         let name = self.typed.clone();
         Ok(Site {
-            place: Place::named(&name),
+            place: Place::Locks {
+                url: name.clone(),
+                name,
+            },
             _server: PrivateServer::None,
         })
     }

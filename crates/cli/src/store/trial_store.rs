@@ -1,12 +1,12 @@
 //! The store of a trial: a file, a private server, or one that the user runs.
 
 use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
-use fencepost_trial::ground::Place;
-use fencepost_trial::ground::reach::{
+use fencepost_trial::store::Place;
+use fencepost_trial::store::reach::{
     HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
     reach_postgres,
 };
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 
 use super::lock_servers::{LockServers, PrivateLockServers};
 use super::{PATIENCE, WITH_ALL_STORES};
@@ -243,7 +243,7 @@ fn not_reached(name: &str, reason: &NotReached) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use fencepost_trial::report::ink::Ink;
+    use fencepost_trial::text::ink::Ink;
 
     use super::*;
 

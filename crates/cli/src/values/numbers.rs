@@ -189,7 +189,7 @@ impl Range {
         name: impl Fn(String) -> String,
         (below, above): (&str, &str),
     ) -> Result<u64, OutOfRange> {
-        use fencepost_trial::report::numbers::count;
+        use fencepost_trial::text::numbers::count;
         let show = |number: u64| count(number.min(i64::MAX as u64) as i64);
         let range = format!("{} to {}{}", show(self.least), show(self.most), self.note);
         let Ok(number) = text.parse::<i128>() else {

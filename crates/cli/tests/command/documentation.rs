@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fencepost_trial::expectation;
-use fencepost_trial::holds::Scenario;
-use fencepost_trial::sale::Sale;
+use fencepost_trial::holds::{self, Scenario};
+use fencepost_trial::sale::{self, Sale};
 use fencepost_trial::strategy;
 use fencepost_trial::verdict::Outcome;
 
@@ -20,7 +19,7 @@ fn root() -> PathBuf {
 }
 
 fn race(lock: &str) -> Option<Outcome> {
-    expectation::oversell(&Sale::new(strategy::find(lock)?, 1))
+    sale::expectation::expected(&Sale::new(strategy::find(lock)?, 1))
 }
 
 /// What stands between backticks.
@@ -41,7 +40,8 @@ fn the_matrix_of_the_comparison_is_the_table_of_expectations() {
         let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
         for lock in spans(cells[0]) {
             seen += 1;
-            let scenarios = Scenario::ALL.map(|scenario| expectation::holds(scenario, lock));
+            let scenarios =
+                Scenario::ALL.map(|scenario| holds::expectation::of_strategy(scenario, lock));
             let expected = std::iter::once(race(lock)).chain(scenarios);
             for (cell, expected) in cells[1..].iter().zip(expected) {
                 let word = cell.replace(['*', '\\'], "");
@@ -77,7 +77,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("trial", ["lost-wakeup"] | ["lost-wakeup", "--store", "zk"]) => Scenario::LostWakeup,
         _ => return None,
     };
-    expectation::holds(scenario, lock.unwrap_or("safe"))
+    holds::expectation::of_strategy(scenario, lock.unwrap_or("safe"))
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost_trial::history::Saved;
-use fencepost_trial::retry::{json, judge};
+use fencepost_trial::report::json::retry as json;
+use fencepost_trial::retry::judge;
+use fencepost_trial::saved::Saved;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

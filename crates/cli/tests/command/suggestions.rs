@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fencepost_trial::ground::Place;
 use fencepost_trial::holds::Scenario;
+use fencepost_trial::store::Place;
 use fencepost_trial::strategy;
 
 use crate::{Ran, run};

@@ -30,4 +30,22 @@ impl Change {
     pub fn may_forget(self) -> bool {
         matches!(self, Self::Promoted | Self::RestartedEmpty)
     }
+
+    /// In words: "the replica takes over at the same address, without the lock".
+    pub(crate) fn told(self, server: &str, is_without_lock: bool) -> String {
+        let what = match self {
+            Self::CutOff => "is cut off: it gets no more writes",
+            Self::Reconnected => "can be reached again",
+            Self::Killed => "is killed (SIGKILL)",
+            Self::Promoted => "takes over at the same address",
+            Self::RestartedEmpty => "runs again, empty",
+            Self::Elected => "is elected by the majority",
+        };
+        let without = if is_without_lock && self == Self::Promoted {
+            ", without the lock"
+        } else {
+            ""
+        };
+        format!("the {server} {what}{without}")
+    }
 }

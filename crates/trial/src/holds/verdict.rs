@@ -9,9 +9,10 @@ use super::facts::{Facts, Mark, Op};
 use super::{Scenario, Trial};
 use crate::history::{Fault, Header};
 use crate::protocol::{Action, Claims};
-use crate::report::numbers::{count, in_words, ms, plural, shorten};
 use crate::strategy;
-use crate::verdict::{Axis, Evidence, Missing, Next, Outcome, Place, Verdict};
+use crate::text::capital;
+use crate::text::numbers::{count, in_words, ms, plural, shorten};
+use crate::verdict::{Axis, Cited, Evidence, Missing, Next, Outcome, Verdict};
 
 mod crash;
 mod deadlock;
@@ -34,7 +35,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         header,
         facts,
         findings: Findings::of(header, facts),
-        claims: header.holds.map(|holds| holds.claims).unwrap_or_default(),
+        claims: strategy::claims_in(header).unwrap_or_default(),
         trial: Trial::of(header),
     };
     let mut verdict = match scenario {
@@ -80,7 +81,7 @@ struct Lost<'a> {
 }
 
 impl Lost<'_> {
-    /// «A writes 1: computed from op 1, B's update is gone»
+    /// "A writes 1: computed from op 1, B's update is gone"
     fn evidence(&self) -> Evidence {
         let sentence = format!(
             "{}: computed from op {}, {}'s update is gone",
@@ -126,7 +127,7 @@ impl Court<'_> {
         })
     }
 
-    /// « One update is lost.», where some are.
+    /// " One update is lost.", where some are.
     fn losses(&self) -> String {
         match self.findings.lost_updates() {
             0 => String::new(),
@@ -181,7 +182,7 @@ impl Court<'_> {
         let said: Vec<String> = range.iter().map(|op| did(op)).collect();
         let end = range.last().map_or(last.serial, |op| op.serial);
         Some(Evidence {
-            place: Place::Ops(first.serial, end),
+            cited: Cited::Ops(first.serial, end),
             ..evidence(
                 first.mark,
                 &first.who,
@@ -195,7 +196,7 @@ impl Court<'_> {
         self.facts.ops.iter().find(|op| op.refused)
     }
 
-    /// «fence 1.0; it had seen 2.0»
+    /// "fence 1.0; it had seen 2.0"
     fn fences(&self, op: &Op) -> String {
         let none = "none";
         format!(
@@ -255,23 +256,26 @@ impl Court<'_> {
         let sentence = match (look.taken, look.ttl_left_ms) {
             (false, _) => "the lab reads the store: no key".to_owned(),
             (true, None) => {
-                let owner = match self.facts.faults.iter().any(|(.., f)| *f == Fault::Killed) {
-                    true => "owner gone",
-                    false if self.facts.cycles().is_empty() => "owner done with it",
-                    false => "owner waiting",
+                let is_killed = |(.., fault): &(_, _, Fault)| *fault == Fault::Killed;
+                let owner = if self.facts.faults.iter().any(is_killed) {
+                    "owner gone"
+                } else if self.facts.cycles().is_empty() {
+                    "owner done with it"
+                } else {
+                    "owner waiting"
                 };
                 format!("the lab reads the store: key there, no expiry, {owner}")
             }
             (true, Some(left)) => format!(
                 "the lab reads the store: key there, {} ms left",
-                crate::report::numbers::decimal(left)
+                crate::text::numbers::decimal(left)
             ),
         };
         Some(evidence(look.mark, "lab", "store", sentence))
     }
 }
 
-/// «6,000.0 ms (3 × TTL)»
+/// "6,000.0 ms (3 × TTL)"
 fn for_ever(stuck: &Stuck) -> String {
     format!("{} ms (3 × TTL)", ms(stuck.lasted_ns))
 }
@@ -287,7 +291,7 @@ fn did(op: &Op) -> String {
 fn evidence(mark: Mark, who: &str, what: &str, sentence: impl Into<String>) -> Evidence {
     Evidence {
         event: mark.event,
-        place: Place::Event,
+        cited: Cited::Event,
         at_ns: mark.at_ns,
         who: who.into(),
         what: what.into(),
@@ -302,7 +306,7 @@ fn op_evidence(op: &Op, sentence: impl Into<String>) -> Evidence {
         Action::Write => format!("write {}", op.value),
     };
     Evidence {
-        place: Place::Op(op.serial),
+        cited: Cited::Op(op.serial),
         ..evidence(op.mark, &op.who, &what, sentence)
     }
 }
@@ -312,14 +316,6 @@ fn inconclusive(because: impl Into<String>, what: &'static str, advice: &'static
         missing: Some(Missing { what, advice }),
         ..Verdict::bare(Outcome::Inconclusive, because)
     }
-}
-
-/// The text with a capital letter.
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
 }
 
 #[cfg(test)]

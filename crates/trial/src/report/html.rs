@@ -5,8 +5,8 @@
 //! a file for each idea, and are joined with the [viewer](fencepost_viewer)'s when the page is written.
 
 use crate::history::{Event, Header, What};
-use crate::protocol::Claims;
-use crate::strategy::{self, Claim};
+use crate::protocol::{Claims, Promise};
+use crate::strategy;
 use crate::verdict::{Outcome, Verdict};
 
 mod comparison;
@@ -17,7 +17,6 @@ mod everything;
 mod holds;
 mod retry;
 mod sale;
-mod story;
 
 pub use comparison::{page_of_comparison, retry_of};
 pub use data::data as page_data;
@@ -76,7 +75,7 @@ impl<'a> PageRun<'a> {
     /// of ours.
     pub fn new(header: &'a Header, verdict: &'a Verdict, events: &'a [Event]) -> Self {
         let ours = || strategy::find(&header.strategy).map(|strategy| strategy.claims);
-        let claims = header.holds.map(|holds| holds.claims).or_else(ours);
+        let claims = strategy::claims_in(header).or_else(ours);
         Self {
             id: format!("{}.{}", header.strategy, header.scenario),
             scenario: header.scenario.clone(),
@@ -100,14 +99,13 @@ impl<'a> PageRun<'a> {
 
     /// How long a lease lasts from its grant; none where that is not known.
     fn lease_us(&self) -> u64 {
-        // It sets the expiry only after the work, so the grant says nothing about it.
-        if self.header.strategy == "late-expiry" {
+        if self.claims.expires_after_work {
             return 0;
         }
         self.header.ttl_ms.saturating_mul(1000)
     }
 
     fn claims_exclusion(&self) -> bool {
-        self.header.claim == Claim::Exclusion
+        self.header.promise == Promise::Exclusion
     }
 }

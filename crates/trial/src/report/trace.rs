@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::html::{Page, PageRun};
-use super::lanes::servers;
 use crate::history::{Event, Fault, What};
-use crate::protocol::{Action, Outcome as Answered};
+use crate::protocol::Outcome as Answered;
+use crate::story::label;
 
 /// The whole page as one trace.
 pub fn trace(page: &Page<'_>) -> Value {
@@ -164,7 +164,7 @@ impl<'a> Tracer<'a> {
             What::Fault { fault } => self.fault(event, who, *fault),
             _ => {
                 let track = self.track(who, None);
-                self.instant(event, track, &words(&event.what));
+                self.instant(event, track, &label(&event.what));
             }
         }
     }
@@ -285,38 +285,6 @@ impl<'a> Tracer<'a> {
         for open in closed {
             self.span(open, at_ns, ended);
         }
-    }
-}
-
-fn words(what: &What) -> String {
-    match what {
-        What::StockSet { units } => format!("sets the stock to {units}"),
-        What::StockRead { units } => format!("reads the stock: {units}"),
-        What::Register {
-            serial,
-            action,
-            value,
-            refused,
-            ..
-        } => {
-            let verb = if *action == Action::Read {
-                "reads"
-            } else {
-                "writes"
-            };
-            let refused = if *refused { ", refused" } else { "" };
-            format!("op {serial}: {verb} {value}{refused}")
-        }
-        What::Reached { step, of, what, .. } => format!("step {step} of {of}: {what}"),
-        What::StoreRead { taken: true, .. } => "looks at the store: taken".into(),
-        What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
-        What::Server { server, change } => servers::told(server, *change, false),
-        What::GaveUp { why } => format!("gives up: {why}"),
-        // Whatever a later version records: its own name, in plain words.
-        other => serde_json::to_value(other)
-            .ok()
-            .and_then(|value| value["event"].as_str().map(|name| name.replace('_', " ")))
-            .unwrap_or_default(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Comparisons written by hand: what is concluded from them, and how it looks.
 
 use super::*;
+use crate::history::Event;
 use crate::history::tests::header;
-use crate::protocol::{Effort, Outcome as Answered, Purchase};
-use crate::report::grounds;
-use crate::report::ink::Ink;
-use crate::strategy::Claim;
+use crate::protocol::{Effort, Outcome as Answered, Promise, Purchase};
+use crate::report::json::retry as json;
+use crate::report::terminal::{grounds, retry as terminal};
+use crate::text::ink::Ink;
 use crate::verdict::Outcome;
 
 const MS: u64 = 1_000_000;
@@ -82,7 +83,7 @@ impl Story {
         let header = Header {
             scenario: SCENARIO.into(),
             ttl_ms: 2_000,
-            ..header(2, 4, Claim::Exclusion)
+            ..header(2, 4, Promise::Exclusion)
         };
         let history = History {
             header,
@@ -250,7 +251,7 @@ fn the_verdict_is_as_bad_as_the_worst_round() {
 
 #[test]
 fn a_history_without_rounds_is_no_comparison() {
-    let header = header(2, 4, Claim::Exclusion);
+    let header = header(2, 4, Promise::Exclusion);
     let events = Story::new().round(FIXED, 10, &GOOD).events;
     assert!(
         judge(&History { header, events }).is_none(),
@@ -378,4 +379,23 @@ fn the_document_has_a_run_for_each_way() {
         document["verdict"]["reproduce"],
         "fencepost retry --lock=safe --stock=2 --concurrency=4 --budget 8000 --seed 7041"
     );
+}
+
+#[test]
+fn only_locks_with_a_line_are_waited_for_in_line() {
+    let in_line = |strategy: &'static Strategy| {
+        let ways = Comparison::new(strategy, 1).ways();
+        ways.contains(&Pauses::Line).then_some(strategy.name)
+    };
+    let names: Vec<&str> = strategy::ALL.into_iter().filter_map(in_line).collect();
+    let with_a_line = [
+        "late-watch",
+        "safe",
+        "watchdog",
+        "fenced",
+        "row",
+        "table",
+        "advisory",
+    ];
+    assert_eq!(names, with_a_line);
 }

@@ -1,10 +1,9 @@
 //! `atomic`: one conditional update in the store. What there is to decide is decided where the stock is.
 
-use fencepost::BoxFuture;
-
-use super::{Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold};
-use crate::protocol::Purchase;
-use crate::stock::Stock;
+use super::direct;
+use super::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "atomic",
@@ -13,34 +12,20 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "one update that subtracts only if there is enough",
     gloss: "no lock needed",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |_, _| "one conditional update".into(),
-    open: |setup| Box::pin(open(setup)),
+    promise: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Always("one conditional update"),
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
-struct Atomic(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Atomic(setup.ground.stock()?)))
-}
-
-impl Buyer for Atomic {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
-    }
-}
-
-impl Atomic {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        // Only to show what was there, and to give others the same time as everywhere to come between.
-        let before = self.0.read(&order.product)?;
-        order.work();
-        let quantity = i64::from(order.quantity);
-        let left = self.0.decrement_if_enough(&order.product, quantity)?;
-        Ok(met_others(before, left, quantity))
-    }
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    // Only to show what was there, and to give others the same time as everywhere to come between.
+    let before = stock.read(&order.product)?;
+    order.work();
+    let quantity = i64::from(order.quantity);
+    let left = stock.decrement_if_enough(&order.product, quantity)?;
+    Ok(met_others(before, left, quantity))
 }
 
 /// The answer; who finds another stock than it had read has met another buyer.

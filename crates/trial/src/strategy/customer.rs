@@ -6,7 +6,7 @@ use fencepost::BoxFuture;
 
 use super::{Buyer, Failure, Halt, Held, Locking, Order, Setup, busy, read_work_write};
 use crate::protocol::{Outcome, Purchase};
-use crate::stock::Stock;
+use crate::store::stock::Stock;
 
 /// Somebody who buys under a lock.
 pub(crate) struct Customer<L> {

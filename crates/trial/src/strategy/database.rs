@@ -11,14 +11,90 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use super::{Group, Remark, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
+
 #[cfg(not(feature = "postgres"))]
-pub(super) use absent::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
+use absent::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
 #[cfg(feature = "postgres")]
-pub(super) use built::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
+use built::{buyer, buyer_by_lease, buyer_by_row, lock, lock_by_lease, lock_by_row};
+
+/// Locks the row of the product for the length of the transaction that sells it.
+pub(super) static ROW: Strategy = Strategy {
+    name: "row",
+    summary: "locks the product's row until its transaction commits (SELECT … FOR UPDATE)",
+    ..OF_SESSION
+};
+
+/// Locks the whole table for the length of the transaction that sells.
+pub(super) static TABLE: Strategy = Strategy {
+    name: "table",
+    summary: "locks the whole table until its transaction commits (LOCK TABLE)",
+    remark: Remark::Always("every product waits"),
+    open: |setup| buyer(setup, LockKind::Table),
+    lock: Some(|setup| lock(setup, LockKind::Table)),
+    ..OF_SESSION
+};
+
+/// A lock of the session on a number that the program makes of a name, given back after the commit.
+pub(super) static ADVISORY: Strategy = Strategy {
+    name: "advisory",
+    summary: "a lock of the session on a number, given back after the commit (pg_advisory_lock)",
+    open: |setup| buyer(setup, LockKind::Advisory),
+    lock: Some(|setup| lock(setup, LockKind::Advisory)),
+    ..OF_SESSION
+};
+
+/// Whoever can insert the row has the lock, and deletes the row at the end.
+///
+/// What is wrong: the row outlives its holder. Nothing in it says until when it counts, and nobody else may delete it.
+pub(super) static UNIQUE_INDEX: Strategy = Strategy {
+    name: "unique-index",
+    summary: "inserts a row under a unique index, deletes it at the end",
+    flaw: Some("unique-index leaves its row behind when its holder dies: nobody ever deletes it."),
+    claims: Claims {
+        untimed: true,
+        ..Claims::PLAIN
+    },
+    remark: Remark::FlawShowsIn("crash"),
+    open: buyer_by_row,
+    lock: Some(lock_by_row),
+    ..OF_SESSION
+};
+
+/// A row says who has the lock until when, by the database's clock, as ShedLock does it; rows are never deleted.
+///
+/// It keeps a second one out as long as it lasts, and no longer: its holder is not asked again, and the stock knows no fence.
+pub(super) static LEASE: Strategy = Strategy {
+    name: "lease",
+    summary: "a row with an end by the database's clock, as ShedLock's; no keep-alive",
+    flaw: Some(
+        "A lease ends by the clock, whether or not its holder is done; the stock never asks.",
+    ),
+    claims: Claims::PLAIN,
+    open: buyer_by_lease,
+    lock: Some(lock_by_lease),
+    ..OF_SESSION
+};
+
+/// What they have in common, and what `row` has.
+const OF_SESSION: Strategy = Strategy {
+    name: "",
+    group: Group::Database,
+    stores: Stores::Postgres,
+    summary: "",
+    gloss: "",
+    flaw: None,
+    promise: Promise::Exclusion,
+    claims: Claims::OF_SESSION,
+    remark: Remark::Nothing,
+    open: |setup| buyer(setup, LockKind::Row),
+    lock: Some(|setup| lock(setup, LockKind::Row)),
+};
 
 /// What the database is asked to lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LockKind {
     /// A row, until the end of the transaction.
     Row,
     /// A table, until the end of the transaction.
@@ -30,12 +106,12 @@ pub(super) enum Kind {
 #[cfg(feature = "postgres")]
 mod built {
     use super::super::customer::Customer;
-    use super::super::hand_made::{HandMade, Token};
+    use super::super::hand_made::{HandMade, Recipe};
     use super::super::{Buyer, Failure, Locking, Opening, Setup};
-    use super::Kind;
-    use super::rows::{LeaseRows, UniqueRows, Untimed};
+    use super::LockKind;
+    use super::rows::{LeaseRows, UNTIMED, UniqueRows};
     use super::session::{SessionBuyer, SessionLock, Target};
-    use crate::ground::Ground;
+    use crate::store::Ground;
 
     fn endpoint(setup: &Setup) -> Result<&str, Failure> {
         match &setup.ground {
@@ -46,49 +122,49 @@ mod built {
         }
     }
 
-    pub(in super::super) fn buyer(setup: Setup, kind: Kind) -> Opening<dyn Buyer> {
+    pub(super) fn buyer(setup: Setup, kind: LockKind) -> Opening<dyn Buyer> {
         Box::pin(async move {
             let lock = SessionLock::open(endpoint(&setup)?, kind, Target::Stock)?;
             Ok(Box::new(SessionBuyer::new(lock)) as Box<dyn Buyer>)
         })
     }
 
-    pub(in super::super) fn lock(setup: Setup, kind: Kind) -> Opening<dyn Locking> {
+    pub(super) fn lock(setup: Setup, kind: LockKind) -> Opening<dyn Locking> {
         Box::pin(async move {
             let lock = SessionLock::open(endpoint(&setup)?, kind, Target::Thing)?;
             Ok(Box::new(lock) as Box<dyn Locking>)
         })
     }
 
-    fn by_row(setup: &Setup) -> Result<HandMade<Untimed>, Failure> {
+    fn by_row(setup: &Setup) -> Result<HandMade, Failure> {
         let rows = UniqueRows::open(endpoint(setup)?)?;
-        Ok(HandMade::over(Box::new(rows), setup, Untimed))
+        Ok(HandMade::over(Box::new(rows), setup, UNTIMED))
     }
 
-    pub(in super::super) fn buyer_by_row(setup: Setup) -> Opening<dyn Buyer> {
+    pub(super) fn buyer_by_row(setup: Setup) -> Opening<dyn Buyer> {
         Box::pin(async move {
             let buyer = Customer::open(&setup, by_row(&setup)?)?;
             Ok(Box::new(buyer) as Box<dyn Buyer>)
         })
     }
 
-    pub(in super::super) fn lock_by_row(setup: Setup) -> Opening<dyn Locking> {
+    pub(super) fn lock_by_row(setup: Setup) -> Opening<dyn Locking> {
         Box::pin(async move { Ok(Box::new(by_row(&setup)?) as Box<dyn Locking>) })
     }
 
-    fn by_lease(setup: &Setup) -> Result<HandMade<Token>, Failure> {
+    fn by_lease(setup: &Setup) -> Result<HandMade, Failure> {
         let rows = LeaseRows::open(endpoint(setup)?)?;
-        Ok(HandMade::over(Box::new(rows), setup, Token))
+        Ok(HandMade::over(Box::new(rows), setup, Recipe::TOKEN))
     }
 
-    pub(in super::super) fn buyer_by_lease(setup: Setup) -> Opening<dyn Buyer> {
+    pub(super) fn buyer_by_lease(setup: Setup) -> Opening<dyn Buyer> {
         Box::pin(async move {
             let buyer = Customer::open(&setup, by_lease(&setup)?)?;
             Ok(Box::new(buyer) as Box<dyn Buyer>)
         })
     }
 
-    pub(in super::super) fn lock_by_lease(setup: Setup) -> Opening<dyn Locking> {
+    pub(super) fn lock_by_lease(setup: Setup) -> Opening<dyn Locking> {
         Box::pin(async move { Ok(Box::new(by_lease(&setup)?) as Box<dyn Locking>) })
     }
 }
@@ -96,34 +172,34 @@ mod built {
 #[cfg(not(feature = "postgres"))]
 mod absent {
     use super::super::{Buyer, Failure, Locking, Opening, Setup};
-    use super::Kind;
+    use super::LockKind;
 
     fn absent<T: ?Sized>() -> Opening<T> {
         let why = "the lab was built without Postgres (cargo feature postgres)";
         Box::pin(async move { Err(Failure::definite(why)) })
     }
 
-    pub(in super::super) fn buyer(_: Setup, _: Kind) -> Opening<dyn Buyer> {
+    pub(super) fn buyer(_: Setup, _: LockKind) -> Opening<dyn Buyer> {
         absent()
     }
 
-    pub(in super::super) fn lock(_: Setup, _: Kind) -> Opening<dyn Locking> {
+    pub(super) fn lock(_: Setup, _: LockKind) -> Opening<dyn Locking> {
         absent()
     }
 
-    pub(in super::super) fn buyer_by_row(_: Setup) -> Opening<dyn Buyer> {
+    pub(super) fn buyer_by_row(_: Setup) -> Opening<dyn Buyer> {
         absent()
     }
 
-    pub(in super::super) fn lock_by_row(_: Setup) -> Opening<dyn Locking> {
+    pub(super) fn lock_by_row(_: Setup) -> Opening<dyn Locking> {
         absent()
     }
 
-    pub(in super::super) fn buyer_by_lease(_: Setup) -> Opening<dyn Buyer> {
+    pub(super) fn buyer_by_lease(_: Setup) -> Opening<dyn Buyer> {
         absent()
     }
 
-    pub(in super::super) fn lock_by_lease(_: Setup) -> Opening<dyn Locking> {
+    pub(super) fn lock_by_lease(_: Setup) -> Opening<dyn Locking> {
         absent()
     }
 }

@@ -9,11 +9,10 @@ use fencepost::resource::Credential;
 use super::customer::{Onwards, Turn};
 use super::library::Library;
 use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_remark,
-    no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
-use crate::protocol::{Claims, Purchase};
-use crate::stock::fenced::FencedStock;
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::fenced::FencedStock;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "fenced",
@@ -22,12 +21,12 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "as safe, and the resource refuses whoever is late",
     gloss: "",
     flaw: None,
-    claim: Claim::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         fencing: true,
-        ..PLAIN
+        ..Claims::PLAIN
     },
-    remark: no_remark,
+    remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };

@@ -10,27 +10,30 @@ use fencepost::BoxFuture;
 use fencepost::random::{Random, SystemRandom};
 
 use super::customer::Customer;
-use super::{Buyer, Failure, Halt, Held, Locking, Setup};
-use crate::latch::Latches;
+use super::{Buyer, Failure, Halt, Held, Locking, Opening, Setup};
 use crate::protocol::ReleaseWord;
+use crate::store::latch::Latches;
 
 /// While waiting, the lock is asked for every one to four milliseconds.
 const POLL_MS: u64 = 4;
 
-/// How a hand-made lock is taken and given back.
-pub(crate) trait Recipe: Send + Sync + 'static {
-    /// Takes the key, or finds it taken. Tells `halt` of each step.
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure>;
-
+/// How a hand-made lock is taken and given back. Each step is told to `Halt`.
+pub(crate) struct Recipe {
+    /// Takes the key, or finds it taken.
+    pub(crate) take: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<bool, Failure>,
     /// The work under the lock was carried out.
-    fn worked(&self, latch: &mut Latch<'_>) -> Result<(), Failure> {
-        let _ = latch;
-        Ok(())
-    }
+    pub(crate) worked: fn(&mut Latch<'_>) -> Result<(), Failure>,
+    /// Gives the key back.
+    pub(crate) give_back: fn(&mut Latch<'_>, &mut dyn Halt) -> Result<ReleaseWord, Failure>,
+}
 
-    /// Gives the key back. Tells `halt` of each step.
-    fn give_back(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt)
-    -> Result<ReleaseWord, Failure>;
+impl Recipe {
+    /// Own token, TTL in the same step, and a release that compares and deletes in one step: what `safe` is made of on Redis.
+    pub(crate) const TOKEN: Self = Self {
+        take: take_with_expiry,
+        worked: |_| Ok(()),
+        give_back: delete_own,
+    };
 }
 
 /// One key, for one hold.
@@ -45,8 +48,8 @@ pub(crate) struct Latch<'a> {
 }
 
 /// A lock made by a recipe.
-pub(crate) struct HandMade<R> {
-    recipe: R,
+pub(crate) struct HandMade {
+    recipe: Recipe,
     latches: Box<dyn Latches>,
     ttl: Duration,
     holds: HashMap<u64, Hold>,
@@ -60,24 +63,30 @@ struct Hold {
 }
 
 /// Ready to buy with a lock of this recipe.
-pub(crate) fn buyer(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Buyer>, Failure> {
-    let lock = HandMade::open(setup, recipe)?;
-    Ok(Box::new(Customer::open(setup, lock)?))
+pub(crate) fn buyer(setup: Setup, recipe: Recipe) -> Opening<dyn Buyer> {
+    Box::pin(async move {
+        let lock = HandMade::open(&setup, recipe)?;
+        let buyer: Box<dyn Buyer> = Box::new(Customer::open(&setup, lock)?);
+        Ok(buyer)
+    })
 }
 
 /// Ready to lock by this recipe.
-pub(crate) fn lock(setup: &Setup, recipe: impl Recipe) -> Result<Box<dyn Locking>, Failure> {
-    Ok(Box::new(HandMade::open(setup, recipe)?))
+pub(crate) fn lock(setup: Setup, recipe: Recipe) -> Opening<dyn Locking> {
+    Box::pin(async move {
+        let lock: Box<dyn Locking> = Box::new(HandMade::open(&setup, recipe)?);
+        Ok(lock)
+    })
 }
 
-impl<R: Recipe> HandMade<R> {
+impl HandMade {
     /// Connects to the store.
-    pub(crate) fn open(setup: &Setup, recipe: R) -> Result<Self, Failure> {
+    pub(crate) fn open(setup: &Setup, recipe: Recipe) -> Result<Self, Failure> {
         Ok(Self::over(setup.ground.latches()?, setup, recipe))
     }
 
     /// A lock made of these records.
-    pub(crate) fn over(latches: Box<dyn Latches>, setup: &Setup, recipe: R) -> Self {
+    pub(crate) fn over(latches: Box<dyn Latches>, setup: &Setup, recipe: Recipe) -> Self {
         Self {
             recipe,
             latches,
@@ -104,7 +113,7 @@ impl<R: Recipe> HandMade<R> {
                 ttl: self.ttl,
                 worked: false,
             };
-            if self.recipe.take(&mut latch, halt)? {
+            if (self.recipe.take)(&mut latch, halt)? {
                 return Ok(Some(self.granted(key, token, contended)));
             }
             contended = true;
@@ -138,8 +147,7 @@ impl<R: Recipe> HandMade<R> {
     fn work_done(&mut self) -> Result<(), Failure> {
         for hold in self.holds.values_mut() {
             hold.worked = true;
-            self.recipe
-                .worked(&mut hold.latch(&mut *self.latches, self.ttl))?;
+            (self.recipe.worked)(&mut hold.latch(&mut *self.latches, self.ttl))?;
         }
         Ok(())
     }
@@ -148,7 +156,7 @@ impl<R: Recipe> HandMade<R> {
         let hold = self.holds.remove(&hold);
         let hold = hold.ok_or_else(|| Failure::definite("there is no such hold"))?;
         let mut latch = hold.latch(&mut *self.latches, self.ttl);
-        self.recipe.give_back(&mut latch, halt)
+        (self.recipe.give_back)(&mut latch, halt)
     }
 }
 
@@ -164,7 +172,7 @@ impl Hold {
     }
 }
 
-impl<R: Recipe> Locking for HandMade<R> {
+impl Locking for HandMade {
     fn acquire<'a>(
         &'a mut self,
         key: &'a str,
@@ -191,26 +199,19 @@ impl<R: Recipe> Locking for HandMade<R> {
     }
 }
 
-/// Own token, TTL in the same step, and a release that compares and deletes in one step: what `safe` is made of where the
-/// library has no store yet.
-pub(crate) struct Token;
+/// Deletes the key in the same step in which it looks whose it is.
+fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    let deleted = latch.store.delete_if(latch.key, latch.token)?;
+    halt.after(1, 1, "deletes the key if it is its own");
+    Ok(released_if(deleted))
+}
 
-impl Recipe for Token {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        take_with_expiry(latch, halt)
-    }
-
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        let deleted = latch.store.delete_if(latch.key, latch.token)?;
-        halt.after(1, 1, "deletes the key if it is its own");
-        Ok(match deleted {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
-        })
+/// What a lock says that deletes its record only if it is its own.
+pub(crate) fn released_if(deleted: bool) -> ReleaseWord {
+    if deleted {
+        ReleaseWord::Released
+    } else {
+        ReleaseWord::AlreadyLost
     }
 }
 

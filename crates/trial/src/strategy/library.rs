@@ -12,9 +12,9 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{BoxFuture, DEFAULT_STORE_TIMEOUT, ErrorKind, Guard, Locker, ReleaseOutcome};
 
 use super::{Failure, Halt, Held, Locking, Setup};
-use crate::ground::locks::Apart;
-use crate::ground::{Ground, redis};
 use crate::protocol::ReleaseWord;
+use crate::store::locks::Apart;
+use crate::store::{Ground, redis};
 
 /// How long a store that is not there is left alone.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -22,14 +22,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Takes locks with the library.
 pub(super) struct Library {
     locker: Locker,
-    place: Place,
+    place: LibraryStore,
     keep_alive: bool,
     holds: HashMap<u64, Guard>,
     last_hold: u64,
 }
 
 /// What there is to know of the store besides that it is one.
-enum Place {
+enum LibraryStore {
     File,
     Locks(Apart),
     /// It counts the commands it sends.
@@ -42,7 +42,7 @@ enum Place {
     Table(Arc<PostgresTable>),
 }
 
-impl Place {
+impl LibraryStore {
     /// What the lock of a key is called: on a server under the very key that hand-made locks use, so that the two exclude each other
     /// and the lab sees either.
     fn name(&self, key: &str) -> String {
@@ -56,28 +56,31 @@ impl Place {
     }
 }
 
-async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, Place), Failure> {
+async fn open(setup: &Setup) -> Result<(Arc<dyn Backend>, LibraryStore), Failure> {
     match &setup.ground {
         Ground::Sqlite(path) => {
             // A new file for every run: small fences are easier to read.
             let file = Sqlite::builder(path).first_epoch(1).open().await;
-            Ok((Arc::new(file.map_err(Failure::definite)?), Place::File))
+            Ok((
+                Arc::new(file.map_err(Failure::definite)?),
+                LibraryStore::File,
+            ))
         }
         Ground::Redis(endpoint) => {
             let server = Arc::new(redis::library(endpoint).await?);
             let endpoint = endpoint.clone();
-            Ok((server.clone(), Place::Server { server, endpoint }))
+            Ok((server.clone(), LibraryStore::Server { server, endpoint }))
         }
         #[cfg(feature = "postgres")]
         Ground::Postgres(endpoint) => {
-            let table = Arc::new(crate::ground::postgres::library(endpoint).await?);
-            Ok((table.clone(), Place::Table(table)))
+            let table = Arc::new(crate::store::postgres::library(endpoint).await?);
+            Ok((table.clone(), LibraryStore::Table(table)))
         }
         #[cfg(not(feature = "postgres"))]
         Ground::Postgres(_) => Err(Failure::definite("the lab was built without Postgres")),
         Ground::Locks(apart) => {
             let servers = apart.library(setup.ttl).await?;
-            Ok((servers, Place::Locks(apart.clone())))
+            Ok((servers, LibraryStore::Locks(apart.clone())))
         }
     }
 }
@@ -187,10 +190,10 @@ impl Locking for Library {
 
     fn commands(&self) -> Option<u64> {
         match &self.place {
-            Place::File | Place::Locks(_) => None,
+            LibraryStore::File | LibraryStore::Locks(_) => None,
             #[cfg(feature = "postgres")]
-            Place::Table(table) => Some(table.statements_sent()),
-            Place::Server { server, .. } => Some(server.commands_sent()),
+            LibraryStore::Table(table) => Some(table.statements_sent()),
+            LibraryStore::Server { server, .. } => Some(server.commands_sent()),
         }
     }
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::customer::Onwards;
 use super::{Group, Halt, Held, Locking, Setup, Strategy, find};
-use crate::ground::tests::servers;
-use crate::ground::{Ground, Look};
 use crate::protocol::ReleaseWord;
+use crate::store::tests::servers;
+use crate::store::{Ground, Look};
 
 const KEY: &str = "product_A";
 /// Long enough to do something within it, short enough to wait for its end.

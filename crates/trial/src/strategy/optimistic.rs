@@ -1,13 +1,9 @@
 //! `optimistic`: reads the stock with its version, works, and writes only if the version is still the same; else again.
 
-use fencepost::BoxFuture;
-
-use super::{
-    Buyer, Claim, Failure, Group, Order, PLAIN, Setup, Stores, Strategy, busy, no_stock, sold,
-};
-use crate::protocol::Purchase;
-use crate::report::numbers::count;
-use crate::stock::Stock;
+use super::direct;
+use super::{Failure, Group, Order, Remark, Stores, Strategy, busy, no_stock, sold};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
 
 /// Every lost try is another buyer's sale, so this many suffice for the largest race there is.
 const TRIES: u32 = 1_000;
@@ -19,47 +15,30 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "writes only if nobody wrote since it read; else reads again",
     gloss: "no lock needed",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |facts, _| match facts.contended() {
-        0 => "no version conflicts".into(),
-        met => format!("{} met version conflicts, retried", count(met as i64)),
-    },
-    open: |setup| Box::pin(open(setup)),
+    promise: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Conflicts,
+    open: |setup| direct::buyer(setup, buy),
     lock: None,
 };
 
-struct Optimistic(Box<dyn Stock>);
-
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
-    Ok(Box::new(Optimistic(setup.ground.stock()?)))
-}
-
-impl Buyer for Optimistic {
-    fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        Box::pin(async { self.buy(order) })
-    }
-}
-
-impl Optimistic {
-    fn buy(&mut self, order: &Order) -> Result<Purchase, Failure> {
-        for lost in 0..TRIES {
-            let (before, version) = self.0.read_version(&order.product)?;
-            let after = before - i64::from(order.quantity);
-            if after < 0 {
-                return Ok(Purchase {
-                    contended: lost > 0,
-                    ..no_stock(before)
-                });
-            }
-            order.work();
-            if self.0.write_version(&order.product, after, version)? {
-                return Ok(Purchase {
-                    contended: lost > 0,
-                    ..sold(before, after)
-                });
-            }
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    for lost in 0..TRIES {
+        let (before, version) = stock.read_version(&order.product)?;
+        let after = before - i64::from(order.quantity);
+        if after < 0 {
+            return Ok(Purchase {
+                contended: lost > 0,
+                ..no_stock(before)
+            });
         }
-        Ok(busy())
+        order.work();
+        if stock.write_version(&order.product, after, version)? {
+            return Ok(Purchase {
+                contended: lost > 0,
+                ..sold(before, after)
+            });
+        }
     }
+    Ok(busy())
 }

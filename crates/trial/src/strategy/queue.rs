@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use fencepost::BoxFuture;
 
 use super::customer::Onwards;
-use super::hand_made::{HandMade, Token};
+use super::hand_made::{HandMade, Recipe};
 use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_stock, sold,
+    Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy, no_stock, sold,
 };
-use crate::protocol::Purchase;
-use crate::report::numbers::in_words;
-use crate::stock::{Settled, Stock, Ticket};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::{Settled, Stock, Ticket};
 
 /// How often somebody who waits looks for its answer.
 const LOOK: Duration = Duration::from_millis(1);
@@ -28,26 +27,23 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "requests in a queue, served by one consumer",
     gloss: "no lock around the stock",
     flaw: None,
-    claim: Claim::Exactness,
-    claims: PLAIN,
-    remark: |facts, _| {
-        let requests = in_words(facts.attempts.len() as i64, "request", "requests");
-        format!("one consumer, {requests}")
-    },
+    promise: Promise::Exactness,
+    claims: Claims::PLAIN,
+    remark: Remark::Requests,
     open: |setup| Box::pin(open(setup)),
     lock: None,
 };
 
 struct Queue {
     stock: Box<dyn Stock>,
-    place: HandMade<Token>,
+    place: HandMade,
     ttl: Duration,
 }
 
 async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
     Ok(Box::new(Queue {
         stock: setup.ground.stock()?,
-        place: HandMade::open(&setup, Token)?,
+        place: HandMade::open(&setup, Recipe::TOKEN)?,
         ttl: setup.ttl,
     }))
 }

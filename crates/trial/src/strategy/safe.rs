@@ -8,13 +8,11 @@
 use fencepost::BoxFuture;
 
 use super::customer::Customer;
-use super::hand_made::{self, HandMade, Token};
+use super::hand_made::{self, HandMade, Recipe};
 use super::library::Library;
-use super::{
-    Buyer, Claim, Failure, Group, Locking, Order, PLAIN, Setup, Stores, Strategy, no_remark,
-};
-use crate::ground::Ground;
-use crate::protocol::Purchase;
+use super::{Buyer, Failure, Group, Locking, Order, Remark, Setup, Stores, Strategy};
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::Ground;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "safe",
@@ -25,9 +23,9 @@ pub(super) static STRATEGY: Strategy = Strategy {
     flaw: Some(
         "A token guards the release, not the work: its holder never asks whether it still holds.",
     ),
-    claim: Claim::Exclusion,
-    claims: PLAIN,
-    remark: no_remark,
+    promise: Promise::Exclusion,
+    claims: Claims::PLAIN,
+    remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };
@@ -42,14 +40,14 @@ async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
 
 async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
     if matches!(setup.ground, Ground::Redis(_)) {
-        return hand_made::lock(&setup, Token);
+        return hand_made::lock(setup, Recipe::TOKEN).await;
     }
     Ok(Box::new(Library::open(&setup, false).await?))
 }
 
 /// Asks again and again, or waits in line, as it is told.
 struct OnRedis {
-    asking: Customer<HandMade<Token>>,
+    asking: Customer<HandMade>,
     in_line: Customer<Library>,
 }
 
@@ -57,7 +55,7 @@ impl OnRedis {
     async fn open(setup: &Setup) -> Result<Self, Failure> {
         let library = Library::open(setup, false).await?;
         Ok(Self {
-            asking: Customer::open(setup, HandMade::open(setup, Token)?)?,
+            asking: Customer::open(setup, HandMade::open(setup, Recipe::TOKEN)?)?,
             in_line: Customer::open(setup, library)?,
         })
     }
@@ -65,16 +63,18 @@ impl OnRedis {
 
 impl Buyer for OnRedis {
     fn purchase<'a>(&'a mut self, order: &'a Order) -> BoxFuture<'a, Result<Purchase, Failure>> {
-        match order.in_line {
-            true => self.in_line.purchase(order),
-            false => self.asking.purchase(order),
+        if order.in_line {
+            self.in_line.purchase(order)
+        } else {
+            self.asking.purchase(order)
         }
     }
 
     fn lock_commands(&self, order: &Order) -> Option<u64> {
-        match order.in_line {
-            true => self.in_line.lock_commands(order),
-            false => None,
+        if order.in_line {
+            self.in_line.lock_commands(order)
+        } else {
+            None
         }
     }
 }

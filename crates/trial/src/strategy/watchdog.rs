@@ -3,8 +3,8 @@
 
 use super::customer::Customer;
 use super::library::Library;
-use super::{Buyer, Claim, Failure, Group, Locking, PLAIN, Setup, Stores, Strategy, no_remark};
-use crate::protocol::Claims;
+use super::{Buyer, Failure, Group, Locking, Remark, Setup, Stores, Strategy};
+use crate::protocol::{Claims, Promise};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "watchdog",
@@ -13,12 +13,12 @@ pub(super) static STRATEGY: Strategy = Strategy {
     summary: "as safe, and kept alive while its holder lives",
     gloss: "",
     flaw: None,
-    claim: Claim::Exclusion,
+    promise: Promise::Exclusion,
     claims: Claims {
         keep_alive: true,
-        ..PLAIN
+        ..Claims::PLAIN
     },
-    remark: no_remark,
+    remark: Remark::Nothing,
     open: |setup| Box::pin(open(setup)),
     lock: Some(|setup| Box::pin(lock(setup))),
 };

@@ -3,7 +3,7 @@
 use fencepost_trial::holds::Scenario::{
     Crash, Deadlock, ShortStock, Sorted, StaleRelease, TtlEdge,
 };
-use fencepost_trial::stopped::Stopped;
+use fencepost_trial::processes::Stopped;
 use fencepost_trial::verdict::{Outcome, Verdict};
 use libtest_mimic::{Failed, Trial};
 

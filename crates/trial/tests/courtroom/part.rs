@@ -30,16 +30,9 @@ pub(crate) struct Stranger {
     pub(crate) claims: Claims,
 }
 
-const PLAIN: Claims = Claims {
-    fencing: false,
-    keep_alive: false,
-    fair: false,
-    untimed: false,
-    recovery_ms: None,
-};
 const FENCED: Claims = Claims {
     fencing: true,
-    ..PLAIN
+    ..Claims::PLAIN
 };
 
 const fn stranger(name: &'static str, claims: Claims) -> Stranger {
@@ -61,17 +54,19 @@ const fn flawed(name: &'static str, flaw: Flaw, claims: Claims) -> Stranger {
 const fn rude(name: &'static str, manners: Manners) -> Stranger {
     Stranger {
         manners,
-        ..stranger(name, PLAIN)
+        ..stranger(name, Claims::PLAIN)
     }
 }
 
-pub(crate) const HONEST: Stranger = stranger("honest", PLAIN);
+pub(crate) const HONEST: Stranger = stranger("honest", Claims::PLAIN);
 pub(crate) const HONEST_FENCED: Stranger = stranger("honest-fenced", FENCED);
-pub(crate) const NONE: Stranger = flawed("none", Flaw::NoLock, PLAIN);
-pub(crate) const BLIND_DELETE: Stranger = flawed("blind-delete", Flaw::BlindDelete, PLAIN);
-pub(crate) const NO_EXPIRY: Stranger = flawed("no-expiry", Flaw::NoExpiry, PLAIN);
-pub(crate) const TWICE: Stranger = flawed("twice-after-expiry", Flaw::TwiceAfterExpiry, PLAIN);
-pub(crate) const FORGETFUL: Stranger = flawed("forgets-to-release", Flaw::ForgetsToRelease, PLAIN);
+pub(crate) const NONE: Stranger = flawed("none", Flaw::NoLock, Claims::PLAIN);
+pub(crate) const BLIND_DELETE: Stranger = flawed("blind-delete", Flaw::BlindDelete, Claims::PLAIN);
+pub(crate) const NO_EXPIRY: Stranger = flawed("no-expiry", Flaw::NoExpiry, Claims::PLAIN);
+pub(crate) const TWICE: Stranger =
+    flawed("twice-after-expiry", Flaw::TwiceAfterExpiry, Claims::PLAIN);
+pub(crate) const FORGETFUL: Stranger =
+    flawed("forgets-to-release", Flaw::ForgetsToRelease, Claims::PLAIN);
 pub(crate) const CONSTANT: Stranger = flawed("fence-constant", Flaw::FenceConstant, FENCED);
 pub(crate) const REGRESSING: Stranger = flawed("fence-regressing", Flaw::FenceRegressing, FENCED);
 pub(crate) const WORDS: Stranger = flawed("fence-of-words", Flaw::FenceOfWords, FENCED);
@@ -80,14 +75,14 @@ pub(crate) const NO_RENEWAL: Stranger = stranger(
     "lies-about-renewal",
     Claims {
         keep_alive: true,
-        ..PLAIN
+        ..Claims::PLAIN
     },
 );
 pub(crate) const SLOW_RECOVERY: Stranger = stranger(
     "lies-about-recovery",
     Claims {
         recovery_ms: Some(10),
-        ..PLAIN
+        ..Claims::PLAIN
     },
 );
 pub(crate) const LATE: Stranger = rude("late", Manners::LateAndBlind);

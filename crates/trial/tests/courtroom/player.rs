@@ -135,9 +135,10 @@ impl Player {
                 Reply::Stepped { op, fence }
             }
             Request::Release { op, hold, .. } => {
-                let outcome = match self.give_back(hold) {
-                    true => ReleaseWord::Released,
-                    false => ReleaseWord::AlreadyLost,
+                let outcome = if self.give_back(hold) {
+                    ReleaseWord::Released
+                } else {
+                    ReleaseWord::AlreadyLost
                 };
                 Reply::Released { op, outcome }
             }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fencepost_rig::Interrupt;
-use fencepost_trial::facts::Facts;
 use fencepost_trial::holds::{self, Scenario, Trial};
+use fencepost_trial::processes::Stopped;
+use fencepost_trial::sale::facts::Facts;
 use fencepost_trial::sale::{self, Sale};
-use fencepost_trial::stopped::Stopped;
-use fencepost_trial::verdict::{self, Verdict};
+use fencepost_trial::verdict::Verdict;
 
 use crate::part::Part;
 
@@ -77,7 +77,7 @@ fn oversell(part: Part, seed: u64, is_impatient: bool) -> Result<Verdict, Stoppe
     let mut onlooker = Onlooker { is_impatient };
     let history = sale::run(&sale, &subject, None, &mut onlooker, Interrupt::never())?;
     let facts = Facts::of(&history.events);
-    Ok(verdict::judge(&history.header, &facts))
+    Ok(sale::verdict::judge(&history.header, &facts))
 }
 
 struct Onlooker {
@@ -86,9 +86,10 @@ struct Onlooker {
 
 impl Onlooker {
     fn patience(&self) -> Duration {
-        match self.is_impatient {
-            true => PATIENCE,
-            false => 20 * PATIENCE,
+        if self.is_impatient {
+            PATIENCE
+        } else {
+            20 * PATIENCE
         }
     }
 }

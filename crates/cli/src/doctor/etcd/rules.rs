@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::DEFAULT_TTL;
-use fencepost_trial::report::numbers::{decimal, plural};
+use fencepost_trial::text::numbers::{decimal, plural};
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, no_figures};

@@ -1,6 +1,6 @@
 //! What is bad about a Postgres server that holds locks.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, no_figures};

@@ -1,6 +1,6 @@
 //! How much memory is used, of how much, and what happens when it is full.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::rules::Figures;
 use super::readings::Readings;

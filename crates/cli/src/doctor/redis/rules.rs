@@ -1,6 +1,6 @@
 //! What is bad about a Redis server that holds locks.
 
-use fencepost_trial::report::numbers::{count, plural};
+use fencepost_trial::text::numbers::{count, plural};
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, Figures, no_figures};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fencepost::DEFAULT_TTL;
-use fencepost_trial::report::numbers::{decimal, plural};
+use fencepost_trial::text::numbers::{decimal, plural};
 use serde_json::Value;
 
 use super::super::finding::Harm;

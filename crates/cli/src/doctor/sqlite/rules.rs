@@ -1,6 +1,6 @@
 //! What is bad about a file of locks.
 
-use fencepost_trial::report::numbers::decimal;
+use fencepost_trial::text::numbers::decimal;
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, no_figures};

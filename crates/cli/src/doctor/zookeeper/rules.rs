@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::DEFAULT_TTL;
-use fencepost_trial::report::numbers::{count, decimal, plural};
+use fencepost_trial::text::numbers::{count, decimal, plural};
 
 use super::super::finding::Harm;
 use super::super::rules::{self, Check, Figures, no_figures};

@@ -74,8 +74,8 @@ impl Lab for Races {
 }
 
 /// Leaves out paths and the processes' last words, which are not for everybody who sees the page.
-fn words(stopped: &fencepost_trial::stopped::Stopped) -> String {
-    use fencepost_trial::stopped::Stopped;
+fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
+    use fencepost_trial::processes::Stopped;
     match stopped {
         Stopped::Interrupted { .. } => "The trial was interrupted.",
         Stopped::Store(_) => "The trial found no place for its scratch product.",

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{TempDir, folder};
-use fencepost_trial::ground::{Ground, Place};
 use fencepost_trial::protocol::{Outcome, Purchase};
+use fencepost_trial::store::{Ground, Place};
 use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};

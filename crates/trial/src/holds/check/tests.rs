@@ -1,10 +1,11 @@
 //! Every check against histories written by hand: violated, held, undecided.
 
 use super::*;
+use crate::check::Finding;
 use crate::history::What;
 use crate::holds::Scenario;
+use crate::holds::by_hand::{KEY, Tale};
 use crate::protocol::{Action, ReleaseWord};
-use crate::tale::{KEY, Tale};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;
 

@@ -5,7 +5,7 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Stuck;
 use crate::holds::facts::{Hold, Mark};
-use crate::report::numbers::{decimal, ms};
+use crate::text::numbers::{decimal, ms};
 use crate::verdict::{Next, Outcome, Verdict};
 
 const HOLDER: &str = "A";
@@ -180,9 +180,10 @@ fn stuck_for_ever(court: &Court<'_>, died: Mark, stuck: &Stuck) -> Verdict {
     Verdict {
         evidence: proof,
         why: court.why_strategy(),
-        next: match court.claims.untimed {
-            true => court.next("lease", "a row that says until when"),
-            false => court.next("safe", "both in one step"),
+        next: if court.claims.untimed {
+            court.next("lease", "a row that says until when")
+        } else {
+            court.next("safe", "both in one step")
         }
         .into_iter()
         .collect(),

@@ -6,7 +6,7 @@ use crate::holds::Scenario;
 use crate::holds::check::{Overlap, Stuck};
 use crate::holds::facts::{Cycle, Hold, Mark, Op};
 use crate::protocol::Action;
-use crate::report::numbers::ms;
+use crate::text::numbers::ms;
 use crate::verdict::{Evidence, Outcome, Verdict};
 
 const WHY: &str =
@@ -132,7 +132,7 @@ fn broken(court: &Court<'_>, cycle: Option<&Cycle>, overlaps: &[Overlap<'_>]) ->
     verdict
 }
 
-/// «B is granted product_A; A, granted it at 0.9, held on to 3,053.9»
+/// "B is granted product_A; A, granted it at 0.9, held on to 3,053.9"
 pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence> {
     let Overlap { first, second, .. } = overlap?;
     let sentence = format!(
@@ -146,7 +146,7 @@ pub(super) fn overlap_evidence(overlap: Option<&Overlap<'_>>) -> Option<Evidence
     Some(evidence(second.granted, &second.who, "granted", sentence))
 }
 
-/// «two holders of product_A for 51.4 ms, of product_B for 51.1 ms»
+/// "two holders of product_A for 51.4 ms, of product_B for 51.1 ms"
 fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
     let mut each: Vec<(&str, u64)> = Vec::new();
     for overlap in overlaps {
@@ -164,7 +164,7 @@ fn of_each_lock(overlaps: &[Overlap<'_>]) -> Option<String> {
     (!each.is_empty()).then(|| format!("two holders {}", each.join(", ")))
 }
 
-/// «A waits for B, B waits for A»
+/// "A waits for B, B waits for A"
 pub(crate) fn waits(cycle: &Cycle) -> String {
     let mut who = cycle.who.clone();
     // Told from the first by name, whoever closed it.

@@ -1,19 +1,17 @@
 //! The holder worked longer than its lease: was anything lost?
 
-use super::{Court, capital, did, inconclusive, op_evidence};
+use super::{Court, did, inconclusive, op_evidence};
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Op};
 use crate::protocol::Action;
-use crate::report::numbers::{count, ms};
+use crate::text::numbers::{count, ms};
 use crate::verdict::{Next, Outcome, Verdict};
 
 const WHY: &str =
     "A token guards the release, not the work: A is never asked again whether it still holds.";
-/// For locks whose release asks for no token, and for strangers, of whom that is not known.
+/// For locks whose release asks for no token, and for external locks, of which that is not known.
 const WHY_WITHOUT_TOKEN: &str =
     "The lease ended, the work did not: A is never asked again whether it still holds.";
-/// The release of these asks for no token.
-const WITHOUT_TOKEN: [&str; 3] = ["naive", "blind-delete", "late-expiry"];
 pub(super) const FENCED_LIMITS: &str =
     "every resource must check the fence, on reads too; what cannot check is not protected";
 
@@ -84,8 +82,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     };
     verdict.belief.code = if belief.is_empty() { "none" } else { "overlap" }.into();
     verdict.belief.text = belief.first().map(two_holders);
-    let name = court.header.strategy.as_str();
-    let has_token = court.trial.is_some() && !WITHOUT_TOKEN.contains(&name);
+    let has_token = court.trial.is_some() && !court.claims.blind_release;
     let why = if has_token { WHY } else { WHY_WITHOUT_TOKEN };
     verdict.why = Some(why.into());
     verdict.next = [
@@ -100,7 +97,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>]) -> Verdict {
     verdict
 }
 
-/// «two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms»
+/// "two holders for 0.9 ms: B from 2,011.2 to 2,012.1, A from 8.6 to 3,009.7 ms"
 pub(super) fn two_holders(overlap: &Overlap<'_>) -> String {
     let span = |held: &Hold| {
         let (from, to) = (ms(held.granted.at_ns), ms(held.believed_until_ns));
@@ -161,15 +158,16 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
     let worked = ms(write.mark.at_ns - slow.granted.at_ns);
     let limits = if court.claims.keep_alive {
         "renewing needs a running process: one paused beyond its lease loses it unnoticed"
-    } else if court.claims.untimed && court.claims.recovery_ms.is_some() {
+    } else if court.claims.ends_with_holder() {
         "nobody else could work meanwhile: without a lease, only A's end would have let B in"
     } else {
         "A's lock had no expiry while it worked: a holder that dies there keeps it for ever"
     };
     let ttl = count(court.header.ttl_ms as i64);
-    let lease = match court.claims.untimed {
-        true => format!("and no lease of {ttl} ms ended its lock"),
-        false => format!("on a lease of {ttl} ms"),
+    let lease = if court.claims.untimed {
+        format!("and no lease of {ttl} ms ended its lock")
+    } else {
+        format!("on a lease of {ttl} ms")
     };
     Verdict {
         witness: vec![format!(
@@ -186,7 +184,7 @@ fn kept_out(court: &Court<'_>, slow: &Hold, write: &Op, other: &Hold) -> Verdict
 
 fn declined_to_write() -> Verdict {
     Verdict {
-        witness: vec![capital("A knew that its lock was lost, and did not write")],
+        witness: vec!["A knew that its lock was lost, and did not write".into()],
         limits: Some("a pause between looking and writing is not covered; a fence would be".into()),
         ..Verdict::bare(
             Outcome::Held,

@@ -94,8 +94,8 @@ fn fence(held: &Hold) -> &str {
 mod tests {
     use crate::check::Finding;
     use crate::holds::Scenario;
+    use crate::holds::by_hand::{KEY, Tale, shown};
     use crate::protocol::{Claims, ReleaseWord};
-    use crate::tale::{KEY, Tale, shown};
     use crate::verdict::{Outcome, Verdict};
 
     fn two_grants(promises_fences: bool, fences: [Option<&str>; 2]) -> Verdict {

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use super::edge::{FENCED_LIMITS, two_holders};
 use super::{Court, evidence, inconclusive};
-use crate::ground::Place;
-use crate::ground::locks::{self, Kind};
 use crate::history::Change;
 use crate::holds::Trial;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
-use crate::report::lanes::servers;
-use crate::report::numbers::ms;
+use crate::store::Place;
+use crate::store::locks::{self, Kind};
+use crate::text::numbers::ms;
 use crate::verdict::{Next, Outcome, Verdict};
 
 const HOLDER: &str = "A";
@@ -69,7 +68,7 @@ struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// «the primary died while A held the lock»
+    /// "the primary died while A held the lock"
     fn death(&self) -> String {
         format!("the {} died of signal 9 while A held the lock", self.dead)
     }
@@ -105,7 +104,7 @@ fn broken(court: &Court<'_>, overlaps: &[Overlap<'_>], killed: Option<Mark>) -> 
     let takeover = after_failure.and_then(|(mark, server)| {
         let (.., change) = court.facts.servers.iter().find(|(at, ..)| *at == mark)?;
         let without = court.facts.is_without_lock(server);
-        let sentence = servers::told(server, *change, without);
+        let sentence = change.told(server, without);
         Some(evidence(mark, "lab", "serves_again", sentence))
     });
     let mut verdict = Verdict {
@@ -155,7 +154,7 @@ fn with_delay(court: &Court<'_>) -> Option<Next> {
     }
     let store = format!("redlock?restart_delay={}ms", trial.ttl_ms);
     let delayed = Trial {
-        place: Place::named(&store),
+        place: Place::named(&store)?,
         ..trial.clone()
     };
     Some(Next {

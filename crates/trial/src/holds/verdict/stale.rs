@@ -5,7 +5,7 @@ use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark};
-use crate::report::numbers::{count, ms};
+use crate::text::numbers::{count, ms};
 use crate::verdict::{Outcome, Verdict};
 
 /// Who is paused, who gets the lock meanwhile, and who tries when the first has given it back.

@@ -3,7 +3,7 @@
 use super::{Court, evidence, for_ever, inconclusive};
 use crate::holds::facts::Mark;
 use crate::protocol::Outcome as Answered;
-use crate::report::numbers::ms;
+use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
 
 pub(super) fn judge(court: &Court<'_>) -> Verdict {

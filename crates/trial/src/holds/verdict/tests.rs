@@ -8,8 +8,8 @@ mod wakeup;
 
 use crate::history::{Fault, What};
 use crate::holds::Scenario;
+use crate::holds::by_hand::{KEY, Tale, shown};
 use crate::protocol::{Outcome as Answered, ReleaseWord};
-use crate::tale::{KEY, Tale, shown};
 use crate::verdict::{Outcome, Verdict};
 
 const RELEASED: ReleaseWord = ReleaseWord::Released;

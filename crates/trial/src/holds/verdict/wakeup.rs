@@ -4,7 +4,7 @@ use super::{Court, evidence, for_ever, inconclusive};
 use crate::history::Fault;
 use crate::holds::check::Stuck;
 use crate::holds::facts::{Hold, Mark};
-use crate::report::numbers::ms;
+use crate::text::numbers::ms;
 use crate::verdict::{Outcome, Verdict};
 
 const HOLDER: &str = "A";

@@ -1,11 +1,12 @@
 //! Ways of waiting on a page: the table of what each costs, and each round as a run.
 
 use super::{Page, PageRun, Retry, RetryRow, Turn};
-use crate::facts::Attempt;
 use crate::history::{Event, History};
 use crate::protocol::Pauses;
-use crate::report::numbers::{count, plural};
-use crate::retry::{self, Judged, Round};
+use crate::retry::facts::split;
+use crate::retry::{Judged, Round};
+use crate::sale::facts::Attempt;
+use crate::text::numbers::{count, plural};
 use crate::verdict::Outcome;
 
 /// What a comparison cost, ready for a page.
@@ -50,7 +51,7 @@ pub fn page_of_comparison<'a>(judged: &'a Judged, history: &'a History) -> Page<
             ..PageRun::new(&judged.header, verdict, events)
         }
     };
-    let recorded = retry::split(&history.events);
+    let recorded = split(&history.events);
     let recorded = recorded.into_iter().map(|(_, events)| events);
     let rounds = judged.rounds.iter().zip(recorded);
     Page {

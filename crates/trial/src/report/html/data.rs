@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::events::{Packed, Tables};
-use super::story::{Beat, fences, story};
 use super::{Page, PageRun, Retry};
-use crate::report::holds::is_refused_overlap;
-use crate::report::numbers::shorten;
+use crate::history::fences;
+use crate::holds::is_refused_overlap;
+use crate::story::{Beat, beats};
 use crate::strategy;
+use crate::text::numbers::shorten;
 use crate::verdict::{Axis, Evidence, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -134,7 +135,7 @@ pub fn data(page: &Page<'_>) -> String {
         words: tables.words().to_vec(),
         shapes: tables.shapes(),
     };
-    // A script element ends at «</script», wherever it stands: no data may contain a «<».
+    // A script element ends at "</script", wherever it stands: no data may contain a "<".
     let text = serde_json::to_string(&data).unwrap_or_default();
     text.replace('<', "\\u003c")
 }
@@ -199,7 +200,7 @@ impl<'a> Run<'a> {
             outcome, evidence, ..
         } = run.verdict;
         let verdict = run.verdict;
-        let story = story(run);
+        let story = beats(run.verdict, run.events);
         let start_ns = super::events::start_ns(run.events);
         let needed: BTreeSet<u64> = evidence
             .iter()
@@ -299,7 +300,7 @@ fn checks(verdict: &Verdict) -> Vec<Value> {
     verdict.checks.iter().map(check).collect()
 }
 
-/// What the strategy promises. What it does not claim reads so, and is never «failed».
+/// What the strategy promises. What it does not claim reads so, and is never "failed".
 fn claims(run: &PageRun<'_>) -> Vec<(&'static str, String)> {
     let yes = |claimed: bool, text: &str| if claimed { text } else { "not claimed" }.to_owned();
     let claims = run.claims;

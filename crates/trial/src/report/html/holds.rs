@@ -1,10 +1,10 @@
 //! Lock trials on a page.
 
 use super::{Page, PageRun};
-use crate::ground::Place;
+use crate::holds::Judged;
 use crate::holds::{Scenario, Trial};
-use crate::report::holds::Tried;
-use crate::report::numbers::count;
+use crate::store::Place;
+use crate::text::numbers::count;
 
 fn about(trial: &Trial) -> &'static str {
     match trial.scenario {
@@ -27,34 +27,34 @@ fn about(trial: &Trial) -> &'static str {
 }
 
 /// A lock trial, ready for a page.
-pub fn run_of_trial(tried: &Tried) -> PageRun<'_> {
-    let trial = &tried.trial;
+pub fn run_of_trial(judged: &Judged) -> PageRun<'_> {
+    let trial = &judged.trial;
     let ms = |number: u64| format!("{} ms", count(number as i64));
     let mut settings = vec![("TTL", ms(trial.ttl_ms))];
     if trial.scenario == Scenario::TtlEdge {
         settings.push(("work", ms(trial.work_ms)));
     }
     settings.push(("processes", count(trial.scenario.processes() as i64)));
-    settings.push(("store", tried.header.store.clone()));
+    settings.push(("store", judged.header.store.clone()));
     PageRun {
         about: about(trial).into(),
         command: trial.reproduce(),
-        expected: tried.expected(),
+        expected: judged.expected(),
         settings,
-        ..PageRun::new(&tried.header, &tried.verdict, &tried.events)
+        ..PageRun::new(&judged.header, &judged.verdict, &judged.events)
     }
 }
 
 /// One lock trial.
-pub fn page_of_trial(tried: &Tried) -> Page<'_> {
-    let trial = &tried.trial;
+pub fn page_of_trial(judged: &Judged) -> Page<'_> {
+    let trial = &judged.trial;
     Page {
         title: format!("{}: {}", trial.scenario.name(), about(trial)),
-        command: tried.trial.reproduce(),
-        generated: tried.header.recorded.clone(),
-        seed: tried.trial.seed,
+        command: judged.trial.reproduce(),
+        generated: judged.header.recorded.clone(),
+        seed: judged.trial.seed,
         verdict: None,
-        runs: vec![run_of_trial(tried)],
+        runs: vec![run_of_trial(judged)],
         retry: None,
     }
 }

@@ -1,8 +1,8 @@
 //! Sales on a page.
 
 use super::{Page, PageRun};
-use crate::report::numbers::count;
-use crate::report::{Judged, settings};
+use crate::sale::Judged;
+use crate::text::numbers::count;
 
 /// What happens in a sale, in a few words.
 fn about(judged: &Judged) -> String {
@@ -47,7 +47,7 @@ pub fn page_of_sales(runs: &[Judged]) -> Page<'_> {
         ([only], _) => only.reproduce(),
         (_, Some(sale)) => format!(
             "fencepost oversell --all{} --seed {}",
-            settings(sale),
+            sale.settings(),
             sale.seed
         ),
         (_, None) => String::new(),

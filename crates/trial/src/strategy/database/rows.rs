@@ -4,38 +4,33 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::super::hand_made::{Latch, Recipe};
+use super::super::hand_made::{Latch, Recipe, released_if};
 use super::super::{Failure, Halt};
-use crate::ground::Look;
-use crate::ground::postgres::{Link, Trouble};
-use crate::latch::Latches;
-use crate::latch::postgres::microseconds;
 use crate::protocol::ReleaseWord;
+use crate::store::Look;
+use crate::store::latch::Latches;
+use crate::store::latch::postgres::microseconds;
+use crate::store::postgres::{Connection, Trouble};
 
 /// Takes the record for ever, and deletes it if it is its own.
-pub(super) struct Untimed;
+pub(super) const UNTIMED: Recipe = Recipe {
+    take: insert,
+    worked: |_| Ok(()),
+    give_back: delete_own,
+};
 
-impl Recipe for Untimed {
-    fn take(&self, latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
-        let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
-        if taken {
-            halt.after(1, 1, "inserts the row");
-        }
-        Ok(taken)
+fn insert(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+    let taken = latch.store.set_if_absent(latch.key, latch.token, None)?;
+    if taken {
+        halt.after(1, 1, "inserts the row");
     }
+    Ok(taken)
+}
 
-    fn give_back(
-        &self,
-        latch: &mut Latch<'_>,
-        halt: &mut dyn Halt,
-    ) -> Result<ReleaseWord, Failure> {
-        let deleted = latch.store.delete_if(latch.key, latch.token)?;
-        halt.after(1, 1, "deletes the row if it is its own");
-        Ok(match deleted {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
-        })
-    }
+fn delete_own(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    let deleted = latch.store.delete_if(latch.key, latch.token)?;
+    halt.after(1, 1, "deletes the row if it is its own");
+    Ok(released_if(deleted))
 }
 
 /// No lock is made of this step.
@@ -44,11 +39,11 @@ fn not_used<T>() -> Result<T, Failure> {
 }
 
 /// Rows that are there or not: the index refuses a second one of the same name.
-pub(super) struct UniqueRows(Link);
+pub(super) struct UniqueRows(Connection);
 
 impl UniqueRows {
     pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 }
 
@@ -91,11 +86,11 @@ impl Latches for UniqueRows {
 }
 
 /// Rows with an end, in ShedLock's table and by its statements.
-pub(super) struct LeaseRows(Link);
+pub(super) struct LeaseRows(Connection);
 
 impl LeaseRows {
     pub(super) fn open(endpoint: &str) -> Result<Self, Failure> {
-        Ok(Self(Link::open(endpoint)?))
+        Ok(Self(Connection::open(endpoint)?))
     }
 }
 

@@ -10,11 +10,11 @@ use tokio_postgres::error::SqlState;
 
 use super::super::customer::Turn;
 use super::super::{Buyer, Failure, Halt, Held, Locking, Order, read_work_write};
-use super::Kind;
-use crate::ground::postgres::{Link, Trouble, table_of};
-use crate::latch::postgres::advisory_key;
+use super::LockKind;
 use crate::protocol::{Purchase, ReleaseWord};
-use crate::stock::postgres::PostgresStock;
+use crate::store::latch::postgres::advisory_key;
+use crate::store::postgres::{Connection, Trouble, table_of};
+use crate::store::stock::postgres::PostgresStock;
 
 /// What stands for the name of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Target {
 /// Takes locks in one session.
 pub(super) struct SessionLock {
     stock: PostgresStock,
-    kind: Kind,
+    kind: LockKind,
     target: Target,
     holds: HashMap<u64, Hold>,
     forfeited: Vec<u64>,
@@ -50,7 +50,7 @@ enum Answer {
 }
 
 impl SessionLock {
-    pub(super) fn open(endpoint: &str, kind: Kind, target: Target) -> Result<Self, Failure> {
+    pub(super) fn open(endpoint: &str, kind: LockKind, target: Target) -> Result<Self, Failure> {
         Ok(Self {
             stock: PostgresStock::open(endpoint)?,
             kind,
@@ -61,13 +61,13 @@ impl SessionLock {
         })
     }
 
-    fn link(&mut self) -> &mut Link {
-        self.stock.link()
+    fn connection(&mut self) -> &mut Connection {
+        self.stock.connection()
     }
 
     /// Whether its locks end with a transaction; else with the session alone.
     fn in_transaction(&self) -> bool {
-        self.kind != Kind::Advisory
+        self.kind != LockKind::Advisory
     }
 
     fn take(
@@ -120,18 +120,19 @@ impl SessionLock {
             self.patience(wait)?;
         }
         let asked = match (self.kind, self.target) {
-            (Kind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
-            (Kind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
-            (Kind::Table, Target::Stock) => self.lock_table("stock", wait),
-            (Kind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
-            (Kind::Advisory, _) => self.lock_number(key, wait),
+            (LockKind::Row, Target::Stock) => self.lock_row(key, wait, ROW_OF_STOCK),
+            (LockKind::Row, Target::Thing) => self.lock_row(key, wait, ROW_OF_THING),
+            (LockKind::Table, Target::Stock) => self.lock_table("stock", wait),
+            (LockKind::Table, Target::Thing) => self.lock_table(&table_of(key), wait),
+            (LockKind::Advisory, _) => self.lock_number(key, wait),
         };
         let answer = match asked {
             Ok(granted) => {
                 let found = granted?;
-                match found {
-                    true => Answer::Granted,
-                    false => Answer::Taken,
+                if found {
+                    Answer::Granted
+                } else {
+                    Answer::Taken
                 }
             }
             Err(trouble) if trouble.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
@@ -164,35 +165,36 @@ impl SessionLock {
         key: &str,
         wait: Option<Duration>,
         [at_once, waiting]: [&'static str; 2],
-    ) -> Asked {
+    ) -> LockAnswer {
         let sql = if wait.is_none() { at_once } else { waiting };
         let rows = self
-            .link()
+            .connection()
             .ask_within(sql, &[&key], wait.unwrap_or_default())?;
         // Where there is no row, nothing was locked.
-        Ok(match rows.is_empty() {
-            false => Ok(true),
-            true => Err(Failure::definite(format!(
+        Ok(if rows.is_empty() {
+            Err(Failure::definite(format!(
                 "there is no row of {key} to lock"
-            ))),
+            )))
+        } else {
+            Ok(true)
         })
     }
 
-    fn lock_table(&mut self, table: &str, wait: Option<Duration>) -> Asked {
+    fn lock_table(&mut self, table: &str, wait: Option<Duration>) -> LockAnswer {
         let at_once = if wait.is_none() { " NOWAIT" } else { "" };
         let sql = format!("LOCK TABLE {table} IN EXCLUSIVE MODE{at_once}");
-        self.link()
+        self.connection()
             .run_within(&sql, wait.unwrap_or_default())
             .map(|()| Ok(true))
     }
 
-    fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> Asked {
+    fn lock_number(&mut self, key: &str, wait: Option<Duration>) -> LockAnswer {
         const AT_ONCE: &str = "SELECT pg_try_advisory_lock($1)";
         const WAITING: &str = "SELECT true FROM (SELECT pg_advisory_lock($1)) AS granted";
-        let number = advisory_key(self.link().schema(), key);
+        let number = advisory_key(self.connection().schema(), key);
         let sql = if wait.is_none() { AT_ONCE } else { WAITING };
         let rows = self
-            .link()
+            .connection()
             .ask_within(sql, &[&number], wait.unwrap_or_default())?;
         Ok(Ok(rows.first().is_some_and(|row| row.get(0))))
     }
@@ -201,7 +203,7 @@ impl SessionLock {
         self.last_hold += 1;
         let hold = Hold {
             key: key.to_owned(),
-            generation: self.link().generation(),
+            generation: self.connection().generation(),
         };
         self.holds.insert(self.last_hold, hold);
         Held {
@@ -213,14 +215,14 @@ impl SessionLock {
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        self.link().pin(false);
+        self.connection().pin(false);
         if self.in_transaction() {
             self.run("BEGIN")?;
         } else {
             // So that the session is there before it is pinned.
             self.run("SELECT")?;
         }
-        self.link().pin(true);
+        self.connection().pin(true);
         Ok(())
     }
 
@@ -233,13 +235,14 @@ impl SessionLock {
 
     /// Ends everything; what was written in the transaction is undone.
     fn give_up(&mut self) {
-        let statement = match self.in_transaction() {
-            true => "ROLLBACK",
-            false => "SELECT pg_advisory_unlock_all()",
+        let statement = if self.in_transaction() {
+            "ROLLBACK"
+        } else {
+            "SELECT pg_advisory_unlock_all()"
         };
         // A session that is gone has ended everything itself.
         let _ = self.run(statement);
-        self.link().pin(false);
+        self.connection().pin(false);
     }
 
     /// Gives up, and all its locks with it.
@@ -253,21 +256,23 @@ impl SessionLock {
     fn give_back(&mut self, hold: u64, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
         let held = self.holds.remove(&hold);
         let held = held.ok_or_else(|| Failure::definite("there is no such hold"))?;
-        if self.link().generation() != held.generation {
+        if self.connection().generation() != held.generation {
             self.end_if_idle();
             return Ok(ReleaseWord::AlreadyLost);
         }
         let word = match self.kind {
-            Kind::Advisory => self.unlock(&held.key)?,
-            Kind::Row | Kind::Table => {
+            LockKind::Advisory => self.unlock(&held.key)?,
+            LockKind::Row | LockKind::Table => {
                 if self.holds.is_empty() {
-                    self.link().run("COMMIT").map_err(Trouble::unwritten)?;
+                    self.connection()
+                        .run("COMMIT")
+                        .map_err(Trouble::unwritten)?;
                 }
                 ReleaseWord::Released
             }
         };
         if self.holds.is_empty() {
-            self.link().pin(false);
+            self.connection().pin(false);
         }
         halt.after(1, 1, "gives the lock back");
         Ok(word)
@@ -275,22 +280,23 @@ impl SessionLock {
 
     fn unlock(&mut self, key: &str) -> Result<ReleaseWord, Failure> {
         const SQL: &str = "SELECT pg_advisory_unlock($1)";
-        let number = advisory_key(self.link().schema(), key);
-        let row = self.link().ask_one(SQL, &[&number]);
+        let number = advisory_key(self.connection().schema(), key);
+        let row = self.connection().ask_one(SQL, &[&number]);
         let row = row.map_err(Trouble::unwritten)?;
-        Ok(match row.is_some_and(|row| row.get(0)) {
-            true => ReleaseWord::Released,
-            false => ReleaseWord::AlreadyLost,
+        Ok(if row.is_some_and(|row| row.get(0)) {
+            ReleaseWord::Released
+        } else {
+            ReleaseWord::AlreadyLost
         })
     }
 
     fn run(&mut self, statement: &str) -> Result<(), Failure> {
-        self.link().run(statement).map_err(Trouble::unread)
+        self.connection().run(statement).map_err(Trouble::unread)
     }
 }
 
 /// What the database said to a request; inside, what that means for the lock.
-type Asked = Result<Result<bool, Failure>, Trouble>;
+type LockAnswer = Result<Result<bool, Failure>, Trouble>;
 
 const ROW_OF_STOCK: [&str; 2] = [
     "SELECT 1 FROM stock WHERE product = $1 FOR UPDATE NOWAIT",
@@ -317,7 +323,7 @@ impl Locking for SessionLock {
     }
 
     fn knows_lost(&mut self, hold: u64) -> bool {
-        let generation = self.link().generation();
+        let generation = self.connection().generation();
         let held = self.holds.get(&hold);
         held.is_none_or(|held| held.generation != generation)
     }
@@ -349,9 +355,10 @@ impl SessionBuyer {
             Err(failure) => {
                 self.0.forfeit();
                 // What was not committed was not bought.
-                return Err(match self.0.in_transaction() {
-                    true => Failure::definite(failure),
-                    false => failure,
+                return Err(if self.0.in_transaction() {
+                    Failure::definite(failure)
+                } else {
+                    failure
                 });
             }
         };

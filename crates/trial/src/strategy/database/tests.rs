@@ -5,31 +5,31 @@ use std::time::Duration;
 
 use super::super::customer::Onwards;
 use super::super::{Buyer, Locking, Order};
-use super::Kind;
+use super::LockKind;
 use super::session::{SessionBuyer, SessionLock, Target};
-use crate::ground::Ground;
-use crate::ground::postgres::Link;
-use crate::ground::tests::{SomePostgres, postgres};
 use crate::holds::{FIRST, SECOND};
 use crate::protocol::ReleaseWord;
+use crate::store::Ground;
+use crate::store::postgres::Connection;
+use crate::store::tests::{SomePostgres, postgres};
 
-const KINDS: [Kind; 3] = [Kind::Row, Kind::Table, Kind::Advisory];
+const KINDS: [LockKind; 3] = [LockKind::Row, LockKind::Table, LockKind::Advisory];
 const AT_ONCE: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A ground that is gone with it.
-struct Place {
+struct Schema {
     ground: Ground,
     _server: SomePostgres,
 }
 
-impl Drop for Place {
+impl Drop for Schema {
     fn drop(&mut self) {
         let _ = self.ground.clear();
     }
 }
 
-impl Place {
+impl Schema {
     fn prepare() -> Option<Self> {
         let server = postgres()?;
         let ground = server.place().ground(Path::new(""));
@@ -40,7 +40,7 @@ impl Place {
         })
     }
 
-    fn session(&self, kind: Kind, target: Target) -> SessionLock {
+    fn session(&self, kind: LockKind, target: Target) -> SessionLock {
         SessionLock::open(&self.ground.to_string(), kind, target).unwrap()
     }
 
@@ -50,10 +50,13 @@ impl Place {
             WHERE granted AND pid <> pg_backend_pid() AND locktype IN ('advisory', 'relation')
             AND (relation IN (SELECT oid FROM pg_class WHERE relnamespace = $1::text::regnamespace)
                 OR ((classid::bigint << 32) | objid::bigint) = $2)";
-        let mut link = Link::open(&self.ground.to_string()).unwrap();
-        let schema = link.schema().to_owned();
-        let number = crate::latch::postgres::advisory_key(&schema, FIRST);
-        let ended = link.ask_one(SQL, &[&schema, &number]).unwrap().unwrap();
+        let mut connection = Connection::open(&self.ground.to_string()).unwrap();
+        let schema = connection.schema().to_owned();
+        let number = crate::store::latch::postgres::advisory_key(&schema, FIRST);
+        let ended = connection
+            .ask_one(SQL, &[&schema, &number])
+            .unwrap()
+            .unwrap();
         assert!(ended.get::<_, i64>(0) > 0);
     }
 }
@@ -70,7 +73,7 @@ fn order(delay: Duration) -> Order {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn being_refused_one_lock_costs_no_other() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -93,7 +96,7 @@ async fn being_refused_one_lock_costs_no_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -132,7 +135,7 @@ async fn a_deadlock_costs_one_of_the_two_all_it_had_and_lets_the_other_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whose_session_was_ended_knows_it_and_can_begin_anew() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     for kind in KINDS {
@@ -156,12 +159,12 @@ async fn whose_session_was_ended_knows_it_and_can_begin_anew() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_sale_whose_session_ends_before_the_commit_is_none_for_certain() {
-    let Some(place) = Place::prepare() else {
+    let Some(place) = Schema::prepare() else {
         return;
     };
     let mut stock = place.ground.stock().unwrap();
     stock.write(FIRST, 5).unwrap();
-    for kind in [Kind::Row, Kind::Table] {
+    for kind in [LockKind::Row, LockKind::Table] {
         let mut buyer = SessionBuyer::new(place.session(kind, Target::Stock));
         let runtime = tokio::runtime::Handle::current();
         let selling = std::thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Connections that are left, and limits of time.
 
-use fencepost_trial::report::numbers::count;
+use fencepost_trial::text::numbers::count;
 
 use super::super::facts::Facts;
 use super::super::readings::{Kind, Readings};

@@ -1,6 +1,6 @@
 //! Whether a standby that takes over knows every grant.
 
-use fencepost_trial::report::numbers::plural;
+use fencepost_trial::text::numbers::plural;
 
 use super::super::readings::{Kind, Readings};
 

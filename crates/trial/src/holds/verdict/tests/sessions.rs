@@ -3,16 +3,8 @@
 use super::*;
 use crate::protocol::Claims;
 
-const OF_SESSION: Claims = Claims {
-    fencing: false,
-    keep_alive: false,
-    fair: false,
-    untimed: true,
-    recovery_ms: Some(100),
-};
-
 fn of_session(scenario: Scenario) -> Tale {
-    Tale::of(scenario).with("row").promising(OF_SESSION)
+    Tale::of(scenario).with("row").promising(Claims::OF_SESSION)
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What is suggested next can show something.
 
+use crate::holds::by_hand::Tale;
 use crate::holds::verdict::{Court, Findings};
 use crate::holds::{Scenario, Trial};
 use crate::strategy;
-use crate::tale::Tale;
 
 /// Work that is shorter than the lease shows nothing beyond it.
 #[test]

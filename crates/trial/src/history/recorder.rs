@@ -1,0 +1,156 @@
+//! Records a run: numbers, stamps and keeps its events, and writes each to a file as it comes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{Event, Header, History, What};
+
+/// Numbers, stamps and keeps events, and writes each to a file as it comes.
+#[derive(Debug)]
+pub struct Recorder {
+    history: History,
+    started: Instant,
+    file: Option<Lines>,
+}
+
+impl Recorder {
+    /// Starts the clock, and the file with its header, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the header cannot be written.
+    pub fn start(header: Header, file: Option<File>) -> io::Result<Self> {
+        let mut file = file.map(|file| Lines {
+            file,
+            good_bytes: 0,
+        });
+        if let Some(file) = &mut file {
+            file.write(&header)?;
+        }
+        Ok(Self {
+            history: History {
+                header,
+                events: Vec::new(),
+            },
+            started: Instant::now(),
+            file,
+        })
+    }
+
+    /// Sets the clock to zero.
+    pub fn restart_clock(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Keeps what happened `at` that moment.
+    ///
+    /// # Errors
+    /// Returns an error if the event cannot be written; the file then ends with the event before.
+    pub fn record(&mut self, at: Instant, who: Option<&str>, what: What) -> io::Result<&Event> {
+        let at_ns = at.saturating_duration_since(self.started).as_nanos();
+        let n = self.history.events.len() as u64 + 1;
+        let event = Event {
+            n,
+            at_ns: u64::try_from(at_ns).unwrap_or(u64::MAX),
+            who: who.map(str::to_owned),
+            what,
+        };
+        if let Some(file) = &mut self.file {
+            file.write(&event)?;
+        }
+        let events = &mut self.history.events;
+        events.push(event);
+        Ok(&events[events.len() - 1])
+    }
+
+    /// How many events were kept.
+    pub fn len(&self) -> usize {
+        self.history.events.len()
+    }
+
+    /// Whether nothing happened yet.
+    pub fn is_empty(&self) -> bool {
+        self.history.events.is_empty()
+    }
+
+    /// The run so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The whole run.
+    pub fn finish(self) -> History {
+        self.history
+    }
+}
+
+/// A file of whole lines: one that could not be written to its end is taken back.
+#[derive(Debug)]
+struct Lines {
+    file: File,
+    good_bytes: u64,
+}
+
+impl Lines {
+    fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        let written = self.file.write_all(&line);
+        match &written {
+            Ok(()) => self.good_bytes += line.len() as u64,
+            // Devices and pipes have no length; there the half line stays.
+            Err(_) => drop(self.file.set_len(self.good_bytes)),
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::history::tests::header;
+    use crate::protocol::Promise;
+
+    #[test]
+    fn a_file_holds_the_header_and_every_event_on_lines_of_their_own() {
+        let mut file = tempfile::tempfile().unwrap();
+        let header = header(1, 1, Promise::Nothing);
+        let mut recorder =
+            Recorder::start(header.clone(), Some(file.try_clone().unwrap())).unwrap();
+        recorder.restart_clock();
+        let later = recorder.started + Duration::from_micros(1500);
+        recorder
+            .record(recorder.started, None, What::StockSet { units: 1 })
+            .unwrap();
+        recorder
+            .record(later, Some("proc_0"), What::Purchase { op: 1, quantity: 1 })
+            .unwrap();
+        let history = recorder.finish();
+
+        let mut text = String::new();
+        io::Seek::rewind(&mut file).unwrap();
+        io::Read::read_to_string(&mut file, &mut text).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        assert_eq!(serde_json::from_str::<Header>(first).unwrap(), header);
+        let events: Vec<Event> = rest
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(events, history.events);
+        assert_eq!(
+            rest.lines().nth(1).unwrap(),
+            r#"{"n":2,"at_ns":1500000,"who":"proc_0","event":"purchase","op":1,"quantity":1}"#
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let error = Recorder::start(header(1, 1, Promise::Nothing), Some(full)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,91 @@
+//! What every lock trial is expected to say: the committed table that `run-all` is held against.
+//!
+//! A hypothesis, not a rule: the trial decides, and a surprise is reported as one.
+
+use super::{Scenario, Trial};
+use crate::store::locks;
+use crate::verdict::Outcome;
+
+/// What lock trials say of each lock, in the order of [`Scenario::ALL`], as far as the store itself does not fail: opposite order, same order, kill, work beyond the lease,
+/// late release, nothing to sell.
+const HOLDS: [(&str, [Outcome; 6]); 13] = {
+    use Outcome::{Broken, Held, Stuck};
+    [
+        ("naive", [Broken, Held, Stuck, Broken, Broken, Held]),
+        ("blind-delete", [Broken, Held, Held, Broken, Broken, Held]),
+        (
+            "get-then-delete",
+            [Broken, Held, Held, Broken, Broken, Held],
+        ),
+        ("late-expiry", [Stuck, Held, Stuck, Held, Broken, Stuck]),
+        // Nobody sees the deadlock, and the end of a session ends a hold.
+        ("late-watch", [Stuck, Held, Held, Held, Held, Held]),
+        ("safe", [Broken, Held, Held, Broken, Held, Held]),
+        ("watchdog", [Stuck, Held, Held, Held, Held, Held]),
+        ("fenced", [Held, Held, Held, Held, Held, Held]),
+        // The database sees the deadlock, and the end of a session.
+        ("row", [Held, Held, Held, Held, Held, Held]),
+        ("table", [Held, Held, Held, Held, Held, Held]),
+        ("advisory", [Held, Held, Held, Held, Held, Held]),
+        ("unique-index", [Stuck, Held, Stuck, Held, Held, Held]),
+        ("lease", [Broken, Held, Held, Broken, Held, Held]),
+    ]
+};
+
+/// What a lock trial of this strategy is expected to say; none for strategies that have no lock.
+pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
+    let (_, row) = HOLDS.iter().find(|(name, _)| *name == strategy)?;
+    if scenario == Scenario::LostWakeup {
+        return Some(match strategy {
+            "late-watch" => Outcome::Stuck,
+            _ => Outcome::Held,
+        });
+    }
+    let column = Scenario::ALL.iter().position(|known| *known == scenario)?;
+    row.get(column).copied().or(Some(lost_store(strategy)))
+}
+
+/// The same for a whole trial: a majority forgets nothing.
+pub fn expected(trial: &Trial) -> Option<Outcome> {
+    let expected = of_strategy(trial.scenario, trial.strategy.name)?;
+    let survives = match trial.scenario {
+        Scenario::Failover => trial.place.name() == "etcd",
+        // Who has forgotten has no vote.
+        Scenario::RestartEmpty => {
+            let delay = locks::restart_delay(trial.place.name());
+            delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
+        }
+        _ => false,
+    };
+    Some(if survives { Outcome::Held } else { expected })
+}
+
+/// What a lock comes to whose store forgets it: no care in taking it helps. What does is a resource that checks the fence, and, for writes
+/// that come later, a lock that asks the server anew as soon as its connection has ended.
+fn lost_store(strategy: &str) -> Outcome {
+    match strategy {
+        "fenced" | "watchdog" => Outcome::Held,
+        _ => Outcome::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy;
+
+    #[test]
+    fn every_lock_has_an_expectation_in_every_lock_trial() {
+        for strategy in strategy::ALL {
+            for scenario in Scenario::ALL {
+                let expected = of_strategy(scenario, strategy.name);
+                assert_eq!(
+                    expected.is_some(),
+                    strategy.lock.is_some(),
+                    "{}",
+                    strategy.name
+                );
+            }
+        }
+    }
+}

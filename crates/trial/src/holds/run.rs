@@ -1,0 +1,58 @@
+//! Runs a lock trial and records it.
+
+use std::fs::File;
+use std::process::Command;
+use std::time::Duration;
+
+use fencepost_rig::Interrupt;
+
+use super::Trial;
+use crate::history::{Event, Header, History};
+use crate::processes::{PATIENCE, Stopped};
+
+mod lease;
+mod script;
+mod servers;
+mod stage;
+
+pub use script::NAMES;
+
+/// Follows a run while it happens. Every method does nothing unless it is overridden.
+pub trait Watch {
+    /// How long a process may be silent while it starts, or beyond the time it was told to wait.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    /// `ready` processes of `of` are ready.
+    fn starting(&mut self, ready: usize, of: usize) {
+        let _ = (ready, of);
+    }
+
+    /// Called after every event, and from time to time: the history so far, and the time.
+    fn look(&mut self, header: &Header, events: &[Event], now_ns: u64) {
+        let _ = (header, events, now_ns);
+    }
+}
+
+/// Follows nothing.
+impl Watch for () {}
+
+/// Runs a lock trial.
+///
+/// `subject` makes the command of each process; `file` receives the history as it happens.
+///
+/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
+/// temporary file is left when it returns.
+///
+/// # Errors
+/// [`Stopped`] says why there is nothing to judge.
+pub fn run(
+    trial: &Trial,
+    subject: &dyn Fn() -> Command,
+    file: Option<File>,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<History, Stopped> {
+    stage::run(trial, subject, file, watch, interrupt)
+}

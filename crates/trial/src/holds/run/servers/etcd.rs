@@ -1,0 +1,61 @@
+//! An etcd cluster that loses its leader, and nothing that a majority had.
+
+use std::time::Instant;
+
+use fencepost_rig::EtcdCluster;
+
+use super::{Seen, Servers, Watched, now, seen};
+use crate::history::Change;
+use crate::protocol::Failure;
+use crate::store::Place;
+
+const MEMBERS: usize = 3;
+const LEADER: &str = "leader";
+const NEW_LEADER: &str = "new leader";
+
+/// Three servers, of which clients know all.
+pub(super) struct Members {
+    cluster: EtcdCluster,
+    dead: usize,
+}
+
+impl Members {
+    /// Starts them, and waits until they serve.
+    pub(super) fn start() -> Result<Self, Failure> {
+        let cluster = EtcdCluster::start(MEMBERS).map_err(Failure::definite)?;
+        // Nobody is dead yet.
+        let dead = MEMBERS;
+        Ok(Self { cluster, dead })
+    }
+
+    fn leader(&self) -> Result<usize, Failure> {
+        let leader = self.cluster.leader_other_than(self.dead);
+        leader.ok_or_else(|| Failure::definite("etcd elects no leader"))
+    }
+}
+
+impl Servers for Members {
+    fn place(&self) -> Place {
+        Place::Locks {
+            url: self.cluster.url(),
+            name: "etcd".into(),
+        }
+    }
+
+    fn kill(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        self.dead = self.leader()?;
+        let at = Instant::now();
+        let member = self.cluster.member(self.dead);
+        member.crash();
+        if member.has_ended() {
+            Ok(vec![seen(at, LEADER, Change::Killed)])
+        } else {
+            Err(Failure::definite("the leader did not die"))
+        }
+    }
+
+    fn serve_again(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        self.leader()?;
+        Ok(vec![now(NEW_LEADER, Change::Elected)])
+    }
+}

@@ -1,0 +1,153 @@
+//! Redis servers that lose what they had acknowledged.
+
+use std::time::{Duration, Instant};
+
+use fencepost_rig::resp::{Connection, Value};
+use fencepost_rig::{Direction, Proxy, Redis};
+
+use super::{Seen, Servers, Watched, now, seen};
+use crate::history::Change;
+use crate::protocol::Failure;
+use crate::store::Place;
+
+/// How long a server may take to do what it is told.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PRIMARY: &str = "primary";
+const REPLICA: &str = "replica";
+const SERVER: &str = "server";
+
+/// A primary and its replica, behind an address that moves.
+pub(super) struct Pair {
+    front: Proxy,
+    /// On the way from the primary to its replica.
+    replication: Proxy,
+    primary: Redis,
+    replica: Redis,
+}
+
+impl Pair {
+    /// Starts both, and waits until the replica follows.
+    pub(super) fn start() -> Result<Self, Failure> {
+        // Otherwise it would wait five seconds for further replicas before it serves the first.
+        let primary = Redis::builder().arguments(["--repl-diskless-sync-delay", "0"]);
+        let primary = primary.start().map_err(Failure::definite)?;
+        let replication = Proxy::start(primary.address()).map_err(Failure::definite)?;
+        let port = replication.address().port().to_string();
+        let replica = Redis::builder().arguments(["--replicaof", "127.0.0.1", &port]);
+        let replica = replica.start().map_err(Failure::definite)?;
+        let front = Proxy::start(primary.address()).map_err(Failure::definite)?;
+        until(&replica, "replication", "master_link_status:up")?;
+        Ok(Self {
+            front,
+            replication,
+            primary,
+            replica,
+        })
+    }
+}
+
+impl Servers for Pair {
+    fn place(&self) -> Place {
+        private(&self.front)
+    }
+
+    fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
+        self.replication.swallow(Direction::ToClient);
+        Ok(vec![now(REPLICA, Change::CutOff)])
+    }
+
+    fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let look = watched.on(PRIMARY, &self.primary.url())?;
+        let killed = crash(&mut self.primary, PRIMARY)?;
+        Ok(look.into_iter().chain([killed]).collect())
+    }
+
+    fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        ask(&self.replica, &["REPLICAOF", "NO", "ONE"])?;
+        until(&self.replica, "replication", "role:master")?;
+        let look = watched.on(REPLICA, &self.replica.url())?;
+        self.front.point_at(self.replica.address());
+        let promoted = now(REPLICA, Change::Promoted);
+        Ok(look.into_iter().chain([promoted]).collect())
+    }
+}
+
+/// One server that keeps nothing on disk.
+pub(super) struct Single {
+    front: Proxy,
+    server: Redis,
+}
+
+impl Single {
+    /// Starts it.
+    pub(super) fn start() -> Result<Self, Failure> {
+        let server = Redis::start().map_err(Failure::definite)?;
+        let front = Proxy::start(server.address()).map_err(Failure::definite)?;
+        Ok(Self { front, server })
+    }
+}
+
+impl Servers for Single {
+    fn place(&self) -> Place {
+        private(&self.front)
+    }
+
+    fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        let look = watched.on(SERVER, &self.server.url())?;
+        let killed = crash(&mut self.server, SERVER)?;
+        Ok(look.into_iter().chain([killed]).collect())
+    }
+
+    fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        self.server.restart().map_err(Failure::definite)?;
+        let restarted = now(SERVER, Change::RestartedEmpty);
+        let look = watched.on(SERVER, &self.server.url())?;
+        Ok([restarted].into_iter().chain(look).collect())
+    }
+}
+
+/// A private server, as everybody reaches it through this proxy.
+fn private(front: &Proxy) -> Place {
+    Place::Redis {
+        url: format!("redis://{}", front.address()),
+        name: "redis".into(),
+    }
+}
+
+/// Kills it, and makes sure that it is dead.
+pub(super) fn crash(server: &mut Redis, name: &str) -> Result<Seen, Failure> {
+    // Stamped before: from here on it answers nobody.
+    let at = Instant::now();
+    server.crash();
+    if server.has_ended() {
+        Ok(seen(at, name, Change::Killed))
+    } else {
+        Err(Failure::definite(format!("the {name} did not die")))
+    }
+}
+
+fn ask(server: &Redis, words: &[&str]) -> Result<Value, Failure> {
+    let answer = Connection::open(server.address(), PATIENCE)
+        .and_then(|mut connection| connection.ask(words))
+        .map_err(Failure::definite)?;
+    match answer {
+        Value::Error(message) => Err(Failure::definite(message)),
+        answer => Ok(answer),
+    }
+}
+
+/// Waits until the server says so about itself.
+fn until(server: &Redis, section: &str, line: &str) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let info = ask(server, &["INFO", section])?;
+        if matches!(&info, Value::Text(info) if info.lines().any(|said| said == line)) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let message = format!("no {line} within {} s: {info:?}", PATIENCE.as_secs());
+            return Err(Failure::definite(message));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,84 @@
+//! Three Redis servers of which a majority decides; one that was counted on forgets.
+//!
+//! The third cannot be reached while the lock is taken, so that the lock is on a bare majority. Then it can, and the first comes back
+//! without its data: two of three know nothing of the lock.
+
+use fencepost_rig::{Direction, Proxy, Redis};
+
+use super::redis::crash;
+use super::{Seen, Servers, Watched, now};
+use crate::history::Change;
+use crate::protocol::Failure;
+use crate::store::{Place, locks};
+
+const NAMES: [&str; 3] = ["first server", "second server", "third server"];
+const FORGETS: usize = 0;
+const CUT_OFF: usize = 2;
+
+/// Three servers that keep nothing on disk, each behind an address of its own.
+pub(super) struct Three {
+    roads: Vec<Proxy>,
+    servers: Vec<Redis>,
+    /// What `--store` calls them.
+    name: String,
+}
+
+impl Three {
+    /// Starts them, and waits until they vote.
+    pub(super) fn start(name: &str) -> Result<Self, Failure> {
+        let servers = NAMES.map(|_| Redis::start().map_err(Failure::definite));
+        let servers: Vec<Redis> = servers.into_iter().collect::<Result<_, _>>()?;
+        let road = |server: &Redis| Proxy::start(server.address()).map_err(Failure::definite);
+        let roads = servers.iter().map(road).collect::<Result<_, _>>()?;
+        locks::grow_old(name);
+        Ok(Self {
+            roads,
+            servers,
+            name: name.to_owned(),
+        })
+    }
+
+    /// What each server that runs knows of the lock.
+    fn look(&self, watched: &Watched<'_>, which: &[usize]) -> Result<Vec<Seen>, Failure> {
+        let look = |at: &usize| watched.on(NAMES[*at], &self.servers[*at].url());
+        let seen: Vec<Option<Seen>> = which.iter().map(look).collect::<Result<_, _>>()?;
+        Ok(seen.into_iter().flatten().collect())
+    }
+}
+
+impl Servers for Three {
+    fn place(&self) -> Place {
+        let hosts: Vec<String> = self
+            .roads
+            .iter()
+            .map(|road| road.address().to_string())
+            .collect();
+        let at = self.name.find('?').unwrap_or(self.name.len());
+        Place::Locks {
+            url: format!("redlock://{}{}", hosts.join(","), &self.name[at..]),
+            name: self.name.clone(),
+        }
+    }
+
+    fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
+        self.roads[CUT_OFF].swallow(Direction::ToServer);
+        Ok(vec![now(NAMES[CUT_OFF], Change::CutOff)])
+    }
+
+    fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        self.roads[CUT_OFF].heal();
+        // What was swallowed is never answered: whoever asked has to connect anew.
+        self.roads[CUT_OFF].cut();
+        let mut seen = vec![now(NAMES[CUT_OFF], Change::Reconnected)];
+        seen.extend(self.look(watched, &[0, 1, 2])?);
+        seen.push(crash(&mut self.servers[FORGETS], NAMES[FORGETS])?);
+        Ok(seen)
+    }
+
+    fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure> {
+        self.servers[FORGETS].restart().map_err(Failure::definite)?;
+        let mut seen = vec![now(NAMES[FORGETS], Change::RestartedEmpty)];
+        seen.extend(self.look(watched, &[FORGETS])?);
+        Ok(seen)
+    }
+}

@@ -1,0 +1,341 @@
+//! The processes on stage: who does what now, who waits for whom, and what the lab writes down.
+//!
+//! One thread. A request is stamped before it is written and a reply after it was read; a step is carried out on the number
+//! the moment its reply is read; a signal is written down once its effect was seen, and stamped so that nobody is taken to believe, or
+//! to be paused, for longer than it was.
+
+use std::fs::File;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fencepost_rig::{Heard, Interrupt, Said};
+
+use super::Watch;
+use super::lease::Lease;
+use super::script::{NAMES, scripts};
+use super::servers::{self, Servers};
+use crate::history::{History, Recorder, What};
+use crate::holds::register::Register;
+use crate::holds::{FIRST, SECOND, Scenario, Trial};
+use crate::processes::{LOOK_UP, Processes, Stopped, quote};
+use crate::protocol::{Outcome, Reply, Request, Resource};
+use crate::store::stock::Stock;
+use crate::store::{Ground, Swept};
+use crate::strategy;
+
+mod actor;
+mod acts;
+mod answers;
+mod diary;
+
+use actor::{Actor, Doing, Held, PendingRequest};
+use diary::Diary;
+
+/// Stands for a request where a process failed without having been asked anything: real ones count from one.
+const NOTHING_ASKED: u64 = 0;
+
+/// Runs the trial from the first process to the last look at the store.
+pub(super) fn run(
+    trial: &Trial,
+    subject: &dyn Fn() -> Command,
+    file: Option<File>,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<History, Stopped> {
+    // Before the ground, so that it is still there when the ground is left as it was found.
+    let servers = servers::start(trial)?;
+    let place = servers.as_ref().map(|servers| servers.place());
+    let site = Swept::prepare(place.as_ref().unwrap_or(&trial.place))?;
+    let stock = match resource(trial) {
+        Resource::Stock => Some(site.ground.stock()?),
+        Resource::Number => None,
+    };
+    let subjects = match gather(trial, &site.ground, subject, watch, interrupt) {
+        Ok(subjects) => subjects,
+        Err(stopped) => {
+            // So that the file says at least what was to be tried.
+            let _ = Recorder::start(trial.header(), file);
+            return Err(stopped);
+        }
+    };
+    // A lock is judged against what its processes promise, whatever is known of it here.
+    let claims = subjects.claims();
+    let header = trial.header_with(claims);
+    let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
+        error,
+        progress: "nobody was asked anything yet".into(),
+        events: 0,
+    })?;
+    let mut stage = Stage {
+        trial,
+        ground: &site.ground,
+        stock,
+        servers,
+        subjects,
+        actors: scripts(trial, claims).into_iter().map(Actor::new).collect(),
+        lease: Lease::of(claims),
+        register: Register::new(claims.fencing),
+        diary: Diary::new(recorder),
+        last_op: 0,
+        patience: watch.patience(),
+        watch,
+        interrupt,
+    };
+    let played = stage.play().and_then(|()| stage.look_at_store());
+    played.map_err(|stopped| stopped.after(stage.diary.history().events.len()))?;
+    stage.take_leave();
+    stage.diary.finish()
+}
+
+fn gather(
+    trial: &Trial,
+    ground: &Ground,
+    subject: &dyn Fn() -> Command,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<Processes, Stopped> {
+    let init = |id: &str| Request::Init {
+        id: id.into(),
+        keys: vec![FIRST.into(), SECOND.into()],
+        ttl_ms: trial.ttl_ms,
+        endpoints: ground.endpoints(),
+        resource: resource(trial),
+        start: None,
+    };
+    let patience = watch.patience();
+    let names = NAMES[..trial.scenario.processes()].iter();
+    let names = names.map(|name| (*name).to_owned()).collect();
+    let mut starting = |ready, of| watch.starting(ready, of);
+    Processes::gather(names, subject, &init, patience, interrupt, &mut starting)
+}
+
+/// What the locks protect.
+fn resource(trial: &Trial) -> Resource {
+    match trial.scenario {
+        Scenario::ShortStock => Resource::Stock,
+        _ => Resource::Number,
+    }
+}
+
+struct Stage<'a> {
+    trial: &'a Trial,
+    ground: &'a Ground,
+    /// Where units are bought.
+    stock: Option<Box<dyn Stock>>,
+    servers: Option<Box<dyn Servers>>,
+    subjects: Processes,
+    actors: Vec<Actor>,
+    lease: Lease,
+    register: Register,
+    diary: Diary,
+    last_op: u64,
+    patience: Duration,
+    watch: &'a mut dyn Watch,
+    interrupt: Interrupt,
+}
+
+impl Stage<'_> {
+    /// Follows the scripts until nobody has anything to do.
+    fn play(&mut self) -> Result<(), Stopped> {
+        if self.trial.scenario == Scenario::ShortStock {
+            self.set_stock(0)?;
+        }
+        self.diary.restart_clock();
+        loop {
+            while self.begin_what_can_begin()? {}
+            self.show();
+            if self.actors.iter().all(Actor::is_finished) {
+                return Ok(());
+            }
+            self.check_interrupt()?;
+            let pause = self.next_alarm().saturating_duration_since(Instant::now());
+            match self.subjects.feed.next(pause.min(LOOK_UP)) {
+                Ok(heard) => self.hear(&heard)?,
+                // Nothing that was said before is still unread.
+                Err(_) => self.diary.settle(Instant::now())?,
+            }
+            self.time_passes()?;
+        }
+    }
+
+    /// The next moment at which something happens by itself.
+    fn next_alarm(&self) -> Instant {
+        let now = Instant::now();
+        let alarms = self.actors.iter().filter_map(|actor| match actor.doing {
+            Doing::Until(until) | Doing::Meeting(_, _, until) => Some(until),
+            _ => None,
+        });
+        alarms
+            .chain(self.diary.next_lease_over())
+            .min()
+            .unwrap_or(now + LOOK_UP)
+    }
+
+    fn time_passes(&mut self) -> Result<(), Stopped> {
+        let now = Instant::now();
+        for index in 0..self.actors.len() {
+            match &self.actors[index].doing {
+                Doing::Until(until) if *until <= now => self.actors[index].go_on(),
+                Doing::Meeting(other, acts, until)
+                    if *until <= now || self.has_done(*other, *acts) =>
+                {
+                    self.actors[index].go_on();
+                }
+                Doing::Asked(asked, until) if *until <= now => {
+                    let message = format!("no answer for {} s", self.patience.as_secs());
+                    let op = asked.op;
+                    self.fail(index, op, now, false, message)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what a process said.
+    fn hear(&mut self, heard: &Heard) -> Result<(), Stopped> {
+        self.diary.settle(heard.at)?;
+        let index = heard.child;
+        let line = match &heard.said {
+            Said::Closed => return self.closed(index, heard.at),
+            Said::Line(line) => line,
+        };
+        let asked = match self.actors[index].doing {
+            Doing::Asked(asked, _) => Some(asked),
+            _ => None,
+        };
+        match (serde_json::from_str(line), asked) {
+            (Ok(Reply::Lost { hold }), _) => {
+                self.diary.forget_lease(index, hold);
+                self.note(heard.at, index, What::Lost { hold })
+            }
+            (Ok(reply), Some(asked)) if reply.op() == Some(asked.op) => {
+                self.answer(index, heard.at, asked, reply)
+            }
+            (Ok(Reply::Error { message, .. }), Some(asked)) => {
+                self.fail(index, asked.op, heard.at, false, message)
+            }
+            (Ok(_), Some(asked)) => {
+                let message = format!("an answer to something else: {}", quote(line));
+                self.fail(index, asked.op, heard.at, false, message)
+            }
+            (Err(error), Some(asked)) => {
+                let message = format!("no message ({error}): {}", quote(line));
+                self.fail(index, asked.op, heard.at, false, message)
+            }
+            // It has nothing more to say, or will be asked nothing more.
+            (_, None) if !self.actors[index].alive || self.actors[index].is_finished() => Ok(()),
+            (Ok(_), None) => {
+                let message = format!("an answer to nothing: {}", quote(line));
+                self.fail(index, NOTHING_ASKED, heard.at, false, message)
+            }
+            (Err(error), None) => {
+                let message = format!("no message ({error}): {}", quote(line));
+                self.fail(index, NOTHING_ASKED, heard.at, false, message)
+            }
+        }
+    }
+
+    /// The process has closed its output: it is gone, or will not answer any more.
+    fn closed(&mut self, index: usize, at: Instant) -> Result<(), Stopped> {
+        if !std::mem::replace(&mut self.actors[index].alive, false) {
+            return Ok(());
+        }
+        let end = self.subjects.obituary(index);
+        self.diary.forget_leases(index);
+        let asked = match self.actors[index].doing {
+            Doing::Asked(asked, _) => Some(asked),
+            _ => self.actors[index].interrupted,
+        };
+        match asked {
+            Some(asked) => self.fail(index, asked.op, at, false, end),
+            // Who has nothing to do and holds nothing may go.
+            None if self.actors[index].is_finished() && self.actors[index].holds.is_empty() => {
+                Ok(())
+            }
+            None => self.fail(index, NOTHING_ASKED, at, false, end),
+        }
+    }
+
+    /// What was asked came to nothing, and nobody knows more; the process is asked nothing else.
+    fn fail(
+        &mut self,
+        index: usize,
+        op: u64,
+        at: Instant,
+        definite: bool,
+        message: String,
+    ) -> Result<(), Stopped> {
+        self.actors[index].end();
+        let what = What::Failed {
+            op,
+            definite,
+            message,
+        };
+        self.note(at, index, what)
+    }
+
+    fn note(&mut self, at: Instant, index: usize, what: What) -> Result<(), Stopped> {
+        self.diary.record(at, Some(NAMES[index]), what)
+    }
+
+    fn show(&mut self) {
+        let now_ns = self.diary.now_ns();
+        let history = self.diary.history();
+        self.watch.look(&history.header, &history.events, now_ns);
+    }
+
+    fn check_interrupt(&mut self) -> Result<(), Stopped> {
+        let Some(signal) = self.interrupt.requested() else {
+            return Ok(());
+        };
+        Err(Stopped::Interrupted {
+            signal,
+            progress: format!("the {} trial was not finished", self.trial.scenario.name()),
+            stopped: self.actors.iter().filter(|actor| actor.alive).count(),
+            events: self.diary.history().events.len(),
+        })
+    }
+
+    /// Whether a lock that nobody could have is still on record: the lab looks for itself.
+    fn look_at_store(&mut self) -> Result<(), Stopped> {
+        if self.servers.is_some() {
+            // There it looked at each of them, at the moment that mattered.
+            return Ok(());
+        }
+        let history = self.diary.history();
+        let refused = history
+            .events
+            .iter()
+            .rev()
+            .find_map(|event| match &event.what {
+                What::Refused { key, .. } => Some(key.clone()),
+                What::Purchased { purchase, .. } if purchase.outcome == Outcome::Busy => {
+                    Some(FIRST.to_owned())
+                }
+                _ => None,
+            });
+        let Some(key) = refused else { return Ok(()) };
+        let look = self.ground.look(&key)?;
+        // An external lock may be kept where the lab does not see them: then there is nothing to be said about them.
+        if !look.taken && strategy::find(self.trial.strategy.name).is_none() {
+            return Ok(());
+        }
+        let what = What::StoreRead {
+            key,
+            taken: look.taken,
+            ttl_left_ms: look.ttl_left.map(|left| left.as_secs_f64() * 1e3),
+            server: None,
+        };
+        self.diary.record(Instant::now(), None, what)
+    }
+
+    /// Lets those who are left end by themselves.
+    fn take_leave(&mut self) {
+        for index in 0..self.actors.len() {
+            self.subjects.send(index, &Request::Shutdown);
+        }
+        let alive: Vec<bool> = self.actors.iter().map(|actor| actor.alive).collect();
+        self.subjects.say_goodbye(|index| alive[index]);
+    }
+}

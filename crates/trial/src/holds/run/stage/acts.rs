@@ -1,0 +1,272 @@
+//! How each act begins.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use fencepost_rig::Signal;
+
+use super::{Doing, PendingRequest, Stage};
+use crate::history::{Fault, What};
+use crate::holds::FIRST;
+use crate::holds::run::lease::Lease;
+use crate::holds::run::script::{Act, NAMES, Turn};
+use crate::holds::run::servers::Watched;
+use crate::processes::Stopped;
+use crate::protocol::{Action, Request};
+use crate::strategy;
+
+/// How long a signal may take to be seen.
+const WITNESS: Duration = Duration::from_secs(10);
+
+impl Stage<'_> {
+    /// Begins the next act of everybody who is free; whether anything began.
+    pub(super) fn begin_what_can_begin(&mut self) -> Result<bool, Stopped> {
+        let mut began = false;
+        for index in self.order() {
+            let actor = &self.actors[index];
+            let is_free = matches!(actor.doing, Doing::Nothing);
+            let Some(act) = actor.script.front().copied().filter(|_| is_free) else {
+                continue;
+            };
+            if self.has_come(act) {
+                self.actors[index].script.pop_front();
+                self.begin(index, act)?;
+                began = true;
+            }
+        }
+        Ok(began)
+    }
+
+    /// Who is asked first where several are ready: the lab's one choice.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.actors.len()).collect();
+        if self.trial.seed.is_multiple_of(2) {
+            order.reverse();
+        }
+        order
+    }
+
+    fn has_come(&self, act: Act) -> bool {
+        match act {
+            Act::After(other, acts) => self.has_done(other, acts),
+            Act::AfterAll(other) => self.actors[other].is_finished(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn has_done(&self, index: usize, acts: usize) -> bool {
+        self.actors[index].done >= acts || self.actors[index].is_finished()
+    }
+
+    fn begin(&mut self, index: usize, act: Act) -> Result<(), Stopped> {
+        match act {
+            Act::After(..) | Act::AfterAll(_) => self.actors[index].done += 1,
+            Act::Meet(other, acts, _) if self.has_done(other, acts) => self.actors[index].go_on(),
+            Act::Meet(other, acts, limit) => {
+                self.actors[index].doing = Doing::Meeting(other, acts, Instant::now() + limit);
+            }
+            Act::Work(time) => self.actors[index].doing = Doing::Until(Instant::now() + time),
+            Act::Acquire { key, wait } => self.acquire(index, act, key, wait, None),
+            Act::AcquireStepwise { key } => self.acquire(index, act, key, Duration::ZERO, Some(1)),
+            Act::AcquirePaused { key, wait } => self.acquire(index, act, key, wait, Some(1)),
+            Act::Try { key } => self.acquire(index, act, key, Duration::ZERO, None),
+            Act::Step { key, action } => self.step(index, act, key, action),
+            Act::Release { key } => self.release(index, act, key, None),
+            Act::ReleaseStepwise { key } => self.release(index, act, key, Some(1)),
+            Act::Buy { wait } => self.buy(index, act, wait),
+            Act::Restock(units) => {
+                self.set_stock(units)?;
+                self.actors[index].go_on();
+            }
+            Act::Turn(turn) => {
+                self.turn(turn)?;
+                self.actors[index].go_on();
+            }
+            Act::Kill => self.kill(index),
+            Act::Stop => {
+                let _ = self.subjects.child(index).signal(Signal::SIGSTOP);
+                self.witness_stop(index);
+                self.actors[index].go_on();
+            }
+            Act::Continue => self.resume(index),
+        }
+        Ok(())
+    }
+
+    /// Sends a request, stamped before it is written.
+    fn ask(&mut self, index: usize, act: Act, wait: Duration, request: &Request, what: What) {
+        let at = Instant::now();
+        self.diary.later(at, Some(NAMES[index]), what);
+        let op = self.last_op;
+        self.actors[index].doing =
+            Doing::Asked(PendingRequest { op, act }, at + wait + self.patience);
+        self.subjects.send(index, request);
+    }
+
+    fn next_op(&mut self) -> u64 {
+        self.last_op += 1;
+        self.last_op
+    }
+
+    fn acquire(
+        &mut self,
+        index: usize,
+        act: Act,
+        key: &str,
+        wait: Duration,
+        halt_after: Option<u32>,
+    ) {
+        let (op, wait_ms) = (self.next_op(), milliseconds(wait));
+        let request = Request::Acquire {
+            op,
+            key: key.into(),
+            wait_ms,
+            halt_after,
+        };
+        let key = key.into();
+        self.ask(
+            index,
+            act,
+            wait,
+            &request,
+            What::Acquire { op, key, wait_ms },
+        );
+    }
+
+    /// Steps and releases need a hold; whoever has none has nothing more to do.
+    fn step(&mut self, index: usize, act: Act, key: &str, action: Action) {
+        let Some(hold) = self.actors[index].hold_of(key) else {
+            return self.actors[index].end();
+        };
+        let op = self.next_op();
+        let request = Request::Step { op, hold, action };
+        let what = What::Step { op, hold, action };
+        self.ask(index, act, Duration::ZERO, &request, what);
+    }
+
+    fn release(&mut self, index: usize, act: Act, key: &str, halt_after: Option<u32>) {
+        let Some(hold) = self.actors[index].hold_of(key) else {
+            return self.actors[index].end();
+        };
+        let op = self.next_op();
+        let request = Request::Release {
+            op,
+            hold,
+            halt_after,
+        };
+        // PendingRequest to stop on the way, it has the lock until it goes on, and the lease may end meanwhile.
+        if halt_after.is_none() {
+            self.diary.forget_lease(index, hold);
+        }
+        let key = key.into();
+        let what = What::Release { op, key, hold };
+        self.ask(index, act, Duration::ZERO, &request, what);
+    }
+
+    fn buy(&mut self, index: usize, act: Act, wait: Duration) {
+        let (op, quantity) = (self.next_op(), 1);
+        let request = Request::Purchase {
+            op,
+            product: FIRST.into(),
+            quantity,
+            wait_ms: milliseconds(wait),
+            delay_us: 0,
+            retry: None,
+        };
+        self.ask(index, act, wait, &request, What::Purchase { op, quantity });
+    }
+
+    pub(super) fn set_stock(&mut self, units: i64) -> Result<(), Stopped> {
+        if let Some(stock) = &mut self.stock {
+            stock.write(FIRST, units)?;
+        }
+        self.diary
+            .later(Instant::now(), None, What::StockSet { units });
+        Ok(())
+    }
+
+    /// Does this to the servers, and writes down what was seen of it.
+    fn turn(&mut self, turn: Turn) -> Result<(), Stopped> {
+        let Some(servers) = &mut self.servers else {
+            return Ok(());
+        };
+        let watched = Watched {
+            ground: self.ground,
+            key: FIRST,
+            is_known: strategy::find(self.trial.strategy.name).is_some(),
+        };
+        let seen = match turn {
+            Turn::CutOff => servers.cut_off()?,
+            Turn::Kill => servers.kill(&watched)?,
+            Turn::ServeAgain => servers.serve_again(&watched)?,
+        };
+        for seen in seen {
+            self.diary.later(seen.at, None, seen.what);
+        }
+        Ok(())
+    }
+
+    /// Kills the process, and writes it down once its death by that signal was seen.
+    fn kill(&mut self, index: usize) {
+        // Stamped before: from here on nobody knows what it still believes.
+        let at = Instant::now();
+        let child = self.subjects.child(index);
+        let _ = child.signal(Signal::SIGKILL);
+        let status = child.wait(WITNESS);
+        if status.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32)) {
+            self.fault(at, index, Fault::Killed);
+        }
+        self.diary.forget_leases(index);
+        self.actors[index].alive = false;
+        self.actors[index].end();
+    }
+
+    /// Writes down that the process is stopped, once it was seen to be.
+    pub(super) fn witness_stop(&mut self, index: usize) {
+        if !self.subjects.child(index).wait_stopped(WITNESS) {
+            return;
+        }
+        let at = Instant::now();
+        self.fault(at, index, Fault::Stopped);
+        self.actors[index].is_stopped = true;
+        if self.lease == Lease::Renewed {
+            // Its last renewal was before the stop.
+            let over = at + self.trial.ttl();
+            for held in &self.actors[index].holds {
+                self.diary
+                    .expect_lease_over(over, (index, NAMES[index]), held.key, held.hold);
+            }
+        }
+    }
+
+    fn resume(&mut self, index: usize) {
+        // Stamped before: it may answer before this thread runs again.
+        let at = Instant::now();
+        if std::mem::take(&mut self.actors[index].is_stopped) {
+            let _ = self.subjects.child(index).signal(Signal::SIGCONT);
+            self.fault(at, index, Fault::Continued);
+        }
+        if self.lease == Lease::Renewed {
+            self.diary.forget_leases(index);
+        }
+        match self.actors[index].interrupted.take() {
+            Some(asked) => {
+                let wait = match asked.act {
+                    Act::AcquirePaused { wait, .. } => wait,
+                    _ => Duration::ZERO,
+                };
+                self.actors[index].doing = Doing::Asked(asked, at + wait + self.patience);
+            }
+            None => self.actors[index].go_on(),
+        }
+    }
+
+    fn fault(&mut self, at: Instant, index: usize, fault: Fault) {
+        self.diary
+            .later(at, Some(NAMES[index]), What::Fault { fault });
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

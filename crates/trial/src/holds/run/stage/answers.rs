@@ -1,0 +1,195 @@
+//! How an answer ends an act.
+
+use std::time::Instant;
+
+use super::{Held, PendingRequest, Stage};
+use crate::history::What;
+use crate::holds::register::Use;
+use crate::holds::run::lease::Lease;
+use crate::holds::run::script::{Act, NAMES};
+use crate::processes::Stopped;
+use crate::processes::quote;
+use crate::protocol::{Action, Outcome, Reply};
+
+impl Stage<'_> {
+    /// Takes in the answer to what was asked.
+    pub(super) fn answer(
+        &mut self,
+        index: usize,
+        at: Instant,
+        asked: PendingRequest,
+        reply: Reply,
+    ) -> Result<(), Stopped> {
+        let op = asked.op;
+        match (asked.act, reply) {
+            (
+                _,
+                Reply::Error {
+                    definite, message, ..
+                },
+            ) => self.fail(index, op, at, definite, message),
+            (
+                Act::AcquireStepwise { .. }
+                | Act::AcquirePaused { .. }
+                | Act::ReleaseStepwise { .. },
+                Reply::Reached { step, of, what, .. },
+            ) => {
+                self.note(at, index, What::Reached { op, step, of, what })?;
+                self.reached(index, asked);
+                Ok(())
+            }
+            (
+                Act::Acquire { key, .. }
+                | Act::AcquirePaused { key, .. }
+                | Act::AcquireStepwise { key }
+                | Act::Try { key },
+                Reply::Acquired {
+                    hold,
+                    fence,
+                    contended,
+                    ..
+                },
+            ) => {
+                let what = What::Acquired {
+                    op,
+                    key: key.into(),
+                    hold,
+                    fence: fence.clone(),
+                    contended,
+                };
+                self.granted(index, at, asked.act, Held { key, hold, fence });
+                self.note(at, index, what)
+            }
+            (
+                Act::Acquire { key, .. }
+                | Act::AcquirePaused { key, .. }
+                | Act::AcquireStepwise { key }
+                | Act::Try { key },
+                Reply::Refused { .. },
+            ) => {
+                match asked.act {
+                    Act::Try { .. } => self.actors[index].go_on(),
+                    _ => self.actors[index].end(),
+                }
+                let key = key.into();
+                self.note(at, index, What::Refused { op, key })
+            }
+            (Act::Step { key, action }, Reply::Stepped { fence, .. }) => {
+                self.stepped(index, at, op, (key, action), fence)
+            }
+            (Act::Step { key, .. }, Reply::Declined { .. }) => self.declined(index, at, op, key),
+            (
+                Act::Release { key } | Act::ReleaseStepwise { key },
+                Reply::Released { outcome, .. },
+            ) => {
+                let actor = &mut self.actors[index];
+                let hold = actor.hold_of(key).unwrap_or_default();
+                actor.holds.retain(|held| held.hold != hold);
+                actor.go_on();
+                self.diary.forget_lease(index, hold);
+                let what = What::Released {
+                    op,
+                    key: key.into(),
+                    hold,
+                    outcome,
+                };
+                self.note(at, index, what)
+            }
+            (Act::Buy { .. }, Reply::Purchased { purchase, .. }) => {
+                match purchase.outcome {
+                    Outcome::Busy => self.actors[index].go_on(),
+                    _ => self.actors[index].end(),
+                }
+                self.note(at, index, What::Purchased { op, purchase })
+            }
+            (_, reply) => {
+                let message = format!(
+                    "an answer to something else: {}",
+                    quote(&format!("{reply:?}"))
+                );
+                self.fail(index, op, at, false, message)
+            }
+        }
+    }
+
+    fn granted(&mut self, index: usize, at: Instant, act: Act, held: Held) {
+        let (key, hold) = (held.key, held.hold);
+        let actor = &mut self.actors[index];
+        actor.holds.push(held);
+        if let Act::Try { .. } = act {
+            actor.end();
+        } else {
+            actor.go_on();
+        }
+        if self.lease == Lease::FromGrant {
+            self.lease_runs(index, at, key, hold);
+        }
+    }
+
+    /// By then at the latest the lease is over, unless it is given back before.
+    fn lease_runs(&mut self, index: usize, from: Instant, key: &str, hold: u64) {
+        let over = from + self.trial.ttl();
+        self.diary
+            .expect_lease_over(over, (index, NAMES[index]), key, hold);
+    }
+
+    /// The step is carried out now, on the number that the lab keeps.
+    fn stepped(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        (key, action): (&'static str, Action),
+        fence: Option<String>,
+    ) -> Result<(), Stopped> {
+        let held = self.actors[index].held(key);
+        let hold = held.map_or(0, |held| held.hold);
+        // Who says nothing comes with the fence it was granted.
+        let fence = fence.or_else(|| held?.fence.clone());
+        let what = self.register.carry_out(&Use {
+            actor: index,
+            op,
+            hold,
+            action,
+            fence,
+        });
+        if self.lease == Lease::FromWrite && action == Action::Write {
+            self.lease_runs(index, at, key, hold);
+        }
+        self.actors[index].go_on();
+        self.note(at, index, what)
+    }
+
+    /// It does not work any more, but it still gives back what it has.
+    fn declined(
+        &mut self,
+        index: usize,
+        at: Instant,
+        op: u64,
+        key: &'static str,
+    ) -> Result<(), Stopped> {
+        let actor = &mut self.actors[index];
+        let hold = actor.hold_of(key).unwrap_or_default();
+        actor
+            .script
+            .retain(|act| matches!(act, Act::Release { .. }));
+        actor.go_on();
+        self.diary.forget_lease(index, hold);
+        self.note(at, index, What::Declined { op, hold })
+    }
+
+    /// The process has stopped itself where the lab wanted it to.
+    fn reached(&mut self, index: usize, asked: PendingRequest) {
+        if let Act::AcquireStepwise { .. } = asked.act {
+            // It is to be killed just there.
+            let actor = &mut self.actors[index];
+            actor.script.retain(|act| *act == Act::Kill);
+            actor.go_on();
+            return;
+        }
+        self.witness_stop(index);
+        let actor = &mut self.actors[index];
+        actor.interrupted = Some(asked);
+        actor.go_on();
+    }
+}

@@ -1,0 +1,244 @@
+//! The processes of a run: started, made ready, spoken to, and ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use fencepost_rig::{Child, Ears, Feed, Heard, Interrupt, Said, Signal, allow_open_files, feed};
+
+use crate::protocol::{Claims, Reply, Request};
+
+pub(crate) mod start;
+mod stopped;
+
+pub use stopped::Stopped;
+
+/// How often the lab looks up from listening.
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(50);
+/// How long the processes may be silent while they start, or beyond the time they were told to work and wait.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Files open beside the three pipes of each process.
+const OTHER_FILES: u64 = 64;
+/// How long a process may take to end after it was told to, or after it closed its output.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How much of a line that is no message is quoted.
+const QUOTE_CHARS: usize = 120;
+
+pub(crate) struct Processes {
+    children: Vec<Child>,
+    names: Vec<String>,
+    /// What each that is ready promises.
+    promised: Vec<Option<Claims>>,
+    pub(crate) feed: Feed,
+    ears: Ears,
+}
+
+impl Processes {
+    /// Starts a process for every name and waits until all have answered `init`.
+    pub(crate) fn gather(
+        names: Vec<String>,
+        subject: &dyn Fn() -> Command,
+        init: &dyn Fn(&str) -> Request,
+        patience: Duration,
+        interrupt: Interrupt,
+        starting: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self, Stopped> {
+        let total = names.len();
+        let mut subjects = Self::none(names)?;
+        for index in 0..total {
+            subjects.check_interrupt(interrupt)?;
+            subjects.start(index, subject(), init)?;
+        }
+        let mut heard_at = Instant::now();
+        for ready in 0..total {
+            starting(ready, total);
+            while subjects.promised.iter().flatten().count() == ready {
+                subjects.check_interrupt(interrupt)?;
+                match subjects.feed.next(LOOK_UP) {
+                    Ok(heard) => subjects.expect_ready(&heard)?,
+                    Err(_) if heard_at.elapsed() > patience => return Err(subjects.mute()),
+                    Err(_) => starting(ready, total),
+                }
+            }
+            heard_at = Instant::now();
+        }
+        starting(total, total);
+        Ok(subjects)
+    }
+
+    /// What all of them promise.
+    pub(crate) fn claims(&self) -> Claims {
+        self.promised
+            .iter()
+            .flatten()
+            .next()
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn none(names: Vec<String>) -> Result<Self, Stopped> {
+        let wanted = 3 * names.len() as u64 + OTHER_FILES;
+        allow_open_files(wanted).map_err(|allowed| Stopped::TooManyFiles {
+            asked: names.len(),
+            wanted,
+            allowed,
+            processes: allowed.saturating_sub(OTHER_FILES) / 3,
+        })?;
+        let (feed, ears) = feed();
+        Ok(Self {
+            children: Vec::with_capacity(names.len()),
+            promised: vec![None; names.len()],
+            names,
+            feed,
+            ears,
+        })
+    }
+
+    fn start(
+        &mut self,
+        index: usize,
+        command: Command,
+        init: &dyn Fn(&str) -> Request,
+    ) -> Result<(), Stopped> {
+        let program = command.get_program().display().to_string();
+        let child = Child::spawn(command, index, &self.ears);
+        let child = child
+            .map_err(|error| self.not_ready(index, format!("{program}: {error}"), Vec::new()))?;
+        self.children.push(child);
+        let init = init(&self.names[index]);
+        self.send(index, &init);
+        Ok(())
+    }
+
+    /// How many were started.
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// The process itself.
+    pub(crate) fn child(&mut self, index: usize) -> &mut Child {
+        &mut self.children[index]
+    }
+
+    /// Sends a request. Who has closed its input is dead or mute: listening tells which.
+    pub(crate) fn send(&mut self, index: usize, request: &Request) {
+        let _ = self.children[index].send(request);
+    }
+
+    fn expect_ready(&mut self, heard: &Heard) -> Result<(), Stopped> {
+        let index = heard.child;
+        let is_ready = self.promised[index].is_some();
+        let what = match &heard.said {
+            Said::Closed => {
+                let when = if is_ready {
+                    "it was asked anything"
+                } else {
+                    "it was ready"
+                };
+                format!("{} before {when}", self.how_it_ended(index))
+            }
+            Said::Line(line) => match serde_json::from_str(line) {
+                Ok(Reply::InitOk { claims }) if !is_ready => match self.promise(index, claims) {
+                    None => return Ok(()),
+                    Some(contradiction) => contradiction,
+                },
+                Ok(Reply::Error { message, .. }) if !is_ready => {
+                    return Err(Stopped::Store(message));
+                }
+                Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
+                Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
+                Err(error) => format!("said what is no message ({error}): {}", quote(line)),
+            },
+        };
+        let last_words = self.children[index].last_words();
+        Err(self.not_ready(index, what, last_words))
+    }
+
+    /// Writes down what this one promises. They are processes of one program, so all have to promise the same; if not, how not.
+    fn promise(&mut self, index: usize, claims: Claims) -> Option<String> {
+        let of_another = self
+            .promised
+            .iter()
+            .zip(&self.names)
+            .find_map(|(promised, name)| {
+                let promised = promised.filter(|promised| *promised != claims)?;
+                Some(format!(
+                    "promises {claims:?}, where {name} promises {promised:?}"
+                ))
+            });
+        self.promised[index] = Some(claims);
+        of_another
+    }
+
+    fn not_ready(&self, index: usize, what: String, last_words: Vec<String>) -> Stopped {
+        Stopped::NotReady {
+            who: self.names[index].clone(),
+            what,
+            last_words,
+        }
+    }
+
+    /// Somebody has said nothing for a long time: the first of them.
+    fn mute(&self) -> Stopped {
+        let what = "says nothing after init; does it flush its output after each line?";
+        let mute = self.promised.iter().position(Option::is_none).unwrap_or(0);
+        self.not_ready(mute, what.into(), self.children[mute].last_words())
+    }
+
+    fn check_interrupt(&self, interrupt: Interrupt) -> Result<(), Stopped> {
+        match interrupt.requested() {
+            None => Ok(()),
+            Some(signal) => Err(Stopped::Interrupted {
+                signal,
+                progress: "nobody was asked anything yet".into(),
+                stopped: self.children.len(),
+                events: 0,
+            }),
+        }
+    }
+
+    /// How a process that closed its output ended, with its last words.
+    pub(crate) fn obituary(&mut self, index: usize) -> String {
+        let end = self.how_it_ended(index);
+        match self.children[index].last_words().last() {
+            Some(words) => format!("{end}: {}", quote(words)),
+            None => end,
+        }
+    }
+
+    fn how_it_ended(&mut self, index: usize) -> String {
+        match self.children[index].wait(FAREWELL) {
+            None => "closed its output".into(),
+            Some(status) => ending(status),
+        }
+    }
+
+    /// Gives these, who were told to shut down, the time to end by themselves.
+    pub(crate) fn say_goodbye(&mut self, to: impl Fn(usize) -> bool) {
+        let deadline = Instant::now() + FAREWELL;
+        let told = self.children.iter_mut().enumerate();
+        for (_, child) in told.filter(|(index, _)| to(*index)) {
+            child.wait(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+fn ending(status: ExitStatus) -> String {
+    match status.signal().map(Signal::try_from) {
+        Some(Ok(signal)) => format!("killed by {signal}"),
+        _ => format!("ended with {}", status.code().unwrap_or(-1)),
+    }
+}
+
+/// A foreign line, made fit to be shown.
+pub(crate) fn quote(line: &str) -> String {
+    let mut text: String = line
+        .chars()
+        .take(QUOTE_CHARS)
+        .flat_map(char::escape_debug)
+        .collect();
+    if line.chars().nth(QUOTE_CHARS).is_some() {
+        text.push('…');
+    }
+    format!("'{text}'")
+}

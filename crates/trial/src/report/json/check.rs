@@ -1,0 +1,28 @@
+//! A saved history, judged again, as JSON.
+
+use serde_json::{Value, json};
+
+use super::decision::Decision;
+use crate::saved::Rejudged;
+
+/// What was recorded and what today's checks say, as one JSON document.
+pub fn report(rejudged: &Rejudged, file: &str) -> Value {
+    let saved = &rejudged.saved;
+    let header = &saved.history.header;
+    json!({
+        "scenario": header.scenario,
+        "strategy": header.strategy,
+        "timestamp": header.recorded,
+        "schema": "fencepost/check/1",
+        "version": header.version,
+        "store": header.store,
+        "seed": header.seed,
+        "file": file,
+        "events": saved.history.events.len(),
+        "complete": saved.seal.is_some(),
+        "cut_line": saved.cut_line,
+        "recorded": saved.seal.as_ref().map(|seal| seal.verdict),
+        "stands": rejudged.stands(),
+        "verdict": Decision::of(&rejudged.verdict, None, rejudged.reproduce()),
+    })
+}

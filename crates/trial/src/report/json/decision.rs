@@ -1,0 +1,77 @@
+//! A verdict as JSON: the same object in every report.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ms;
+use crate::verdict::{Cited, Evidence, Outcome, Verdict};
+
+/// The verdict object.
+#[derive(Debug, Serialize)]
+pub(super) struct Decision {
+    outcome: Outcome,
+    exit_code: u8,
+    expected: Option<Outcome>,
+    because: String,
+    evidence: Vec<Proof>,
+    witness: Vec<String>,
+    missing: Option<&'static str>,
+    belief: String,
+    damage: String,
+    checks: Map<String, Value>,
+    reproduce: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Proof {
+    event: u64,
+    at_ms: f64,
+    who: String,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    op: Option<u64>,
+}
+
+impl Decision {
+    pub(super) fn of(verdict: &Verdict, expected: Option<Outcome>, reproduce: String) -> Self {
+        let finding = |checked: &crate::check::Checked| {
+            let found = serde_json::to_value(checked.finding).unwrap_or_default();
+            (checked.name.to_owned(), found)
+        };
+        Self {
+            outcome: verdict.outcome,
+            exit_code: verdict.outcome.exit_code(),
+            expected,
+            because: verdict.because.replace('−', "-"),
+            evidence: verdict.evidence.iter().map(Proof::of).collect(),
+            witness: verdict.witness.clone(),
+            missing: verdict.missing.as_ref().map(|missing| missing.what),
+            belief: verdict.belief.code.clone(),
+            damage: verdict.damage.code.clone(),
+            checks: verdict.checks.iter().map(finding).collect(),
+            reproduce,
+        }
+    }
+}
+
+/// The verdict object as it stands in a document.
+pub(crate) fn verdict(verdict: &Verdict, expected: Option<Outcome>, reproduce: String) -> Value {
+    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    serde_json::to_value(Decision::of(verdict, expected, reproduce)).unwrap_or_default()
+}
+
+impl Proof {
+    fn of(evidence: &Evidence) -> Self {
+        let op = match evidence.cited {
+            Cited::Event => None,
+            Cited::Op(op) | Cited::Ops(op, _) => Some(op),
+        };
+        Self {
+            event: evidence.event,
+            at_ms: ms(evidence.at_ns),
+            who: evidence.who.clone(),
+            what: evidence.what.clone(),
+            op,
+        }
+    }
+}

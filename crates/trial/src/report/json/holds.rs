@@ -1,0 +1,303 @@
+//! A lock trial as JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::decision::Decision;
+use super::ms;
+use crate::history::{Change, Fault};
+use crate::holds::check::Overlap;
+use crate::holds::facts::{Cycle, Hold, Mark, Op};
+use crate::holds::{Judged, Scenario, Trial};
+use crate::protocol::{Action, Outcome as Answered, ReleaseWord};
+
+/// The report of a lock trial as one JSON document.
+pub fn report(judged: &Judged) -> Value {
+    // Every field is a number, a text or a list of them: nothing here can fail to become JSON.
+    serde_json::to_value(Report::of(judged)).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    scenario: &'a str,
+    strategy: &'a str,
+    timestamp: &'a str,
+    schema: &'static str,
+    version: &'a str,
+    store: &'a str,
+    seed: u64,
+    options: Options,
+    total_duration_ms: f64,
+    holds: Vec<HoldEntry<'a>>,
+    operations: Vec<OpEntry<'a>>,
+    purchases: Vec<BuyEntry<'a>>,
+    faults: Vec<FaultEntry<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<ServerEntry<'a>>,
+    number: Number,
+    overlaps: Vec<OverlapEntry<'a>>,
+    wait_cycles: Vec<CycleEntry>,
+    recovery: Option<Recovery>,
+    stuck_ms: Option<f64>,
+    verdict: Decision,
+}
+
+#[derive(Serialize)]
+struct Options {
+    ttl_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_edge: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mitigate: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct HoldEntry<'a> {
+    process_id: &'a str,
+    lock: &'a str,
+    fence: Option<&'a str>,
+    asked_ms: f64,
+    granted_ms: f64,
+    lease_over_ms: Option<f64>,
+    believed_until_ms: f64,
+    ended: &'static str,
+    event: u64,
+}
+
+#[derive(Serialize)]
+struct OpEntry<'a> {
+    op: u64,
+    process_id: &'a str,
+    action: Action,
+    value: i64,
+    fence: Option<&'a str>,
+    refused: bool,
+    at_ms: f64,
+    event: u64,
+}
+
+#[derive(Serialize)]
+struct BuyEntry<'a> {
+    process_id: &'a str,
+    asked_ms: f64,
+    at_ms: Option<f64>,
+    outcome: Option<Answered>,
+    event: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct FaultEntry<'a> {
+    process_id: &'a str,
+    fault: Fault,
+    at_ms: f64,
+    event: u64,
+}
+
+#[derive(Serialize)]
+struct ServerEntry<'a> {
+    server: &'a str,
+    change: Change,
+    at_ms: f64,
+    event: u64,
+}
+
+#[derive(Serialize)]
+struct Number {
+    initial: i64,
+    r#final: i64,
+    additions: i64,
+    lost_updates: i64,
+}
+
+#[derive(Serialize)]
+struct OverlapEntry<'a> {
+    lock: &'a str,
+    first: &'a str,
+    second: &'a str,
+    from_ms: f64,
+    until_ms: f64,
+    within_lease: bool,
+}
+
+#[derive(Serialize)]
+struct CycleEntry {
+    processes: Vec<String>,
+    since_ms: f64,
+    lasted_ms: f64,
+    event: u64,
+}
+
+#[derive(Serialize)]
+struct Recovery {
+    killed_ms: f64,
+    granted_ms: f64,
+    recovery_ms: f64,
+}
+
+impl<'a> Report<'a> {
+    fn of(judged: &'a Judged) -> Self {
+        let Judged { header, facts, .. } = judged;
+        let findings = judged.findings();
+        let recovery = findings.recovery().map(|(died, next)| Recovery {
+            killed_ms: ms(died.at_ns),
+            granted_ms: ms(next.granted.at_ns),
+            recovery_ms: ms(next.granted.at_ns - died.at_ns),
+        });
+        Self {
+            scenario: &header.scenario,
+            strategy: &header.strategy,
+            timestamp: &header.recorded,
+            schema: schema(judged.trial.scenario),
+            version: &header.version,
+            store: &header.store,
+            seed: header.seed,
+            options: Options::of(&judged.trial),
+            total_duration_ms: ms(facts.end_ns),
+            holds: facts.holds.iter().map(HoldEntry::of).collect(),
+            operations: facts.ops.iter().map(OpEntry::of).collect(),
+            purchases: facts.buys.iter().map(BuyEntry::of).collect(),
+            faults: facts.faults.iter().map(FaultEntry::of).collect(),
+            servers: facts.servers.iter().map(ServerEntry::of).collect(),
+            number: Number {
+                initial: 0,
+                r#final: facts.number(),
+                additions: facts.additions(),
+                lost_updates: findings.lost_updates(),
+            },
+            overlaps: findings
+                .overlaps()
+                .into_iter()
+                .map(|overlap| OverlapEntry::of(overlap, findings.ttl_ns))
+                .collect(),
+            wait_cycles: facts.cycles().into_iter().map(CycleEntry::of).collect(),
+            recovery,
+            stuck_ms: findings.stuck().map(|stuck| ms(stuck.lasted_ns)),
+            verdict: Decision::of(&judged.verdict, judged.expected(), judged.trial.reproduce()),
+        }
+    }
+}
+
+/// What the document is described by.
+fn schema(scenario: Scenario) -> &'static str {
+    match scenario {
+        Scenario::Crash | Scenario::TtlEdge => "fencepost/crash/1",
+        Scenario::Deadlock | Scenario::Sorted => "fencepost/deadlock/1",
+        Scenario::StaleRelease
+        | Scenario::ShortStock
+        | Scenario::Failover
+        | Scenario::RestartEmpty
+        | Scenario::LostWakeup => "fencepost/trial/1",
+    }
+}
+
+impl Options {
+    fn of(trial: &Trial) -> Self {
+        let scenario = trial.scenario;
+        let is_crash = matches!(scenario, Scenario::Crash | Scenario::TtlEdge);
+        let is_deadlock = matches!(scenario, Scenario::Deadlock | Scenario::Sorted);
+        Self {
+            ttl_ms: trial.ttl_ms,
+            work_ms: (scenario == Scenario::TtlEdge).then_some(trial.work_ms),
+            ttl_edge: is_crash.then_some(scenario == Scenario::TtlEdge),
+            mitigate: is_deadlock.then_some(scenario == Scenario::Sorted),
+        }
+    }
+}
+
+impl<'a> HoldEntry<'a> {
+    fn of(hold: &'a Hold) -> Self {
+        let ended = match (hold.killed, hold.released, hold.release, hold.learnt) {
+            (Some(_), ..) => "killed",
+            (_, Some((_, ReleaseWord::AlreadyLost)), ..) => "already_lost",
+            (_, _, Some(_), _) => "released",
+            (_, _, None, Some(_)) => "lost",
+            (_, _, None, None) => "open",
+        };
+        Self {
+            process_id: &hold.who,
+            lock: &hold.key,
+            fence: hold.fence.as_deref(),
+            asked_ms: ms(hold.asked.at_ns),
+            granted_ms: ms(hold.granted.at_ns),
+            lease_over_ms: hold.lease_over.map(|over| ms(over.at_ns)),
+            believed_until_ms: ms(hold.believed_until_ns),
+            ended,
+            event: hold.granted.event,
+        }
+    }
+}
+
+impl<'a> OpEntry<'a> {
+    fn of(op: &'a Op) -> Self {
+        Self {
+            op: op.serial,
+            process_id: &op.who,
+            action: op.action,
+            value: op.value,
+            fence: op.fence.as_deref(),
+            refused: op.refused,
+            at_ms: ms(op.mark.at_ns),
+            event: op.mark.event,
+        }
+    }
+}
+
+impl<'a> BuyEntry<'a> {
+    fn of(buy: &'a crate::holds::facts::Buy) -> Self {
+        Self {
+            process_id: &buy.who,
+            asked_ms: ms(buy.asked.at_ns),
+            at_ms: buy.answer.map(|(mark, _)| ms(mark.at_ns)),
+            outcome: buy.answer.map(|(_, outcome)| outcome),
+            event: buy.answer.map(|(mark, _)| mark.event),
+        }
+    }
+}
+
+impl<'a> FaultEntry<'a> {
+    fn of((mark, who, fault): &'a (Mark, String, Fault)) -> Self {
+        Self {
+            process_id: who,
+            fault: *fault,
+            at_ms: ms(mark.at_ns),
+            event: mark.event,
+        }
+    }
+}
+
+impl<'a> ServerEntry<'a> {
+    fn of((mark, server, change): &'a (Mark, String, Change)) -> Self {
+        Self {
+            server,
+            change: *change,
+            at_ms: ms(mark.at_ns),
+            event: mark.event,
+        }
+    }
+}
+
+impl<'a> OverlapEntry<'a> {
+    fn of(overlap: Overlap<'a>, ttl_ns: u64) -> Self {
+        Self {
+            lock: &overlap.first.key,
+            first: &overlap.first.who,
+            second: &overlap.second.who,
+            from_ms: ms(overlap.from_ns),
+            until_ms: ms(overlap.until_ns),
+            within_lease: overlap.is_within_lease(ttl_ns),
+        }
+    }
+}
+
+impl CycleEntry {
+    fn of(cycle: Cycle) -> Self {
+        Self {
+            processes: cycle.who,
+            since_ms: ms(cycle.since.at_ns),
+            lasted_ms: ms(cycle.lasted_ns),
+            event: cycle.since.event,
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A lock trial on the terminal: title, and a lane for each process with what it did when.
+//!
+//! What happened is told from the history alone. Things that belong together stand on one line if they happened within a
+//! moment; so a line is settled once that moment has passed, and can be printed while the trial runs.
+
+use crate::history::{Event, Header};
+use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
+use crate::store::Place;
+use crate::story::{Entry, SETTLED_NS, lanes};
+use crate::text::ink::{Ink, Role};
+use crate::text::numbers::{count, ms};
+
+/// The width that lines are made for. On a narrower screen the lanes become one.
+const WIDTH: usize = 100;
+/// Where the lanes begin.
+const INDENT: usize = 13;
+/// Where the number of an operation stands in one of two lanes.
+const OP_COLUMN: usize = 32;
+
+/// What is tried, and what was set.
+pub fn title(trial: &Trial) -> String {
+    let claims = trial.strategy.claims;
+    let gloss = match (claims.untimed, claims.keep_alive) {
+        (true, _) => " (not used: no lease)",
+        (_, true) => " (the lease, renewed)",
+        (_, false) => " (the lease, then it is free)",
+    };
+    let (command, question, gloss) = match trial.scenario {
+        Scenario::Crash => (
+            "crash",
+            "the holder is killed: how long until somebody else gets the lock?",
+            gloss,
+        ),
+        Scenario::TtlEdge if claims.untimed => (
+            "crash --ttl-edge",
+            "A's work takes longer than a lease would last; both add 1 to a shared number",
+            "",
+        ),
+        Scenario::TtlEdge => (
+            "crash --ttl-edge",
+            "A's work takes longer than its lock lasts; both add 1 to a shared number",
+            "",
+        ),
+        Scenario::Deadlock => (
+            "deadlock",
+            "two processes take two locks in opposite order, then each adds 1 to a shared number",
+            gloss,
+        ),
+        Scenario::Sorted => (
+            "deadlock --mitigate",
+            "two processes take two locks in the same order, and each adds 1 to a number",
+            gloss,
+        ),
+        Scenario::StaleRelease if claims.untimed => (
+            "trial stale-release",
+            "A is paused while it holds the lock and B wants it: who gets it, and when?",
+            gloss,
+        ),
+        Scenario::StaleRelease => (
+            "trial stale-release",
+            "A is paused beyond its lease, B gets the lock, A gives it back: what then?",
+            gloss,
+        ),
+        Scenario::ShortStock => (
+            "trial short-stock",
+            "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
+            gloss,
+        ),
+        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => (
+            "trial failover",
+            "the leader dies while A holds the lock; the others elect a new one",
+            "",
+        ),
+        Scenario::Failover => (
+            "trial failover",
+            "the primary dies before its replica has A's lock; the replica takes over",
+            "",
+        ),
+        Scenario::RestartEmpty if matches!(trial.place, Place::Locks { .. }) => (
+            "trial restart-empty",
+            "A's lock is on two servers of three; one of them dies, and comes back empty",
+            "",
+        ),
+        Scenario::LostWakeup => (
+            "trial lost-wakeup",
+            "A gives the lock back just when B is about to wait for it: is B woken?",
+            gloss,
+        ),
+        Scenario::RestartEmpty => (
+            "trial restart-empty",
+            "the store's server dies while A holds the lock, and comes back empty",
+            "",
+        ),
+    };
+    let work = match trial.scenario {
+        Scenario::TtlEdge => format!("   work {} ms", count(trial.work_ms as i64)),
+        _ => String::new(),
+    };
+    let set = |gloss: &str| {
+        format!(
+            "  lock {}   TTL {} ms{gloss}{work}   store {}   seed {}\n",
+            trial.strategy.name,
+            count(trial.ttl_ms as i64),
+            stage_of(trial),
+            trial.seed
+        )
+    };
+    // The gloss is for newcomers; a long name leaves no room for it.
+    let with_gloss = set(gloss);
+    let fits = with_gloss.chars().count() <= WIDTH;
+    let set = if fits { with_gloss } else { set("") };
+    let mut text = format!("{command}   {question}\n{set}");
+    if trial.strategy.claims.fencing && trial.scenario != Scenario::ShortStock {
+        text.push_str(
+            "  fence = a number that grows with every grant; the resource refuses a lower one\n",
+        );
+    }
+    text
+}
+
+/// Where it takes place, in a few words.
+fn stage_of(trial: &Trial) -> String {
+    match trial.scenario {
+        Scenario::Failover if trial.place.name() == "redis" => {
+            "redis (a primary, a replica)".into()
+        }
+        _ => trial.place.title(),
+    }
+}
+
+/// The lanes of a trial, printed as its lines settle.
+#[derive(Debug, Clone)]
+pub struct Lanes {
+    ink: Ink,
+    printed: usize,
+}
+
+impl Lanes {
+    /// Nothing printed yet.
+    pub fn new(ink: Ink) -> Self {
+        Self { ink, printed: 0 }
+    }
+
+    /// The lines that have settled by then, and were not printed before.
+    pub fn settled(&mut self, header: &Header, events: &[Event], now_ns: u64) -> String {
+        let until_ns = now_ns.saturating_sub(SETTLED_NS);
+        self.rest(header, events, until_ns)
+    }
+
+    /// The remaining lines of a trial that is over.
+    pub fn finish(&mut self, header: &Header, events: &[Event]) -> String {
+        self.rest(header, events, u64::MAX)
+    }
+
+    fn rest(&mut self, header: &Header, events: &[Event], until_ns: u64) -> String {
+        let Some(scenario) = Scenario::find(&header.scenario) else {
+            return String::new();
+        };
+        let lines = lanes(header, scenario, events);
+        let settled = lines.iter().take_while(|line| line.at_ns <= until_ns);
+        let settled: Vec<&Entry> = settled.skip(self.printed).collect();
+        let mut text = String::new();
+        if self.printed == 0 && !settled.is_empty() {
+            text.push_str(&self.heading(scenario));
+        }
+        self.printed += settled.len();
+        for line in settled {
+            text.push_str(&self.line(line, scenario.processes()));
+        }
+        text
+    }
+
+    fn width(&self, lanes: usize) -> usize {
+        if lanes == 2 {
+            44
+        } else {
+            (WIDTH - INDENT) / lanes
+        }
+    }
+
+    fn heading(&self, scenario: Scenario) -> String {
+        let lanes = scenario.processes();
+        let orders = match scenario {
+            Scenario::Deadlock => [(FIRST, SECOND, ""), (SECOND, FIRST, "")],
+            Scenario::Sorted => [(FIRST, SECOND, ""), (FIRST, SECOND, " (sorted)")],
+            _ => [("", "", ""); 2],
+        };
+        let heads = NAMES[..lanes].iter().enumerate().map(|(index, name)| {
+            match orders.get(index).filter(|(first, ..)| !first.is_empty()) {
+                Some((first, then, note)) => format!("{name}: {first}, then {then}{note}"),
+                None => (*name).to_owned(),
+            }
+        });
+        let mut text = format!("{:>11}  ", "at ms");
+        if self.ink.columns < WIDTH {
+            text.push_str(&heads.collect::<Vec<_>>().join(" · "));
+        } else {
+            let width = self.width(lanes);
+            for head in heads {
+                text.push_str(&format!("{head:<width$}"));
+            }
+        }
+        format!("{}\n", self.ink.paint(Role::Label, text.trim_end()))
+    }
+
+    fn line(&self, line: &Entry, lanes: usize) -> String {
+        let Some(lane) = line.lane else {
+            let time = if line.is_turn() {
+                ms(line.at_ns)
+            } else {
+                String::new()
+            };
+            let text = format!("{time:>11}  ── {} ──", line.text);
+            return format!("{}\n", self.ink.paint(Role::Label, text));
+        };
+        let time = format!("{:>11}  ", ms(line.at_ns));
+        let paint = |text: &str| match line.role {
+            Some(role) => self.ink.paint(role, text),
+            None => text.to_owned(),
+        };
+        let op = line.op.map(|op| format!("op {op}")).unwrap_or_default();
+        let label = |op: &str| self.ink.paint(Role::Label, op);
+        let (place, gap) = if self.ink.columns < WIDTH {
+            (format!("{}  ", NAMES[lane]), 2)
+        } else {
+            let column = if lanes == 2 { OP_COLUMN } else { 23 };
+            let gap = column.saturating_sub(line.text.chars().count()).max(2);
+            (" ".repeat(lane * self.width(lanes)), gap)
+        };
+        let text = paint(&line.text);
+        let row = match op.as_str() {
+            "" => format!("{time}{place}{text}"),
+            op => format!("{time}{place}{text}{:gap$}{}", "", label(op)),
+        };
+        format!("{}\n", row.trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! The lanes of histories written by hand, letter by letter.
+
+use super::*;
+use crate::history::{Fault, What};
+use crate::holds::by_hand::{KEY, Tale};
+use crate::protocol::{Outcome, ReleaseWord};
+
+const RELEASED: ReleaseWord = ReleaseWord::Released;
+const LOST: ReleaseWord = ReleaseWord::AlreadyLost;
+
+fn lanes(tale: &Tale, columns: usize) -> String {
+    let ink = Ink {
+        columns,
+        ..Ink::PLAIN
+    };
+    Lanes::new(ink).finish(&tale.header(), tale.events())
+}
+
+fn edge() -> Tale {
+    Tale::of(Scenario::TtlEdge)
+        .ttl(2_000)
+        .granted("A", KEY, 8.0, 8.6, 1)
+        .reads("A", 9.0, 1)
+        .asks("B", KEY, 20.0, 9_000)
+        .lease_over("A", 2008.6, 1)
+        .grants("B", KEY, 5, 2011.2, 1, None)
+        .reads("B", 2011.5, 1)
+        .writes("B", 2061.9, 1, 1)
+        .releases("B", 2062.1, 1, RELEASED)
+        .writes("A", 3009.4, 1, 1)
+        .releases("A", 3009.5, 1, LOST)
+}
+
+#[test]
+fn work_beyond_the_lease_in_two_lanes() {
+    assert_eq!(
+        lanes(&edge(), 100),
+        "      at ms  A                                           B
+        8.6  granted; reads 0; works         op 1
+       20.0                                              waits
+    2,008.6  lease over by now; A does not know
+    2,011.2                                              granted; reads 0                op 2
+    2,061.9                                              writes 1, releases              op 3
+    3,009.4  ✗ writes 1 over it              op 4
+    3,009.8  release: no longer the owner
+"
+    );
+}
+
+#[test]
+fn on_a_narrow_screen_the_lanes_become_one() {
+    assert_eq!(
+        lanes(&edge(), 99).lines().take(3).collect::<Vec<_>>(),
+        [
+            "      at ms  A · B",
+            "        8.6  A  granted; reads 0; works  op 1",
+            "       20.0  B  waits",
+        ]
+    );
+}
+
+#[test]
+fn lines_are_printed_once_and_only_when_they_are_settled() {
+    let tale = edge();
+    let (header, events) = (tale.header(), tale.events());
+    let mut live = Lanes::new(Ink::PLAIN);
+    let mut text = String::new();
+    for until in 1..=events.len() {
+        let so_far = &events[..until];
+        let now = so_far.last().map_or(0, |event| event.at_ns);
+        text.push_str(&live.settled(&header, so_far, now));
+        // What could still be continued is held back.
+        assert!(!text.contains("granted\n"), "{text}");
+    }
+    text.push_str(&live.finish(&header, events));
+    assert_eq!(text, lanes(&tale, 100));
+}
+
+#[test]
+fn a_kill_and_the_recovery() {
+    let tale = Tale::of(Scenario::Crash)
+        .ttl(2_000)
+        .granted("A", KEY, 11.0, 11.9, 1)
+        .reads("A", 12.3, 1)
+        .fault("A", 312.4, Fault::Killed)
+        .tries("B", 312.9)
+        .granted("B", KEY, 313.0, 2014.6, 1);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A                                           B
+       11.9  granted, starts to work
+      312.4  ✗ SIGKILL
+      312.9                                              tries once: refused; then waits
+    2,014.6                                              granted
+"
+    );
+}
+
+#[test]
+fn a_kill_between_two_steps() {
+    let reached = What::Reached {
+        op: 1,
+        step: 1,
+        of: 2,
+        what: "creates the key".into(),
+    };
+    let tale = Tale::of(Scenario::Crash)
+        .asks("A", KEY, 9.0, 0)
+        .add(9.8, "A", reached)
+        .fault("A", 10.1, Fault::Killed)
+        .waits_in_vain("B", 10.6, 6010.1);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A                                           B
+        9.8  step 1 of 2: creates the key
+       10.1  ✗ SIGKILL, before step 2
+       10.6                                              waits
+    6,010.1                                              gives up: 3 × TTL since the kill
+"
+    );
+}
+
+#[test]
+fn a_deadlock_and_its_cycle() {
+    let tale = Tale::of(Scenario::Deadlock)
+        .ttl(3_000)
+        .granted("A", KEY, 0.5, 0.9, 1)
+        .granted("B", SECOND, 0.6, 1.0, 1)
+        .asks("A", SECOND, 51.1, 9_020)
+        .asks("B", KEY, 51.2, 9_020)
+        .grants("B", KEY, 6, 3002.5, 2, None)
+        .grants("A", SECOND, 5, 3002.8, 2, None)
+        .reads("A", 3003.1, 1)
+        .reads("B", 3003.2, 2)
+        .writes("A", 3053.4, 1, 1)
+        .releases_of("A", SECOND, 3053.9, 2, RELEASED)
+        .releases_of("A", KEY, 3054.3, 1, LOST);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A: product_A, then product_B                B: product_B, then product_A
+        0.9  granted product_A
+        1.0                                              granted product_B
+       51.1  waits for product_B
+       51.2                                              waits for product_A
+             ── wait cycle: A waits for B, B waits for A, for 2,951.3 ms ──
+    3,002.5                                              granted product_A: A's lease ran out
+    3,002.8  granted product_B: B's lease ran out
+    3,003.1  reads 0                         op 1
+    3,003.2                                              reads 0                         op 2
+    3,053.4  writes 1                        op 3
+    3,053.9  releases; product_A is no longer its own
+"
+    );
+}
+
+#[test]
+fn the_same_order() {
+    let tale = Tale::of(Scenario::Sorted)
+        .granted("A", KEY, 0.5, 0.9, 1)
+        .asks("B", KEY, 1.0, 3_000)
+        .granted("A", SECOND, 51.0, 51.2, 2)
+        .reads("A", 51.5, 1)
+        .writes("A", 101.6, 1, 1)
+        .releases_of("A", SECOND, 101.7, 2, RELEASED)
+        .releases_of("A", KEY, 102.1, 1, RELEASED)
+        .grants("B", KEY, 3, 103.4, 1, None);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A: product_A, then product_B                B: product_A, then product_B (sorted)
+        0.9  granted product_A
+        1.0                                              waits for product_A
+       51.2  granted product_B; reads 0      op 1
+      101.6  writes 1, releases both         op 2
+      103.4                                              granted product_A after 102.4 ms
+"
+    );
+}
+
+#[test]
+fn three_lanes_and_what_the_resource_refuses() {
+    let tale = Tale::of(Scenario::StaleRelease)
+        .with("fenced")
+        .fenced("A", KEY, 1.0, "1.0")
+        .fault("A", 30.0, Fault::Stopped)
+        .lease_over("A", 1001.0, 1)
+        .fault("A", 1030.0, Fault::Continued)
+        .write_refused("A", 1031.0, 1, 1)
+        .tries("C", 1033.0);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A                            B                            C
+        1.0  granted, fence 1.0
+       30.0  SIGSTOP: paused
+    1,001.0  lease over by now
+    1,030.0  SIGCONT: goes on
+    1,031.0  – write refused: 1.0 < 2.0  op 1
+    1,033.0                                                            tries once: refused
+"
+    );
+}
+
+#[test]
+fn nothing_to_sell() {
+    let tale = Tale::of(Scenario::ShortStock)
+        .buys("A", 0.5, 0.8, Outcome::NoStock)
+        .add(0.9, "", What::StockSet { units: 1 })
+        .buys("B", 1.0, 1.3, Outcome::Busy)
+        .buys("B", 1.4, 1523.1, Outcome::Busy);
+    assert_eq!(
+        lanes(&tale, 100),
+        "      at ms  A                                           B
+        0.8  buys: no stock
+             ── 1 unit comes in ──
+        1.3                                              tries once: busy; then waits
+    1,523.1                                              gives up: 3 × TTL
+"
+    );
+}
+
+/// The lab reckons from when it read the grant, a little later than the store does.
+#[test]
+fn a_lease_is_over_before_somebody_else_is_granted_the_lock() {
+    let tale = |over: f64, granted: f64| {
+        Tale::of(Scenario::StaleRelease)
+            .ttl(500)
+            .granted("A", KEY, 1.0, 9.0, 1)
+            .fault("A", 12.0, Fault::Stopped)
+            .asks("B", KEY, 13.0, 9_000)
+            .grants("B", KEY, 4, granted, 1, None)
+            .lease_over("A", over, 1)
+            .reads("B", 510.5, 1)
+            .fault("A", 530.0, Fault::Continued)
+    };
+    let told = lanes(&tale(509.0, 505.0), 100);
+    let expected = "\
+       13.0                               waits
+      505.0  lease over by now
+      505.0                               granted; reads 0       op 1
+      530.0  SIGCONT: goes on
+";
+    assert!(told.ends_with(expected), "{told}");
+    // Within the first one's lease, by everybody's reckoning: nothing is smoothed over.
+    let told = lanes(&tale(509.0, 499.0), 100);
+    let expected = "\
+      499.0                               granted; reads 0       op 1
+      509.0  lease over by now
+      530.0  SIGCONT: goes on
+";
+    assert!(told.ends_with(expected), "{told}");
+}
+
+/// What is printed while the trial runs is what is printed in the end.
+#[test]
+fn the_end_of_a_lease_that_is_told_early_is_printed_once() {
+    let tale = Tale::of(Scenario::StaleRelease)
+        .ttl(500)
+        .granted("A", KEY, 1.0, 90.0, 1)
+        .fault("A", 92.0, Fault::Stopped)
+        .asks("B", KEY, 93.0, 9_000)
+        .grants("B", KEY, 4, 505.0, 1, None)
+        .lease_over("A", 590.0, 1);
+    let (header, events) = (tale.header(), tale.events());
+    let mut whole = Lanes::new(Ink::PLAIN);
+    let mut live = Lanes::new(Ink::PLAIN);
+    let mut told = String::new();
+    for seen in 0..=events.len() {
+        let now_ns = events[..seen].last().map_or(0, |event| event.at_ns) + SETTLED_NS;
+        told.push_str(&live.settled(&header, &events[..seen], now_ns));
+    }
+    told.push_str(&live.finish(&header, events));
+    assert_eq!(told, whole.finish(&header, events));
+    assert_eq!(told.matches("lease over by now").count(), 1, "{told}");
+}

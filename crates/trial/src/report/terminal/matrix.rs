@@ -1,0 +1,273 @@
+//! `run-all` on the terminal: one matrix, how to read it, and how to run a cell again.
+
+use super::grounds::role;
+use super::table::{counts, glyph, summary};
+use crate::matrix::{COLUMNS, Cell, DEFAULT_TIMES, Run, Summary};
+use crate::retry::{Judged, Round};
+use crate::store::Place;
+use crate::strategy::{self, Strategy};
+use crate::text::ink::{Ink, Role};
+use crate::text::numbers::{decimal, ms, plural};
+use crate::verdict::Outcome;
+
+/// A screen that is narrower shows glyphs without words.
+const WORDS_FROM: usize = 80;
+/// A screen that is narrower has no room for the names of the columns.
+const NAMES_FROM: usize = 97;
+
+/// The title.
+pub fn title(place: &Place, seed: u64) -> String {
+    format!(
+        "run-all   {}, {} and the retry schedules   {}   seed {seed}\n",
+        plural(strategy::at(place).count(), "strategy", "strategies"),
+        plural(COLUMNS.len(), "scenario", "scenarios"),
+        place.title(),
+    )
+}
+
+/// What is to be shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// What was run.
+    pub cells: &'a [Cell],
+    /// What came of each.
+    pub runs: &'a [Run],
+    /// How long all of it took.
+    pub took_ns: u64,
+    /// Where to go from here: a store, and what to type. May be empty.
+    pub elsewhere: &'a [(&'static str, String)],
+    /// Where it was run.
+    pub place: &'a Place,
+    /// The random seed.
+    pub seed: u64,
+}
+
+impl Shown<'_> {
+    /// Everything that stays on the screen, but for the files.
+    pub fn text(&self, quiet: bool, ink: Ink) -> String {
+        let mut text = self.matrix(ink);
+        if !quiet {
+            text.push('\n');
+            text.push_str(&self.legend(ink));
+        }
+        let took = format!("   in {} s", decimal(self.took_ns as f64 / 1e9));
+        let lines: Vec<Summary> = self.runs.iter().flat_map(Run::summaries).collect();
+        text.push('\n');
+        text.push_str(&summary(&lines, &took, ink));
+        if !quiet {
+            text.push_str(&self.again(ink));
+        }
+        text
+    }
+
+    fn matrix(&self, ink: Ink) -> String {
+        let layout = Layout::of(ink.columns);
+        let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
+            let number = index + 1;
+            if layout.names {
+                format!("{number} {}", column.name)
+            } else {
+                number.to_string()
+            }
+        });
+        let heading = layout.row("strategy", heads.map(|head| (None, head)), ink);
+        let mut text = ink.paint(Role::Label, heading.trim_end()) + "\n";
+        for strategy in strategy::at(self.place) {
+            let verdicts = (0..COLUMNS.len()).map(|column| self.verdict(strategy, column, layout));
+            text.push_str(layout.row(strategy.name, verdicts, ink).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    fn verdict(
+        &self,
+        strategy: &Strategy,
+        column: usize,
+        layout: Layout,
+    ) -> (Option<Role>, String) {
+        let at = self
+            .cells
+            .iter()
+            .position(|cell| cell.is_at(strategy, column));
+        let Some(run) = at.and_then(|at| self.runs.get(at)) else {
+            return (Some(Role::Label), "–".into());
+        };
+        let outcome = run.verdict().outcome;
+        let word = match outcome {
+            _ if !layout.words => String::new(),
+            Outcome::Inconclusive => " INCON.".into(),
+            outcome => format!(" {outcome}"),
+        };
+        let mark = match (run.as_expected(), run.is_refused_overlap()) {
+            (false, _) => "!",
+            (true, true) => "*",
+            (true, false) => "",
+        };
+        let gap = if word.is_empty() || mark.is_empty() {
+            ""
+        } else {
+            " "
+        };
+        let text = format!("{}{word}{gap}{mark}", glyph(outcome));
+        (Some(role(outcome)), text)
+    }
+
+    fn legend(&self, ink: Ink) -> String {
+        let mut notes = Vec::new();
+        if self.runs.iter().any(Run::is_refused_overlap) {
+            notes.push("* two believed they held it; the resource refused the late one");
+        }
+        notes.push("– does not apply");
+        if !self.runs.iter().all(Run::as_expected) {
+            notes.push("! not as expected");
+        }
+        if ink.columns < WORDS_FROM {
+            notes.push("✓ HELD   ✗ BROKEN   ■ STUCK   ? INCONCLUSIVE");
+        }
+        let commands = COLUMNS.iter().enumerate();
+        let commands =
+            commands.map(|(index, column)| format!("{} {}", index + 1, column.command(self.place)));
+        let notes = notes.into_iter().map(str::to_owned).collect();
+        let mut lines = packed(notes, "      ", ink.columns);
+        lines.extend(packed(commands.collect(), "   ", ink.columns));
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&ink.paint(Role::Label, format_args!("  {line}")));
+            text.push('\n');
+        }
+        for run in self.runs {
+            if let Run::Retry(judged, _) = run {
+                text.push_str(&ink.sentence("retry", &ways(judged, &run.summaries())));
+            }
+        }
+        for (store, how) in self.elsewhere {
+            text.push_str(&ink.sentence(store, how));
+        }
+        text
+    }
+
+    fn again(&self, ink: Ink) -> String {
+        let mut end = format!("--seed {}", self.seed);
+        if *self.place != Place::Sqlite {
+            end.push_str(&format!(" --store {}", self.place.typed()));
+        }
+        let is_there = |name: &&str| strategy::at(self.place).any(|there| there.name == *name);
+        let row = ["naive", "safe"].into_iter().find(is_there);
+        let row = row.unwrap_or_default();
+        let example = ink.paint(
+            Role::Command,
+            format_args!("fencepost crash --lock={row} {end}"),
+        );
+        let how = format!("fencepost COLUMN --lock=ROW {end}");
+        let rows: Vec<&str> = DEFAULT_TIMES
+            .into_iter()
+            .filter(|row| is_there(row))
+            .collect();
+        let rows = rows.join(", ");
+        let short = 12 + 2 * (how.len() + 4) <= ink.columns;
+        let first = if short {
+            ink.labelled("again", &format!("{how}, as in: {example}"))
+        } else {
+            ink.labelled("again", &how) + &ink.labelled("", &format!("as in: {example}"))
+        };
+        let times =
+            format!("rows {rows} ran with the default times: leave --delay, --ttl and --work out");
+        first + &ink.sentence("", &times)
+    }
+}
+
+/// The ways of waiting in a sentence, the fastest first. A time in which not all was sold is no time to compare with: that is said.
+fn ways(judged: &Judged, lines: &[Summary]) -> String {
+    let could_sell = judged.comparison.concurrency;
+    let could_sell = could_sell.min(judged.comparison.stock as usize);
+    let mut rounds: Vec<&Round> = judged.rounds.iter().collect();
+    rounds.sort_by_key(|round| round.figures.duration_ns);
+    let times = rounds.iter().map(|round| {
+        let (way, took) = (round.retry.pauses.short(), ms(round.figures.duration_ns));
+        match round.figures.successes {
+            sold if sold < could_sell => {
+                format!("{way} sold {sold} of {could_sell} in {took} ms")
+            }
+            _ => format!("{way} {took} ms"),
+        }
+    });
+    let times = times.collect::<Vec<_>>().join(", ");
+    format!("{}: {times}", counts(lines, " × "))
+}
+
+/// As many on a line as fit.
+fn packed(parts: Vec<String>, between: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line)
+                if 2 + line.chars().count() + between.len() + part.chars().count() <= columns =>
+            {
+                line.push_str(between);
+                line.push_str(&part);
+            }
+            _ => lines.push(part),
+        }
+    }
+    lines
+}
+
+/// How wide things are.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    name: usize,
+    cell: usize,
+    names: bool,
+    words: bool,
+}
+
+impl Layout {
+    fn of(columns: usize) -> Self {
+        let (name, cell) = match columns {
+            ..WORDS_FROM => (17, 3),
+            WORDS_FROM..NAMES_FROM => (16, 9),
+            _ => (17, 11),
+        };
+        Self {
+            name,
+            cell,
+            names: columns >= NAMES_FROM,
+            words: columns >= WORDS_FROM,
+        }
+    }
+
+    fn row(
+        self,
+        name: &str,
+        cells: impl Iterator<Item = (Option<Role>, String)>,
+        ink: Ink,
+    ) -> String {
+        let width = self.name;
+        let mut row = format!("  {name:<width$}");
+        for (role, text) in cells {
+            let room = self.cell.saturating_sub(text.chars().count());
+            match role {
+                Some(role) => row.push_str(&ink.paint(role, &text)),
+                None => row.push_str(&text),
+            }
+            row.push_str(&" ".repeat(room));
+        }
+        row
+    }
+}
+
+/// A verdict on a line of its own, for a log.
+pub fn progress(index: usize, total: usize, line: &Summary, took_ns: u64) -> String {
+    let expected = match (line.as_expected(), line.expected) {
+        (false, Some(expected)) => format!("expected {expected}"),
+        _ => "as expected".into(),
+    };
+    format!(
+        "[{index}/{total}]  {}  {}  {}  {expected}  {} s\n",
+        line.scenario,
+        line.strategy,
+        line.outcome,
+        decimal(line.took_ns.unwrap_or(took_ns) as f64 / 1e9)
+    )
+}

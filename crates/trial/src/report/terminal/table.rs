@@ -1,0 +1,214 @@
+//! Several races side by side: `--all` as a table.
+
+use super::grounds::role;
+use crate::matrix::Summary;
+use crate::protocol::Outcome as Answered;
+use crate::sale::Judged;
+use crate::sale::Sale;
+use crate::sale::remark::remark;
+use crate::text::ink::{Ink, Role};
+use crate::text::numbers::{count, ms, plural};
+use crate::verdict::Outcome;
+
+/// The title of `--all`.
+pub fn all_title(sale: &Sale, races: usize) -> String {
+    format!(
+        "oversell --all   {}: {}, stock {}, delay {} µs   {}   seed {}\n",
+        plural(races, "race", "races"),
+        plural(sale.concurrency, "process", "processes"),
+        count(sale.stock.into()),
+        count(sale.delay_us as i64),
+        sale.place.title(),
+        sale.seed
+    )
+}
+
+/// Every strategy in the same race.
+pub fn all(runs: &[Judged], quiet: bool, ink: Ink) -> String {
+    let columns = AllColumns::of(runs, ink);
+    let mut text = format!("{}\n", ink.paint(Role::Label, columns.heading()));
+    let mut group = None;
+    for run in runs {
+        let strategy = run.sale.strategy;
+        if group.replace(strategy.group) != Some(strategy.group) {
+            text.push_str(&format!(
+                "  {}\n",
+                ink.paint(Role::Label, strategy.group.heading())
+            ));
+        }
+        text.push_str(&columns.row(run, ink));
+    }
+    text.push('\n');
+    let lines: Vec<Summary> = runs.iter().map(line).collect();
+    text.push_str(&summary(&lines, "", ink));
+    if !quiet {
+        let limits =
+            "HELD means: kept the others out in one race without a fault. More: fencepost run-all";
+        text.push_str(&ink.sentence("limits", limits));
+    }
+    text
+}
+
+/// The columns of `--all`: as wide as what stands in them.
+struct AllColumns {
+    /// Glyph and word; one column: the glyph alone.
+    verdict: usize,
+    figures: [usize; 5],
+    /// Whether there is room to say what happened.
+    remarks: bool,
+}
+
+/// The room that the longest remark takes.
+const REMARK: usize = 33;
+
+const FIGURES: [&str; 5] = ["sold", "final", "no stock", "busy", "ms"];
+
+impl AllColumns {
+    fn of(runs: &[Judged], ink: Ink) -> Self {
+        let widest = |column: usize| {
+            let cells = runs.iter().map(|run| figures(run)[column].chars().count());
+            cells.max().unwrap_or(0).max(FIGURES[column].len())
+        };
+        let verdicts = runs
+            .iter()
+            .map(|run| run.verdict.outcome.to_string().len() + 2);
+        let verdict = verdicts.max().unwrap_or(0).max("verdict".len());
+        let figures: [usize; 5] = std::array::from_fn(widest);
+        let width = 19 + verdict + figures.iter().map(|width| width + 2).sum::<usize>();
+        Self {
+            verdict: if width <= ink.columns { verdict } else { 1 },
+            figures,
+            remarks: width + REMARK <= ink.columns,
+        }
+    }
+
+    fn heading(&self) -> String {
+        let width = self.verdict;
+        let figures = self.aligned(FIGURES.map(str::to_owned));
+        let verdict = if width == 1 { "" } else { "verdict" };
+        let remarks = if self.remarks { "  what happened" } else { "" };
+        format!("  {:<15}  {verdict:<width$}{figures}{remarks}", "strategy")
+    }
+
+    fn row(&self, run: &Judged, ink: Ink) -> String {
+        let remark = if self.remarks {
+            what_happened(run, ink)
+        } else {
+            surprise(run, ink).unwrap_or_default()
+        };
+        let row = format!(
+            "  {:<15}  {}{}  {remark}",
+            run.sale.strategy.name,
+            cell(run.verdict.outcome, self.verdict, ink),
+            self.aligned(figures(run)),
+        );
+        format!("{}\n", row.trim_end())
+    }
+
+    fn aligned(&self, cells: [String; 5]) -> String {
+        let cells = cells.iter().zip(self.figures);
+        cells
+            .map(|(text, width)| format!("  {text:>width$}"))
+            .collect()
+    }
+}
+
+fn figures(run: &Judged) -> [String; 5] {
+    let facts = &run.facts;
+    let left = facts
+        .final_reading
+        .map_or_else(|| "?".to_owned(), |reading| count(reading.units));
+    [
+        facts.sold().to_string(),
+        left,
+        count(facts.count(Answered::NoStock) as i64),
+        count(facts.count(Answered::Busy) as i64),
+        ms(run.duration_ns()),
+    ]
+}
+
+/// What is worth saying of this strategy in this run, in a few words.
+fn what_happened(run: &Judged, ink: Ink) -> String {
+    let facts = &run.facts;
+    let mut words = Vec::new();
+    if let Some(missing) = &run.verdict.missing {
+        words.push(format!("no {}", missing.what.replace('_', " ")));
+    } else {
+        let remark = remark(run.sale.strategy.remark, facts, run.verdict.outcome);
+        words.extend(Some(remark).filter(|remark| !remark.is_empty()));
+    }
+    if words.is_empty() && facts.unsold() > 0 {
+        words.push(format!("{} unsold", count(facts.unsold())));
+    }
+    words.extend(surprise(run, ink));
+    words.join(", ")
+}
+
+/// What was expected, where it came out differently.
+fn surprise(run: &Judged, ink: Ink) -> Option<String> {
+    let expected = run.expected().filter(|_| !run.as_expected())?;
+    Some(ink.paint(Role::Unsure, format_args!("expected {expected}")))
+}
+
+/// What stands for a verdict.
+pub(super) fn glyph(outcome: Outcome) -> char {
+    match outcome {
+        Outcome::Held => '✓',
+        Outcome::Broken => '✗',
+        Outcome::Stuck => '■',
+        Outcome::Inconclusive => '?',
+    }
+}
+
+/// Glyph and word of a verdict, in a field of its own.
+fn cell(outcome: Outcome, width: usize, ink: Ink) -> String {
+    let glyph = glyph(outcome);
+    if width == 1 {
+        return ink.paint(role(outcome), glyph);
+    }
+    let word = width.saturating_sub(2);
+    ink.paint(role(outcome), format_args!("{glyph} {outcome:<word$}"))
+}
+
+fn line(run: &Judged) -> Summary {
+    Summary {
+        scenario: run.header.scenario.clone(),
+        strategy: run.sale.strategy.name,
+        outcome: run.verdict.outcome,
+        expected: run.expected(),
+        took_ns: None,
+        reproduce: run.reproduce(),
+    }
+}
+
+/// How many are as expected, and each surprise with the command that runs it again.
+pub(super) fn summary(lines: &[Summary], took: &str, ink: Ink) -> String {
+    let expected = lines.iter().filter(|line| line.as_expected()).count();
+    let mut text = format!(
+        "{expected} of {} as expected   {}{took}\n",
+        lines.len(),
+        counts(lines, " ")
+    );
+    for line in lines.iter().filter(|line| !line.as_expected()) {
+        let command = ink.paint(Role::Command, &line.reproduce);
+        text.push_str(&ink.labelled("surprise", &format!("{}: {command}", line.outcome)));
+    }
+    text
+}
+
+/// How many of each verdict there are.
+pub(super) fn counts(lines: &[Summary], between: &str) -> String {
+    let outcomes = [
+        Outcome::Held,
+        Outcome::Broken,
+        Outcome::Stuck,
+        Outcome::Inconclusive,
+    ];
+    let number = |outcome| lines.iter().filter(|line| line.outcome == outcome).count();
+    let counts: Vec<String> = outcomes
+        .into_iter()
+        .filter(|outcome| number(*outcome) > 0)
+        .map(|outcome| format!("{}{between}{outcome}", number(outcome)))
+        .collect();
+    counts.join(", ")
+}

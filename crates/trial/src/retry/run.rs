@@ -1,0 +1,101 @@
+//! Makes the comparison: one sale after the other, in one history.
+
+use std::fs::File;
+use std::process::Command;
+
+use fencepost_rig::Interrupt;
+
+use super::Comparison;
+use crate::history::{History, Recorder};
+use crate::processes::Stopped;
+use crate::protocol::Pauses;
+use crate::sale;
+use crate::sale::facts::Attempt;
+
+/// Follows a run while it happens. Every method does nothing unless it is overridden.
+pub trait Watch {
+    /// A round begins.
+    fn round(&mut self, pauses: Pauses) {
+        let _ = pauses;
+    }
+
+    /// So many of its attempts are answered.
+    fn answered(&mut self, answered: usize, of: usize) {
+        let _ = (answered, of);
+    }
+}
+
+/// Follows nothing.
+impl Watch for () {}
+
+/// Makes the comparison: one round after the other, in one history.
+///
+/// `subject` makes the command of each process; `file` receives the history as it happens.
+///
+/// Call it from a thread that outlives the run (see [`fencepost_rig::Child::spawn`]). Whatever the outcome, no process and no
+/// temporary file is left when it returns.
+///
+/// # Errors
+/// [`Stopped`] says why there is nothing to judge.
+pub fn run(
+    comparison: &Comparison,
+    subject: &dyn Fn() -> Command,
+    file: Option<File>,
+    watch: &mut dyn Watch,
+    interrupt: Interrupt,
+) -> Result<History, Stopped> {
+    let recorder = Recorder::start(comparison.header(), file);
+    let mut recorder = recorder.map_err(|error| Stopped::History {
+        error,
+        progress: "no round had begun".into(),
+        events: 0,
+    })?;
+    for pauses in comparison.ways() {
+        watch.round(pauses);
+        let mut counter = Counter {
+            watch,
+            answered: 0,
+            of: comparison.concurrency,
+        };
+        let sale = comparison.sale(pauses);
+        sale::record(&sale, &mut recorder, subject, &mut counter, interrupt)
+            .map_err(|stopped| in_round(stopped, pauses, recorder.len()))?;
+    }
+    Ok(recorder.finish())
+}
+
+struct Counter<'a> {
+    watch: &'a mut dyn Watch,
+    answered: usize,
+    of: usize,
+}
+
+impl sale::Watch for Counter<'_> {
+    fn starting(&mut self, _: usize, _: usize) {
+        self.watch.answered(0, self.of);
+    }
+
+    fn answered(&mut self, _: &Attempt, _: i64) {
+        self.answered += 1;
+        self.watch.answered(self.answered, self.of);
+    }
+
+    fn waiting(&mut self, answered: usize, of: usize) {
+        self.watch.answered(answered, of);
+    }
+}
+
+/// The same, saying which round it was.
+fn in_round(mut stopped: Stopped, pauses: Pauses, recorded: usize) -> Stopped {
+    if let Stopped::Interrupted {
+        progress, events, ..
+    }
+    | Stopped::History {
+        progress, events, ..
+    } = &mut stopped
+    {
+        *progress = format!("{}: {progress}", pauses.short());
+        *events = recorded;
+    }
+    stopped
+}

@@ -1,0 +1,188 @@
+//! One verdict over all rounds: as bad as the worst of them.
+
+use super::{Comparison, Round, check};
+use crate::check::{Checked, Finding};
+use crate::protocol::{Outcome as Answered, Pauses};
+use crate::sale::facts::Answer;
+use crate::text::numbers::{count, plural, word};
+use crate::verdict::{Missing, Outcome, Verdict};
+
+/// BROKEN before STUCK before INCONCLUSIVE before HELD.
+fn badness(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Held => 0,
+        Outcome::Inconclusive => 1,
+        Outcome::Stuck => 2,
+        Outcome::Broken => 3,
+    }
+}
+
+/// The verdict over nothing.
+pub(super) fn without_rounds() -> Verdict {
+    Verdict::bare(Outcome::Inconclusive, "No round was begun.")
+}
+
+/// The verdict over all rounds.
+pub(super) fn combine(comparison: &Comparison, rounds: &[Round]) -> Verdict {
+    // The first of the worst.
+    let worst = rounds
+        .iter()
+        .rev()
+        .max_by_key(|round| badness(round.verdict.outcome));
+    let Some(worst) = worst else {
+        return without_rounds();
+    };
+    let verdict = &worst.verdict;
+    let mut combined = Verdict {
+        evidence: verdict.evidence.clone(),
+        missing: verdict.missing.as_ref().map(missing),
+        damage: verdict.damage.clone(),
+        why: verdict.why.clone(),
+        checks: checks(rounds),
+        notes: rounds
+            .iter()
+            .flat_map(|round| notes(comparison, round))
+            .collect(),
+        ..Verdict::bare(verdict.outcome, because(comparison, rounds, worst))
+    };
+    if verdict.outcome == Outcome::Held {
+        let limits = "one run each; run it again before you trust a small difference";
+        combined.witness = vec![witness(rounds)];
+        combined.limits = Some(limits.into());
+        combined.found = found(comparison, rounds);
+    }
+    combined
+}
+
+/// What was first, unless the verdict itself says so, and what else the figures support.
+fn found(comparison: &Comparison, rounds: &[Round]) -> Vec<String> {
+    let told_above = sold_too_few(comparison, rounds).is_empty();
+    let first = check::first(rounds).filter(|_| !told_above);
+    first.into_iter().chain(check::sentences(rounds)).collect()
+}
+
+fn because(comparison: &Comparison, rounds: &[Round], worst: &Round) -> String {
+    if worst.verdict.outcome != Outcome::Held {
+        let name = worst.retry.pauses.in_a_sentence();
+        return format!("With {name}: {}", worst.verdict.because);
+    }
+    let could = count(could_sell(comparison));
+    let short = sold_too_few(comparison, rounds);
+    if short.is_empty() {
+        let all = word(rounds.len() as i64);
+        let first =
+            check::first(rounds).map_or_else(String::new, |first| format!(" In this run {first}."));
+        return format!("All {all} sold {could} of {could}.{first}");
+    }
+    let sold = short.iter().map(|round| {
+        let (name, sold) = (round.retry.pauses.in_a_sentence(), round.figures.successes);
+        format!("{name} {} of {could}", count(sold as i64))
+    });
+    let sold = sold.collect::<Vec<_>>().join(", ");
+    format!("Orders and stock agree every time. Sold too few: {sold}.")
+}
+
+fn sold_too_few<'a>(comparison: &Comparison, rounds: &'a [Round]) -> Vec<&'a Round> {
+    let could = could_sell(comparison);
+    let short = rounds
+        .iter()
+        .filter(|round| (round.figures.successes as i64) < could);
+    short.collect()
+}
+
+/// What is sold when everybody is served who can be.
+fn could_sell(comparison: &Comparison) -> i64 {
+    i64::from(comparison.stock).min(comparison.concurrency as i64)
+}
+
+fn witness(rounds: &[Round]) -> String {
+    let met: Vec<usize> = rounds.iter().map(|round| round.facts.contended()).collect();
+    let (least, most) = (met.iter().min().copied(), met.iter().max().copied());
+    let met = match (least.unwrap_or(0), most.unwrap_or(0)) {
+        (least, most) if least == most => count(most as i64),
+        (least, most) => format!("{} to {}", count(least as i64), count(most as i64)),
+    };
+    let all = rounds
+        .first()
+        .map_or(0, |round| round.facts.attempts.len() as i64);
+    format!(
+        "{met} of {} processes met the lock taken at first try, under every schedule",
+        count(all)
+    )
+}
+
+/// The same lack, with flags that this command has.
+fn missing(missing: &Missing) -> Missing {
+    let advice = match missing.what {
+        "order" => {
+            "an order. Something to sell (--stock), or more patience (--max-retries, --budget)."
+        }
+        _ => missing.advice,
+    };
+    Missing {
+        what: missing.what,
+        advice,
+    }
+}
+
+/// Every check with its worst finding.
+fn checks(rounds: &[Round]) -> Vec<Checked> {
+    let rank = |checked: &Checked| match checked.finding {
+        Finding::NotApplicable => 0,
+        Finding::Held => 1,
+        Finding::Undecided => 2,
+        Finding::Violated => 3,
+    };
+    let mut worst: Vec<Checked> = Vec::new();
+    for checked in rounds.iter().flat_map(|round| &round.verdict.checks) {
+        match worst.iter_mut().find(|known| known.name == checked.name) {
+            None => worst.push(checked.clone()),
+            Some(known) if rank(known) < rank(checked) => *known = checked.clone(),
+            Some(_) => {}
+        }
+    }
+    worst
+}
+
+fn notes(comparison: &Comparison, round: &Round) -> Vec<String> {
+    let mut notes = Vec::new();
+    let name = round.retry.pauses.in_a_sentence();
+    let out_of_retries = round.facts.attempts.iter().filter(|attempt| {
+        let purchase = attempt.purchase();
+        let effort = purchase.and_then(|purchase| purchase.effort);
+        let busy = attempt.outcome() == Some(Answered::Busy);
+        busy && effort.is_some_and(|effort| effort.retries >= comparison.max_retries)
+    });
+    let out_of_retries = match round.retry.pauses {
+        Pauses::Line => 0,
+        _ => out_of_retries.count(),
+    };
+    let out_of_time = round.figures.gave_up - out_of_retries;
+    if out_of_retries > 0 {
+        let retries = plural(comparison.max_retries as usize, "retry", "retries");
+        notes.push(format!(
+            "{name}: {} gave up after {retries}",
+            plural(out_of_retries, "process", "processes")
+        ));
+    }
+    if out_of_time > 0 {
+        notes.push(format!(
+            "{name}: {} gave up when the budget of {} was used up",
+            plural(out_of_time, "process", "processes"),
+            comparison.budget()
+        ));
+    }
+    let error = round
+        .facts
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.answer {
+            Answer::Failed(message) => Some(message),
+            Answer::Said(_) | Answer::Unknown(_) => None,
+        });
+    if let Some(message) = error {
+        let failed = plural(round.facts.failed(), "attempt", "attempts");
+        notes.push(format!("{name}: {failed} failed with an error: {message}"));
+    }
+    notes
+}

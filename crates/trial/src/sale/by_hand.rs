@@ -1,0 +1,80 @@
+//! Histories written by hand, for tests.
+
+use crate::history::{Event, What};
+use crate::protocol::{Outcome, Purchase};
+use crate::sale::facts::Facts;
+
+/// Writes histories by hand: everybody is asked at once, then the answers come, one millisecond apart.
+pub(crate) struct Story(Vec<Event>);
+
+impl Story {
+    pub(crate) fn with_stock(units: i64, buyers: u64) -> Self {
+        let mut story = Self(Vec::new());
+        story.add(None, What::StockSet { units });
+        for op in 0..buyers {
+            story.add(Some(op), What::Purchase { op, quantity: 1 });
+        }
+        story
+    }
+
+    fn add(&mut self, who: Option<u64>, what: What) {
+        let n = self.0.len() as u64 + 1;
+        let who = who.map(|op| format!("proc_{op}"));
+        self.0.push(Event {
+            n,
+            at_ns: n * 1_000_000,
+            who,
+            what,
+        });
+    }
+
+    fn said(mut self, op: u64, outcome: Outcome, before: Option<i64>, contended: bool) -> Self {
+        let after = before
+            .filter(|_| outcome == Outcome::Sold)
+            .map(|before| before - 1);
+        let purchase = Purchase {
+            outcome,
+            before,
+            after,
+            contended,
+            waited_ms: 0.0,
+            fence: None,
+            effort: None,
+        };
+        self.add(Some(op), What::Purchased { op, purchase });
+        self
+    }
+
+    pub(crate) fn sold(self, op: u64, before: i64) -> Self {
+        self.said(op, Outcome::Sold, Some(before), false)
+    }
+
+    pub(crate) fn busy(self, op: u64) -> Self {
+        self.said(op, Outcome::Busy, None, true)
+    }
+
+    pub(crate) fn no_stock(self, op: u64) -> Self {
+        self.said(op, Outcome::NoStock, Some(0), true)
+    }
+
+    pub(crate) fn failed(mut self, op: u64, definite: bool) -> Self {
+        self.add(
+            Some(op),
+            What::Failed {
+                op,
+                definite,
+                message: "killed by SIGKILL".into(),
+            },
+        );
+        self
+    }
+
+    pub(crate) fn left(mut self, units: i64) -> Self {
+        self.add(None, What::StockRead { units });
+        self
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        Facts::of(&self.0)
+    }
+}

@@ -1,0 +1,240 @@
+//! The properties of a sale, judged. Pure functions, no clock, no store.
+//!
+//! A check counts as violated only where no number that the lost answers allow would do.
+
+use serde::Serialize;
+
+use super::facts::Facts;
+use crate::check::{Checked, Finding};
+use crate::text::numbers::count;
+
+impl Facts {
+    /// Judges every property of a sale.
+    pub fn checks(&self) -> Checks {
+        let below_zero = self.final_reading.is_some_and(|reading| reading.units < 0);
+        let beyond = self.sold_beyond();
+        Checks {
+            no_oversell: match (beyond.least > 0 || below_zero, beyond.most > 0) {
+                (true, _) => Finding::Violated,
+                (false, true) => Finding::Undecided,
+                (false, false) => Finding::Held,
+            },
+            no_lost_update: match self.final_reading {
+                None => Finding::Undecided,
+                Some(_) if self.lost_updates() > 0 || self.vanished() > 0 => Finding::Violated,
+                Some(_) => Finding::Held,
+            },
+            no_undersell: if self.unsold() > 0 {
+                Finding::Violated
+            } else {
+                Finding::Held
+            },
+            exclusion: Finding::NotApplicable,
+            fence: Finding::NotApplicable,
+            recovery: Finding::NotApplicable,
+        }
+    }
+}
+
+/// The properties of a sale. A sale claims no hold: what concerns holds does not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Checks {
+    /// No more was sold than there was, and the stock is not below zero.
+    pub no_oversell: Finding,
+    /// The final stock is what the orders left.
+    pub no_lost_update: Finding,
+    /// Nobody was turned away while units were left. Reported; never decides a verdict.
+    pub no_undersell: Finding,
+    /// No two holders at once.
+    pub exclusion: Finding,
+    /// Fences increase.
+    pub fence: Finding,
+    /// A dead holder's lock becomes free.
+    pub recovery: Finding,
+}
+
+impl Checks {
+    /// Every property with what speaks for the finding.
+    pub fn list(self, facts: &Facts) -> Vec<Checked> {
+        let orders = facts.orders().count() as i64;
+        let stock = usize::try_from(facts.initial).unwrap_or(0);
+        let beyond = facts.orders().skip(stock.saturating_sub(1)).take(2);
+        let reading = facts.final_reading.iter().map(|reading| reading.event);
+        let left = facts
+            .final_reading
+            .map_or("not read".to_owned(), |reading| count(reading.units));
+        let sum = format!(
+            "{} − {} = {}, final stock {left}",
+            count(facts.initial),
+            facts.sold(),
+            facts.left_by_orders()
+        );
+        let no_hold = "a sale claims no hold";
+        vec![
+            Checked::of("no_oversell", "no oversell", self.no_oversell)
+                .because(format!(
+                    "{} orders, stock {}",
+                    count(orders),
+                    count(facts.initial)
+                ))
+                .at(beyond.map(|order| order.event)),
+            Checked::of("no_lost_update", "no lost update", self.no_lost_update)
+                .because(sum)
+                .at(reading),
+            Checked::of("no_undersell", "no undersell", self.no_undersell).because(format!(
+                "{} unsold, {} buyers refused",
+                count(facts.unsold()),
+                count(facts.refused() as i64)
+            )),
+            Checked::of("exclusion", "exclusion", self.exclusion).because(no_hold),
+            Checked::of("fence", "fence", self.fence).because(no_hold),
+            Checked::of("recovery", "recovery", self.recovery).because(no_hold),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Outcome;
+    use crate::sale::by_hand::Story;
+    use crate::sale::facts::Interval;
+
+    fn interval(least: i64, most: i64) -> Interval {
+        Interval { least, most }
+    }
+
+    #[test]
+    fn an_oversell_is_seen_although_the_stock_looks_right() {
+        let facts = Story::with_stock(1, 3)
+            .sold(2, 1)
+            .sold(0, 1)
+            .sold(1, 1)
+            .left(0)
+            .facts();
+        let checks = facts.checks();
+        assert_eq!(checks.no_oversell, Finding::Violated);
+        assert_eq!(checks.no_lost_update, Finding::Violated);
+        assert_eq!(facts.sold_beyond(), interval(2, 2));
+        assert_eq!(facts.left_by_orders(), interval(-2, -2));
+        assert_eq!(facts.lost_updates(), 2);
+        assert_eq!(facts.attempts[0].who, "proc_2");
+    }
+
+    #[test]
+    fn a_stock_below_zero_is_an_oversell() {
+        let facts = Story::with_stock(1, 2)
+            .sold(0, 1)
+            .sold(1, 1)
+            .left(-1)
+            .facts();
+        assert_eq!(facts.checks().no_oversell, Finding::Violated);
+        assert_eq!(facts.checks().no_lost_update, Finding::Held);
+        let facts = Story::with_stock(1, 1).sold(0, 1).left(-1).facts();
+        assert_eq!(facts.checks().no_oversell, Finding::Violated);
+    }
+
+    #[test]
+    fn a_lost_update_is_seen_although_nothing_was_oversold() {
+        let facts = Story::with_stock(3, 2)
+            .sold(0, 3)
+            .sold(1, 3)
+            .left(2)
+            .facts();
+        assert_eq!(facts.checks().no_oversell, Finding::Held);
+        assert_eq!(facts.checks().no_lost_update, Finding::Violated);
+        assert_eq!((facts.lost_updates(), facts.vanished()), (1, 0));
+    }
+
+    #[test]
+    fn a_unit_that_went_without_an_order_is_seen() {
+        let facts = Story::with_stock(3, 2).sold(0, 3).busy(1).left(1).facts();
+        assert_eq!(facts.checks().no_lost_update, Finding::Violated);
+        assert_eq!((facts.lost_updates(), facts.vanished()), (0, 1));
+    }
+
+    #[test]
+    fn undersell_is_reported_and_counts_what_could_have_been_sold() {
+        let facts = Story::with_stock(3, 5)
+            .busy(0)
+            .busy(1)
+            .sold(4, 3)
+            .busy(2)
+            .busy(3)
+            .left(2)
+            .facts();
+        assert_eq!(facts.unsold(), 2);
+        assert_eq!(facts.checks().no_undersell, Finding::Violated);
+        assert_eq!(facts.checks().no_oversell, Finding::Held);
+        assert_eq!(facts.contention_rate(), 0.8);
+        let enough = Story::with_stock(5, 2)
+            .sold(0, 5)
+            .sold(1, 4)
+            .left(3)
+            .facts();
+        assert_eq!(enough.unsold(), 0, "nobody was turned away");
+        assert_eq!(enough.expected_stock(), 3);
+    }
+
+    #[test]
+    fn an_unknown_answer_widens_the_figures_and_never_raises_a_false_alarm() {
+        for left in [0, 1] {
+            let facts = Story::with_stock(2, 2)
+                .sold(0, 2)
+                .failed(1, false)
+                .left(left)
+                .facts();
+            assert_eq!(facts.sold(), interval(1, 2));
+            assert_eq!(facts.checks().no_lost_update, Finding::Held, "{left} left");
+            assert_eq!(facts.checks().no_oversell, Finding::Held);
+        }
+        let facts = Story::with_stock(2, 2)
+            .sold(0, 2)
+            .failed(1, false)
+            .left(2)
+            .facts();
+        assert_eq!(
+            facts.checks().no_lost_update,
+            Finding::Violated,
+            "no number of orders explains it"
+        );
+        let facts = Story::with_stock(1, 2)
+            .sold(0, 1)
+            .failed(1, false)
+            .left(0)
+            .facts();
+        assert_eq!(facts.checks().no_oversell, Finding::Undecided);
+    }
+
+    #[test]
+    fn a_certain_failure_is_no_order() {
+        let facts = Story::with_stock(2, 2)
+            .sold(0, 2)
+            .failed(1, true)
+            .left(0)
+            .facts();
+        assert_eq!(facts.sold(), interval(1, 1));
+        assert_eq!(facts.vanished(), 1);
+        assert_eq!((facts.failed(), facts.count(Outcome::Unknown)), (1, 0));
+    }
+
+    #[test]
+    fn an_attempt_without_an_answer_is_unknown() {
+        let facts = Story::with_stock(1, 2).sold(0, 1).facts();
+        assert_eq!(facts.count(Outcome::Unknown), 1);
+        assert_eq!(facts.attempts[1].who, "proc_1");
+        assert_eq!(
+            facts.checks().no_lost_update,
+            Finding::Undecided,
+            "nobody read the stock"
+        );
+    }
+
+    #[test]
+    fn an_empty_run_has_no_figures_that_divide_by_zero() {
+        let facts = Facts::of(&[]);
+        assert_eq!(facts.contention_rate(), 0.0);
+        assert_eq!(facts.checks().no_oversell, Finding::Held);
+        assert_eq!(facts.checks().no_lost_update, Finding::Undecided);
+    }
+}

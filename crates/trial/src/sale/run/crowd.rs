@@ -1,0 +1,71 @@
+//! The buyers of a sale, and who of them has answered.
+
+use fencepost_rig::{Heard, Said};
+
+use super::operation;
+use crate::history::What;
+use crate::processes::{Processes, quote};
+use crate::protocol::{Reply, Request};
+
+pub(super) struct Crowd {
+    pub(super) subjects: Processes,
+    done: Vec<bool>,
+}
+
+impl Crowd {
+    pub(super) fn of(subjects: Processes) -> Self {
+        let done = vec![false; subjects.len()];
+        Self { subjects, done }
+    }
+
+    /// Takes what was heard as the answer to a purchase; `None` from somebody who has answered already.
+    pub(super) fn answer(&mut self, heard: &Heard) -> Option<What> {
+        if std::mem::replace(&mut self.done[heard.child], true) {
+            return None;
+        }
+        let op = operation(heard.child);
+        let unknown = |message| What::Failed {
+            op,
+            definite: false,
+            message,
+        };
+        let what = match &heard.said {
+            Said::Closed => unknown(self.subjects.obituary(heard.child)),
+            Said::Line(line) => match serde_json::from_str(line) {
+                Ok(Reply::Purchased { op: of, purchase }) if of == op => {
+                    What::Purchased { op, purchase }
+                }
+                Ok(Reply::Error {
+                    op: of,
+                    definite,
+                    message,
+                }) if of == Some(op) => What::Failed {
+                    op,
+                    definite,
+                    message,
+                },
+                Ok(_) => unknown(format!("an answer to something else: {}", quote(line))),
+                Err(error) => unknown(format!("no message ({error}): {}", quote(line))),
+            },
+        };
+        self.subjects.send(heard.child, &Request::Shutdown);
+        Some(what)
+    }
+
+    pub(super) fn answered(&self) -> usize {
+        self.done.iter().filter(|done| **done).count()
+    }
+
+    /// Those who have not answered.
+    pub(super) fn silent(&self) -> Vec<usize> {
+        (0..self.done.len())
+            .filter(|index| !self.done[*index])
+            .collect()
+    }
+
+    /// Gives everybody who answered the time to end by itself.
+    pub(super) fn say_goodbye(&mut self) {
+        let done = &self.done;
+        self.subjects.say_goodbye(|index| done[index]);
+    }
+}

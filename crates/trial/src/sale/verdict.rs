@@ -1,0 +1,199 @@
+//! The verdict over a sale, from its history alone.
+
+use super::check::Checks;
+use super::facts::Facts;
+use crate::check::Finding;
+use crate::history::Header;
+use crate::protocol::{Outcome as Answered, Promise};
+use crate::text::numbers::{count, plural};
+use crate::verdict::{Axis, Missing, Outcome, Verdict};
+
+mod proof;
+mod remarks;
+
+use proof::proof;
+
+/// Judges a sale.
+pub fn judge(header: &Header, facts: &Facts) -> Verdict {
+    let checks = facts.checks();
+    let broken = [checks.no_oversell, checks.no_lost_update].contains(&Finding::Violated);
+    let mut verdict = if broken {
+        Verdict {
+            evidence: proof(facts),
+            ..Verdict::bare(Outcome::Broken, accusation(facts))
+        }
+    } else if let Some((because, missing)) = gap(header, facts, checks) {
+        Verdict {
+            missing: Some(missing),
+            ..Verdict::bare(Outcome::Inconclusive, because)
+        }
+    } else {
+        Verdict {
+            witness: vec![witness(header.promise, facts)],
+            ..Verdict::bare(Outcome::Held, acquittal(header, facts))
+        }
+    };
+    verdict.damage = Axis::bare(damage(checks));
+    verdict.checks = checks.list(facts);
+    remarks::add(&mut verdict, header, facts);
+    verdict
+}
+
+fn damage(checks: Checks) -> String {
+    let violated = [
+        (checks.no_oversell, "oversold"),
+        (checks.no_lost_update, "lost_update"),
+    ];
+    let names: Vec<&str> = violated
+        .iter()
+        .filter(|(finding, _)| *finding == Finding::Violated)
+        .map(|(_, name)| *name)
+        .collect();
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// Why nothing can be concluded, if so.
+fn gap(header: &Header, facts: &Facts, checks: Checks) -> Option<(String, Missing)> {
+    let missing = |what, advice| Missing { what, advice };
+    if facts.final_reading.is_none() {
+        let because = "The run has no end: the final stock was not read.".into();
+        return Some((
+            because,
+            missing(
+                "final_stock",
+                "the lab's reading of the stock after the last answer.",
+            ),
+        ));
+    }
+    if checks.no_oversell == Finding::Undecided {
+        let lost = facts.count(Answered::Unknown);
+        let because = format!(
+            "{} lost: {} for a stock of {}.",
+            plural(lost, "answer was", "answers were"),
+            orders(facts),
+            count(facts.initial)
+        );
+        return Some((
+            because,
+            missing(
+                "answers",
+                "the answers that were lost: each may have been an order.",
+            ),
+        ));
+    }
+    if facts.sold().least == 0 {
+        let because = "Nothing was sold, so nothing could be sold twice.".into();
+        return Some((
+            because,
+            missing(
+                "order",
+                "an order. Something to sell (--stock), or patience (--wait).",
+            ),
+        ));
+    }
+    match header.promise {
+        Promise::Nothing => {
+            let because = format!(
+                "Nothing broke, and nothing was shown: {} keeps nobody out, this was luck.",
+                header.strategy
+            );
+            Some((
+                because,
+                missing(
+                    "race",
+                    "a race that goes wrong. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Promise::Exclusion | Promise::Exactness if facts.contended() == 0 => {
+            let met = match header.promise {
+                Promise::Exactness => "no buyer met another at work",
+                _ => "no attempt met the lock taken",
+            };
+            Some((
+                format!("Nothing broke, and nothing was tested: {met}."),
+                missing(
+                    "contention",
+                    "a witness of contention. More processes (--concurrency) or longer work (--delay).",
+                ),
+            ))
+        }
+        Promise::Exclusion | Promise::Exactness => None,
+    }
+}
+
+fn orders(facts: &Facts) -> String {
+    let sold = facts.sold();
+    format!(
+        "{} {}",
+        sold,
+        if sold.least == 1 && sold.most == 1 {
+            "order"
+        } else {
+            "orders"
+        }
+    )
+}
+
+fn accusation(facts: &Facts) -> String {
+    let stock = count(facts.initial);
+    let Some(reading) = facts.final_reading else {
+        return format!("{} for a stock of {stock}.", orders(facts));
+    };
+    let (left, by_orders) = (count(reading.units), facts.left_by_orders());
+    if facts.checks().no_lost_update == Finding::Violated {
+        return format!(
+            "{} for a stock of {stock}. The store says {left} are left, the orders say {by_orders}.",
+            orders(facts)
+        );
+    }
+    format!("{} for a stock of {stock}, and {left} left.", orders(facts))
+}
+
+fn acquittal(header: &Header, facts: &Facts) -> String {
+    let left = facts.final_reading.map_or(0, |reading| reading.units);
+    let mut text = format!(
+        "{} for a stock of {}, and {} left: orders and stock agree.",
+        orders(facts),
+        count(facts.initial),
+        count(left)
+    );
+    if header.wait_ms > 0 {
+        match facts.count(Answered::Busy) {
+            0 => text.push_str(" Nobody gave up waiting."),
+            busy => text.push_str(&format!(" {} gave up waiting.", count(busy as i64))),
+        }
+    }
+    if facts.failed() > 0 {
+        let failed = count(facts.failed() as i64);
+        text.push_str(&format!(" {failed} failed with an error."));
+    }
+    text
+}
+
+fn witness(promise: Promise, facts: &Facts) -> String {
+    let contended = count(facts.contended() as i64);
+    let attempts = count(facts.attempts.len() as i64);
+    if promise == Promise::Exactness {
+        return format!(
+            "{contended} of {attempts} met another buyer at work: the race did take place"
+        );
+    }
+    let met = format!("{contended} of {attempts} met the lock");
+    let mut holders = facts.attempts.iter().filter(|attempt| {
+        attempt
+            .purchase()
+            .is_some_and(|purchase| purchase.outcome != Answered::Busy)
+    });
+    match (holders.next(), holders.next()) {
+        (Some(only), None) => format!("{met} while {} held it: the race did take place", only.who),
+        _ => format!("{met} taken: the race did take place"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

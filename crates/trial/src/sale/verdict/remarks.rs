@@ -1,0 +1,121 @@
+//! What a verdict over a sale means, and where to go from here.
+
+use crate::history::Header;
+use crate::holds::{Scenario, Trial};
+use crate::protocol::{Outcome as Answered, Promise};
+use crate::sale::Sale;
+use crate::sale::facts::{Answer, Facts};
+use crate::strategy;
+use crate::text::numbers::plural;
+use crate::verdict::{Next, Outcome, Verdict};
+
+/// Adds why, limits, notes and the next commands.
+pub(super) fn add(verdict: &mut Verdict, header: &Header, facts: &Facts) {
+    let strategy = strategy::find(&header.strategy);
+    if verdict.outcome == Outcome::Broken {
+        verdict.why = strategy.and_then(|strategy| strategy.flaw).map(Into::into);
+    }
+    if verdict.outcome == Outcome::Held {
+        let lease = match header.promise {
+            Promise::Exactness => "a kill or a pause",
+            Promise::Nothing | Promise::Exclusion => "a kill, a pause or work beyond the lease",
+        };
+        verdict.limits = Some(format!("one run, no fault: says nothing about {lease}"));
+    }
+    verdict.notes = notes(header, facts);
+    if let Some(sale) = Sale::of(header) {
+        verdict.next = next(&sale, verdict.outcome, facts.unsold() > 0);
+    }
+}
+
+fn notes(header: &Header, facts: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
+    if facts.unsold() > 0 {
+        let unsold = plural(facts.unsold() as usize, "unit", "units");
+        let refused = plural(facts.refused(), "buyer", "buyers");
+        let nobody_waited = header.wait_ms == 0 && facts.count(Answered::Busy) > 0;
+        let hint = if nobody_waited {
+            ": nobody waited for the lock. Try --wait 20000"
+        } else {
+            ""
+        };
+        notes.push(format!("{unsold} unsold, {refused} refused{hint}"));
+    }
+    let first_error = facts
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.answer {
+            Answer::Failed(message) => Some(message),
+            Answer::Said(_) | Answer::Unknown(_) => None,
+        });
+    if let Some(message) = first_error {
+        let failed = plural(facts.failed(), "attempt", "attempts");
+        notes.push(format!(
+            "{failed} failed with an error and bought nothing: {message}"
+        ));
+    }
+    notes
+}
+
+/// Up to three commands that can be pasted.
+fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
+    let all = format!("fencepost oversell --all{}", sale.settings());
+    let next = |command, remark| Next { command, remark };
+    match (sale.strategy.promise, outcome) {
+        (_, Outcome::Inconclusive) => Vec::new(),
+        (Promise::Nothing, _) => vec![
+            next(sale.command("safe"), "the same race with a lock"),
+            next(all, "every strategy, one table"),
+            next(
+                format!(
+                    "{} --report race.html",
+                    sale.command(sale.strategy.name).replace(" --stock=1 ", " ")
+                ),
+                "on a time axis",
+            ),
+        ],
+        (_, Outcome::Broken) => vec![
+            next(sale.command("safe"), "the same race with a lock that holds"),
+            next(all, "every strategy, one table"),
+        ],
+        (Promise::Exactness, _) => vec![next(all, "every strategy, one table")],
+        // It has no lock that `crash` could take hold of.
+        (Promise::Exclusion, _) if sale.strategy.lock.is_none() => {
+            vec![next(all, "every strategy, one table")]
+        }
+        (Promise::Exclusion, _) if unsold && sale.wait_ms == 0 => {
+            let patient = Sale {
+                wait_ms: 20_000,
+                ..sale.clone()
+            };
+            vec![next(patient.command(sale.strategy.name), "everybody waits")]
+        }
+        (Promise::Exclusion, _) => {
+            let fault = |scenario| {
+                let mut trial = Trial::new(scenario, sale.strategy, sale.seed);
+                trial.place = sale.place.clone();
+                next(trial.command(sale.strategy.name), "")
+            };
+            vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_trial_is_suggested_only_for_a_lock() {
+        let outcomes = [Outcome::Held, Outcome::Broken, Outcome::Stuck];
+        for strategy in strategy::ALL {
+            let sale = Sale::new(strategy, 7041);
+            for (outcome, unsold) in outcomes.iter().flat_map(|all| [(all, true), (all, false)]) {
+                for Next { command, .. } in next(&sale, *outcome, unsold) {
+                    let is_race = command.starts_with("fencepost oversell ");
+                    assert!(is_race || strategy.lock.is_some(), "{command}");
+                }
+            }
+        }
+    }
+}

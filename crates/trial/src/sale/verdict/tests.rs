@@ -1,0 +1,188 @@
+//! Verdicts on sales, told as stories.
+
+use super::*;
+use crate::history::tests::header;
+use crate::sale::by_hand::Story;
+use crate::verdict::Evidence;
+
+fn judged(story: Story, promise: Promise) -> Verdict {
+    let facts = story.facts();
+    judge(
+        &header(facts.initial, facts.attempts.len(), promise),
+        &facts,
+    )
+}
+
+fn shown(verdict: &Verdict) -> Vec<String> {
+    let line = |e: &Evidence| format!("#{} {}: {}", e.event, e.sentence, e.shows);
+    verdict.evidence.iter().map(line).collect()
+}
+
+#[test]
+fn an_oversell_is_proven_by_the_order_too_many_and_the_final_stock() {
+    let verdict = judged(
+        Story::with_stock(1, 3)
+            .sold(2, 1)
+            .sold(0, 1)
+            .sold(1, 1)
+            .left(0),
+        Promise::Nothing,
+    );
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "3 orders for a stock of 1. The store says 0 are left, the orders say −2."
+    );
+    assert_eq!(
+        shown(&verdict),
+        [
+            "#5 proc_2 is told sold: order 1: the stock is used up",
+            "#6 proc_0 is told sold: order 2: one more than there was",
+            "#8 the lab reads the stock: 0: 1 − 3 = −2: two updates lost",
+        ]
+    );
+}
+
+#[test]
+fn a_lost_update_is_proven_by_two_orders_for_the_same_unit() {
+    let verdict = judged(
+        Story::with_stock(3, 3)
+            .sold(0, 3)
+            .sold(1, 2)
+            .sold(2, 3)
+            .left(1),
+        Promise::Exclusion,
+    );
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        shown(&verdict),
+        [
+            "#5 proc_0 is told sold: it read 3, wrote 2",
+            "#7 proc_2 is told sold: it read 3, wrote 2: the same unit",
+            "#8 the lab reads the stock: 1: 3 − 3 = 0: one update lost",
+        ]
+    );
+}
+
+#[test]
+fn selling_from_nothing_is_proven_by_the_first_order() {
+    let verdict = judged(
+        Story::with_stock(0, 1).sold(0, 0).left(-1),
+        Promise::Exclusion,
+    );
+    assert_eq!(verdict.because, "1 order for a stock of 0, and −1 left.");
+    assert_eq!(
+        shown(&verdict)[0],
+        "#3 proc_0 is told sold: order 1: there was nothing to sell"
+    );
+    assert_eq!(
+        shown(&verdict)[1],
+        "#4 the lab reads the stock: −1: 0 − 1 = −1: the stock is below zero"
+    );
+}
+
+#[test]
+fn who_failed_is_counted_where_nothing_broke() {
+    let story = Story::with_stock(2, 3).busy(0).failed(1, true).sold(2, 2);
+    let verdict = judged(story.left(1), Promise::Exclusion);
+    assert_eq!(verdict.outcome, Outcome::Held);
+    assert_eq!(
+        verdict.because,
+        "1 order for a stock of 2, and 1 left: orders and stock agree. 1 failed with an error."
+    );
+}
+
+#[test]
+fn holding_needs_somebody_who_met_the_lock() {
+    let held = judged(
+        Story::with_stock(1, 3).busy(0).busy(1).sold(2, 1).left(0),
+        Promise::Exclusion,
+    );
+    assert_eq!(held.outcome, Outcome::Held);
+    assert_eq!(
+        held.because,
+        "1 order for a stock of 1, and 0 left: orders and stock agree."
+    );
+    assert_eq!(
+        held.witness,
+        ["2 of 3 met the lock while proc_2 held it: the race did take place"]
+    );
+    let several = judged(
+        Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+        Promise::Exclusion,
+    );
+    assert_eq!(
+        several.witness,
+        ["1 of 2 met the lock taken: the race did take place"]
+    );
+    let alone = judged(
+        Story::with_stock(1, 1).sold(0, 1).left(0),
+        Promise::Exclusion,
+    );
+    assert_eq!(alone.outcome, Outcome::Inconclusive);
+    assert_eq!(alone.missing.unwrap().what, "contention");
+}
+
+#[test]
+fn without_a_lock_holding_needs_somebody_who_met_another_buyer() {
+    let held = judged(
+        Story::with_stock(1, 2).sold(0, 1).no_stock(1).left(0),
+        Promise::Exactness,
+    );
+    assert_eq!(
+        (held.outcome, held.witness),
+        (
+            Outcome::Held,
+            vec!["1 of 2 met another buyer at work: the race did take place".to_owned()]
+        )
+    );
+    let alone = judged(
+        Story::with_stock(1, 1).sold(0, 1).left(0),
+        Promise::Exactness,
+    );
+    assert_eq!(alone.outcome, Outcome::Inconclusive);
+    assert_eq!(alone.missing.unwrap().what, "contention");
+}
+
+#[test]
+fn what_shows_nothing_is_inconclusive() {
+    for (story, claim, what) in [
+        (
+            Story::with_stock(1, 1).sold(0, 1).left(0),
+            Promise::Nothing,
+            "race",
+        ),
+        (
+            Story::with_stock(1, 2).busy(0).busy(1).left(1),
+            Promise::Exclusion,
+            "order",
+        ),
+        (Story::with_stock(0, 0).left(0), Promise::Exclusion, "order"),
+        (
+            Story::with_stock(1, 2).sold(0, 1).busy(1),
+            Promise::Exclusion,
+            "final_stock",
+        ),
+        (
+            Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+            Promise::Exclusion,
+            "answers",
+        ),
+    ] {
+        let verdict = judged(story, claim);
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{what}");
+        assert_eq!(verdict.missing.unwrap().what, what);
+    }
+}
+
+#[test]
+fn a_lost_answer_widens_what_is_said() {
+    let verdict = judged(
+        Story::with_stock(1, 2).sold(0, 1).failed(1, false).left(0),
+        Promise::Exclusion,
+    );
+    assert_eq!(
+        verdict.because,
+        "1 answer was lost: 1 to 2 orders for a stock of 1."
+    );
+}

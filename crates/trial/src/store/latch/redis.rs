@@ -1,0 +1,107 @@
+//! Lock records as keys on a Redis server: the commands that hand-made locks are known by.
+
+use std::time::Duration;
+
+use redis::cmd;
+
+use super::Latches;
+use crate::protocol::Failure;
+use crate::store::Look;
+use crate::store::redis::{Connection, Trouble};
+
+const COMPARE_AND_DELETE: &str = "
+    if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+    return 0";
+
+/// A connection to the lock records on a Redis server.
+pub struct RedisLatches(Connection);
+
+impl RedisLatches {
+    /// Connects to the server of an endpoint, `redis://…`.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub fn open(endpoint: &str) -> Result<Self, Failure> {
+        Ok(Self(Connection::open(endpoint)?))
+    }
+
+    /// The name of a key, on a connection that lives: each operation is one step and needs nothing of the one before.
+    fn fresh_key(&mut self, key: &str) -> String {
+        self.0.freshen();
+        self.0.key("lock", key)
+    }
+}
+
+/// Whole milliseconds, and at least one: Redis takes no less.
+fn milliseconds(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+impl Latches for RedisLatches {
+    fn set_if_absent(
+        &mut self,
+        key: &str,
+        token: &str,
+        ttl: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        let mut set = cmd("SET");
+        set.arg(self.fresh_key(key)).arg(token).arg("NX");
+        if let Some(ms) = ttl.map(milliseconds).or(self.0.lasts_ms()) {
+            set.arg("PX").arg(ms);
+        }
+        let done: Option<String> = self.0.ask(&set).map_err(Trouble::unwritten)?;
+        Ok(done.is_some())
+    }
+
+    fn expire(&mut self, key: &str, ttl: Duration) -> Result<bool, Failure> {
+        let key = self.fresh_key(key);
+        let done = self.0.ask(cmd("PEXPIRE").arg(key).arg(milliseconds(ttl)));
+        done.map_err(Trouble::unwritten)
+    }
+
+    fn get(&mut self, key: &str) -> Result<Option<String>, Failure> {
+        let key = self.fresh_key(key);
+        self.0.ask(cmd("GET").arg(key)).map_err(Trouble::unread)
+    }
+
+    fn delete(&mut self, key: &str) -> Result<bool, Failure> {
+        let key = self.fresh_key(key);
+        self.0.ask(cmd("DEL").arg(key)).map_err(Trouble::unwritten)
+    }
+
+    fn delete_if(&mut self, key: &str, token: &str) -> Result<bool, Failure> {
+        let key = self.fresh_key(key);
+        let done = self.0.run(COMPARE_AND_DELETE, &[&key], &[token]);
+        done.map_err(Trouble::unwritten)
+    }
+
+    fn look(&mut self, key: &str) -> Result<Look, Failure> {
+        let key = self.fresh_key(key);
+        let left: i64 = self.0.ask(cmd("PTTL").arg(key)).map_err(Trouble::unread)?;
+        Ok(match left {
+            ..=-2 => Look::FREE,
+            -1 => Look {
+                taken: true,
+                ttl_left: None,
+            },
+            left => Look {
+                taken: true,
+                ttl_left: Some(Duration::from_millis(left.unsigned_abs())),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_latches() {
+        let Some(server) = crate::store::tests::redis() else {
+            return;
+        };
+        let open = || RedisLatches::open(&server.url()).unwrap();
+        super::super::tests::keeps_its_promises(&mut open(), &mut open());
+    }
+}

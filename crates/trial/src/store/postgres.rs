@@ -1,0 +1,164 @@
+//! The ground on Postgres: a schema for each trial, gone with it.
+
+use std::time::{Duration, Instant};
+
+use fencepost::resource::CREATE_GATE;
+use fencepost::stores::postgres_table::PostgresTable;
+
+use crate::protocol::Failure;
+use crate::store::latch::Latches;
+use crate::store::latch::postgres::PostgresLatches;
+use crate::store::stock::Stock;
+use crate::store::stock::postgres::PostgresStock;
+
+use super::reach::{ATTEMPT, NotReached};
+
+pub(crate) mod connection;
+mod patience;
+
+pub(crate) use connection::{Connection, Trouble};
+
+/// How long to wait before asking again.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long the library may take to connect and to make its tables: with fifty processes that all come at once to a busy machine, longer than a program of its own would wait.
+const LIBRARY: Duration = Duration::from_secs(30);
+/// What the lab's statements need.
+const OLDEST: i32 = 14;
+
+/// The tables of a trial. `thing` and the tables named after it are what lock trials lock: the number itself is the lab's.
+///
+/// The check of `stock` holds from the first constrained decrement on: the strategies that know nothing of it must be free to fail.
+/// The table of leases, `shedlock`, is made by the library.
+const TABLES: &str = "
+CREATE TABLE stock (
+    product text PRIMARY KEY,
+    units bigint NOT NULL,
+    version bigint NOT NULL DEFAULT 0,
+    constrained boolean NOT NULL DEFAULT false,
+    CHECK (units >= 0 OR NOT constrained)
+);
+CREATE TABLE request (
+    ticket bigserial PRIMARY KEY,
+    product text NOT NULL,
+    quantity bigint NOT NULL,
+    before bigint,
+    after bigint
+);
+CREATE INDEX request_open ON request (product, ticket) WHERE before IS NULL;
+CREATE TABLE latch (key text PRIMARY KEY, token text NOT NULL, expires timestamptz);
+CREATE TABLE lock_row (name text NOT NULL, owner text NOT NULL);
+CREATE UNIQUE INDEX lock_row_name ON lock_row (name);
+CREATE TABLE thing (name text PRIMARY KEY);
+";
+
+/// The address of the database, and the schema in which the tables are: `postgres://…#SCHEMA`.
+pub(crate) fn split(endpoint: &str) -> Option<(&str, &str)> {
+    endpoint.rsplit_once('#')
+}
+
+/// A name as SQL takes it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The table that stands for this name in lock trials.
+pub(crate) fn table_of(name: &str) -> String {
+    quoted(&format!("thing {name}"))
+}
+
+/// Makes the schema and its tables, with nothing in stock.
+pub(crate) fn prepare(endpoint: &str) -> Result<(), Failure> {
+    let mut connection = Connection::open(endpoint)?;
+    let schema = quoted(connection.schema());
+    let mut statements = format!("CREATE SCHEMA {schema}; {TABLES}");
+    for name in [crate::store::FIRST, crate::store::SECOND] {
+        let table = table_of(name);
+        statements.push_str(&format!(
+            "INSERT INTO thing (name) VALUES ('{name}'); CREATE TABLE {table} ();"
+        ));
+    }
+    statements.push_str(CREATE_GATE);
+    connection.run(&statements).map_err(Trouble::unwritten)?;
+    connection::wait_for(LIBRARY, open_library(endpoint.to_owned(), true))?.map(drop)
+}
+
+/// The library's locks in the schema of an endpoint, in ShedLock's table.
+pub(crate) async fn library(endpoint: &str) -> Result<PostgresTable, Failure> {
+    open_library(endpoint.to_owned(), false).await
+}
+
+async fn open_library(endpoint: String, create: bool) -> Result<PostgresTable, Failure> {
+    let (url, schema) = split(&endpoint).unwrap_or((&endpoint, "public"));
+    let opened = PostgresTable::builder(url)
+        .table(&format!("{schema}.shedlock"))
+        .create_table(create)
+        .connect_timeout(LIBRARY)
+        .open();
+    opened.await.map_err(Failure::definite)
+}
+
+/// Removes the schema with all that is in it.
+pub(crate) fn clear(endpoint: &str) -> Result<(), Failure> {
+    let mut connection = Connection::open(endpoint)?;
+    let schema = quoted(connection.schema());
+    let statements = format!("SET lock_timeout = '4s'; DROP SCHEMA IF EXISTS {schema} CASCADE");
+    connection.run(&statements).map_err(Trouble::unwritten)
+}
+
+pub(crate) fn stock(endpoint: &str) -> Result<Box<dyn Stock>, Failure> {
+    Ok(Box::new(PostgresStock::open(endpoint)?))
+}
+
+pub(crate) fn latches(endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
+    Ok(Box::new(PostgresLatches::open(endpoint)?))
+}
+
+/// Whether this can be the address of a database.
+pub(crate) fn is_address(url: &str) -> bool {
+    super::reach::names_postgres(url) && connection::config(url).is_ok()
+}
+
+/// Makes sure that a database answers at `url` and lets us make a schema. Asks again for up to `patience` while nobody is there.
+pub(crate) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+    let started = Instant::now();
+    let endpoint = format!("{url}#pg_temp");
+    loop {
+        let left = patience.saturating_sub(started.elapsed());
+        match Connection::connect_to(&endpoint, left.max(ATTEMPT)) {
+            Ok(mut connection) => return introduce(&mut connection),
+            Err(trouble) if !trouble.nobody_there() => {
+                return Err(NotReached::Refuses(trouble.words()));
+            }
+            Err(trouble) if started.elapsed() + PAUSE >= patience => {
+                return Err(NotReached::Silent(trouble.words()));
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+fn introduce(connection: &mut Connection) -> Result<(), NotReached> {
+    const ASK: &str = "SELECT current_setting('server_version_num')::int / 10000,
+        has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery(), current_user::text, current_database()::text";
+    let row = connection.ask_one(ASK, &[]);
+    let row = row.map_err(|trouble| NotReached::Refuses(trouble.words()))?;
+    let Some(row) = row else {
+        return Err(NotReached::Refuses("it does not answer questions".into()));
+    };
+    let (version, may_create, is_replica): (i32, bool, bool) = (row.get(0), row.get(1), row.get(2));
+    let (user, database): (String, String) = (row.get(3), row.get(4));
+    if version < OLDEST {
+        let words = format!("Postgres {OLDEST} or later is needed, and this is {version}");
+        return Err(NotReached::Refuses(words));
+    }
+    if is_replica {
+        return Err(NotReached::Refuses(
+            "it is a replica: nothing can be written there".into(),
+        ));
+    }
+    if !may_create {
+        let words = format!("the user {user} may not make a schema in the database {database}");
+        return Err(NotReached::Refuses(words));
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Whether a server can be used: asked before anything is started that relies on it.
+
+use std::time::{Duration, Instant};
+
+use redis::{Client, RedisError, RedisResult, cmd};
+
+use super::postgres;
+use super::redis::Wire;
+
+/// Whether the lab was built with Postgres.
+pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+
+/// How long to wait before asking again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What each attempt has, also the last one: that nobody listens is to be told as that, and not as an answer that did not come in time.
+pub(super) const ATTEMPT: Duration = Duration::from_secs(1);
+
+/// Why a server cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotReached {
+    /// Nobody answers there, in the system's words.
+    Silent(String),
+    /// Somebody answers, but not as it should: a password is missing, or it is no such server.
+    Refuses(String),
+}
+
+/// Makes sure that a Redis server answers at `url` and runs scripts. Asks again for up to `patience` while nobody is there.
+///
+/// # Errors
+/// [`NotReached`] says why it cannot be used. A refusal comes at once.
+pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+    let started = Instant::now();
+    let client = Client::open(url).map_err(|error| NotReached::Refuses(words(&error)))?;
+    loop {
+        let left = patience.saturating_sub(started.elapsed());
+        match introduce(&client, left.max(ATTEMPT)) {
+            Ok(42) => return Ok(()),
+            Ok(_) => return Err(NotReached::Refuses("it does not run scripts".into())),
+            Err(error) if !nobody_there(&error) => {
+                return Err(NotReached::Refuses(words(&error)));
+            }
+            Err(error) if started.elapsed() + PAUSE >= patience => {
+                return Err(NotReached::Silent(words(&error)));
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Whether this can be the address of a Redis server.
+pub fn is_address(url: &str) -> bool {
+    names_redis(url) && Client::open(url).is_ok()
+}
+
+/// Whether this is meant to be the address of a Redis server.
+pub fn names_redis(url: &str) -> bool {
+    url.starts_with("redis://")
+}
+
+/// Whether this is meant to be the address of a Postgres database.
+pub fn names_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Whether this can be the address of a Postgres database.
+pub fn is_postgres_address(url: &str) -> bool {
+    postgres::is_address(url)
+}
+
+/// Makes sure that a Postgres database answers at `url`, that it is recent enough, and that a schema may be made there. Asks again for up
+/// to `patience` while nobody is there.
+///
+/// # Errors
+/// As [`reach`].
+pub fn reach_postgres(url: &str, patience: Duration) -> Result<(), NotReached> {
+    postgres::reach(url, patience)
+}
+
+fn introduce(client: &Client, within: Duration) -> RedisResult<i64> {
+    let mut connection = Wire::connect(client, within)?;
+    cmd("EVAL")
+        .arg("return 6 * 7")
+        .arg(0)
+        .query(&mut connection)
+}
+
+fn nobody_there(error: &RedisError) -> bool {
+    error.is_io_error() || error.code() == Some("LOADING")
+}
+
+/// Without the system's number, and without what comes of wrapping errors in errors.
+fn words(error: &RedisError) -> String {
+    let text = match error.detail() {
+        Some(detail) if error.code().is_none() => detail.to_owned(),
+        _ => error.to_string(),
+    };
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        // A sentence, not a word in capitals that the server uses as a code.
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            let rest = &text[first.len_utf8()..];
+            format!("{}{rest}", first.to_lowercase())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use fencepost_rig::resp::Connection;
+
+    use super::*;
+    use crate::store::tests::redis;
+
+    const SHORT: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn where_nobody_listens() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn a_server_that_answers_is_reached() {
+        let Some(server) = redis() else { return };
+        assert_eq!(reach(&server.url(), LONG), Ok(()));
+    }
+
+    #[test]
+    fn where_nobody_listens_it_is_tried_until_patience_ends() {
+        let port = where_nobody_listens();
+        let started = Instant::now();
+        let said = reach(&format!("redis://127.0.0.1:{port}"), SHORT);
+        assert_eq!(said, Err(NotReached::Silent("connection refused".into())));
+        assert!(started.elapsed() >= SHORT - PAUSE);
+    }
+
+    #[test]
+    fn that_nobody_listens_is_told_also_when_time_is_up() {
+        let port = where_nobody_listens();
+        let refused = Err(NotReached::Silent("connection refused".into()));
+        let url = format!("redis://127.0.0.1:{port}");
+        assert_eq!(reach(&url, Duration::ZERO), refused);
+        if HAS_POSTGRES {
+            let url = format!("postgres://shop@127.0.0.1:{port}/shop");
+            assert_eq!(reach_postgres(&url, Duration::ZERO), refused);
+        }
+    }
+
+    #[test]
+    fn a_missing_password_is_told_at_once() {
+        let Some(server) = redis() else { return };
+        let mut connection = Connection::open(server.address(), LONG).unwrap();
+        connection
+            .ask(&["CONFIG", "SET", "requirepass", "hunter2"])
+            .unwrap();
+        let Err(NotReached::Refuses(said)) = reach(&server.url(), LONG) else {
+            panic!("reached")
+        };
+        assert!(said.contains("NOAUTH"), "{said}");
+        let with_password = server.url().replace("redis://", "redis://:hunter2@");
+        assert_eq!(reach(&with_password, LONG), Ok(()));
+        let wrong = server.url().replace("redis://", "redis://:hunter3@");
+        let Err(NotReached::Refuses(said)) = reach(&wrong, LONG) else {
+            panic!("reached")
+        };
+        assert!(!said.contains("hunter"), "{said}");
+    }
+
+    #[test]
+    fn somebody_else_is_found_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 512]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let said = reach(&format!("redis://{address}"), LONG);
+        assert!(matches!(said, Err(NotReached::Refuses(_))), "{said:?}");
+    }
+
+    #[test]
+    fn an_address_is_told_from_nonsense() {
+        for good in [
+            "redis://cache",
+            "redis://u:p@cache:6380/2",
+            "redis://[::1]:7",
+        ] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "redis://",
+            "redis://cache:port",
+            "redis://cache/two",
+            "etcd://cache",
+        ] {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

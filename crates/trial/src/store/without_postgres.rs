@@ -1,0 +1,38 @@
+//! Stands in for Postgres where the lab was built without it: a history from there can be judged, a trial cannot be held.
+
+use std::time::Duration;
+
+use super::reach::NotReached;
+use crate::protocol::Failure;
+use crate::store::latch::Latches;
+use crate::store::stock::Stock;
+
+const ABSENT: &str = "the lab was built without Postgres (cargo feature postgres)";
+
+fn absent<T>() -> Result<T, Failure> {
+    Err(Failure::definite(ABSENT))
+}
+
+pub(crate) fn prepare(_endpoint: &str) -> Result<(), Failure> {
+    absent()
+}
+
+pub(crate) fn clear(_endpoint: &str) -> Result<(), Failure> {
+    absent()
+}
+
+pub(crate) fn stock(_endpoint: &str) -> Result<Box<dyn Stock>, Failure> {
+    absent()
+}
+
+pub(crate) fn latches(_endpoint: &str) -> Result<Box<dyn Latches>, Failure> {
+    absent()
+}
+
+pub(crate) fn reach(_url: &str, _patience: Duration) -> Result<(), NotReached> {
+    Err(NotReached::Refuses(ABSENT.into()))
+}
+
+pub(crate) fn is_address(url: &str) -> bool {
+    super::reach::names_postgres(url)
+}

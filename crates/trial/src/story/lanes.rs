@@ -1,0 +1,396 @@
+//! LaneStory: what each process did, in a few words, entry under entry.
+//!
+//! Things that belong together stand in one entry if they happened within a moment.
+
+use super::phrases::{self, Phrase};
+use crate::history::{Event, Fault, Header, What};
+use crate::holds::facts::Facts;
+use crate::holds::verdict::waits_told;
+use crate::holds::{NAMES, Scenario};
+use crate::protocol::{Action, Claims};
+use crate::strategy;
+use crate::text::ink::Role;
+use crate::text::numbers::{count, ms, shorten};
+
+mod leases;
+mod purchases;
+mod releases;
+
+/// What happens within this time may stand on one line.
+pub const SETTLED_NS: u64 = 25_000_000;
+
+/// An entry in the lanes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When it began.
+    pub at_ns: u64,
+    /// Whose lane; none: it concerns all.
+    pub lane: Option<usize>,
+    /// What happened.
+    pub text: String,
+    /// The operation on the number, if it was one.
+    pub op: Option<u64>,
+    /// What it means.
+    pub role: Option<Role>,
+    kind: Continuation,
+}
+
+/// What an entry can be continued with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continuation {
+    Grant,
+    Write,
+    Release,
+    Refusal,
+    Server,
+    Other,
+}
+
+impl Entry {
+    /// Whether it concerns all and yet happened at one moment.
+    pub fn is_turn(&self) -> bool {
+        self.kind == Continuation::Server
+    }
+}
+
+/// Every entry of a lock trial, in the order of time.
+pub fn lanes(header: &Header, scenario: Scenario, events: &[Event]) -> Vec<Entry> {
+    let mut story = LaneStory {
+        scenario,
+        ttl_ns: header.ttl_ms.saturating_mul(1_000_000),
+        claims: claims(header),
+        fenced: claims(header).fencing,
+        events,
+        facts: Facts::of(events),
+        lines: Vec::new(),
+        told_over: Vec::new(),
+    };
+    for (index, event) in events.iter().enumerate() {
+        story.event(index, event);
+    }
+    story.cycles();
+    story
+        .lines
+        .sort_by_key(|line| (line.at_ns, line.lane.is_some()));
+    story.lines
+}
+
+struct LaneStory<'a> {
+    scenario: Scenario,
+    ttl_ns: u64,
+    claims: Claims,
+    fenced: bool,
+    events: &'a [Event],
+    facts: Facts,
+    lines: Vec<Entry>,
+    /// The holds whose leases were told to be over.
+    told_over: Vec<(usize, u64)>,
+}
+
+impl LaneStory<'_> {
+    /// The name of a lock, where it has to be said which.
+    fn named<'k>(&self, key: &'k str) -> Option<&'k str> {
+        self.has_two_locks().then_some(key)
+    }
+
+    fn has_two_locks(&self) -> bool {
+        matches!(self.scenario, Scenario::Deadlock | Scenario::Sorted)
+    }
+
+    fn event(&mut self, index: usize, event: &Event) {
+        let lane = event
+            .who
+            .as_deref()
+            .and_then(|who| NAMES.iter().position(|name| *name == who));
+        let Some(lane) = lane else {
+            return self.of_the_lab(event);
+        };
+        let at = event.at_ns;
+        match &event.what {
+            What::Acquire { op, key, wait_ms } if *wait_ms > 0 => self.wait(lane, at, *op, key),
+            What::Acquired { op, key, fence, .. } => {
+                self.grant(lane, event, *op, key, fence.as_deref());
+            }
+            What::Refused { op, .. } => self.refusal(lane, at, *op),
+            What::Register { .. } => self.step(lane, index, event),
+            What::LeaseOver { hold, .. } => self.lease_over(lane, at, *hold),
+            What::Release { op, key, .. } => self.release(lane, at, *op, key),
+            What::Released { op, outcome, .. } => self.released(lane, at, *op, *outcome),
+            What::Declined { .. } => {
+                self.say(lane, at, phrases::declined(NAMES[lane]));
+            }
+            What::Lost { .. } => self.say(lane, at, phrases::lost(NAMES[lane])),
+            What::Reached { op, step, of, what } => {
+                let in_release =
+                    |event: &Event| matches!(&event.what, What::Release { op: of, .. } if of == op);
+                let in_release = self.events.iter().any(in_release);
+                let name = NAMES[lane];
+                self.say(
+                    lane,
+                    at,
+                    phrases::reached(name, *step, *of, what, in_release),
+                );
+            }
+            What::Fault { fault } => self.fault(lane, event, *fault),
+            What::Purchase { op, .. } => self.purchase(lane, at, *op),
+            What::Purchased { purchase, op } => self.purchased(lane, at, *op, purchase.outcome),
+            What::Failed { message, .. } => {
+                self.say(lane, at, phrases::failed(NAMES[lane], message));
+                self.colour(Role::Unsure);
+            }
+            _ => {}
+        }
+    }
+
+    /// An entry that nothing continues.
+    fn say(&mut self, lane: usize, at_ns: u64, phrase: Phrase) {
+        self.add(lane, at_ns, phrase.brief, Continuation::Other);
+    }
+
+    fn add(&mut self, lane: usize, at_ns: u64, text: impl Into<String>, kind: Continuation) {
+        self.lines.push(Entry {
+            at_ns,
+            lane: Some(lane),
+            text: text.into(),
+            op: None,
+            role: None,
+            kind,
+        });
+    }
+
+    fn colour(&mut self, role: Role) {
+        if let Some(line) = self.lines.last_mut() {
+            line.role = Some(role);
+        }
+    }
+
+    /// The last line of this lane, if it is of this kind and a moment old at most.
+    fn last(&mut self, lane: usize, at_ns: u64, kind: Continuation) -> Option<&mut Entry> {
+        let last = self
+            .lines
+            .iter_mut()
+            .rev()
+            .find(|line| line.lane == Some(lane))?;
+        let fits = last.kind == kind && at_ns.saturating_sub(last.at_ns) <= SETTLED_NS;
+        fits.then_some(last)
+    }
+
+    fn of_the_lab(&mut self, event: &Event) {
+        let (text, kind) = match &event.what {
+            What::StockSet { units: units @ 1.. } => {
+                (phrases::stock_set(*units).brief, Continuation::Other)
+            }
+            What::Server { server, change } => {
+                let without = self.facts.is_without_lock(server);
+                (change.told(server, without), Continuation::Server)
+            }
+            _ => return,
+        };
+        self.for_all(event.at_ns, text, kind);
+    }
+
+    fn for_all(&mut self, at_ns: u64, text: String, kind: Continuation) {
+        self.lines.push(Entry {
+            at_ns,
+            lane: None,
+            text,
+            op: None,
+            role: None,
+            kind,
+        });
+    }
+
+    /// When the wait with this number was asked and answered.
+    fn span(&self, op: u64) -> Option<(u64, Option<u64>)> {
+        let wait = self.facts.waits.iter().find(|wait| wait.op == op)?;
+        Some((wait.asked.at_ns, wait.answer.map(|(mark, _)| mark.at_ns)))
+    }
+
+    fn was_long(&self, op: u64) -> bool {
+        let span = self.span(op);
+        span.is_some_and(|(asked, answered)| {
+            answered.is_none_or(|answered| answered - asked > SETTLED_NS)
+        })
+    }
+
+    /// Whether this request is told step by step: the first step was reached within a moment.
+    fn is_stepwise(&self, op: u64, at: u64) -> bool {
+        self.events.iter().any(|event| {
+            let reached = matches!(event.what, What::Reached { op: of, .. } if of == op);
+            reached && event.at_ns - at <= SETTLED_NS
+        })
+    }
+
+    fn wait(&mut self, lane: usize, at: u64, op: u64, key: &str) {
+        if !self.was_long(op) || self.is_stepwise(op, at) {
+            return;
+        }
+        if let Some(line) = self.last(lane, at, Continuation::Refusal) {
+            line.text.push_str("; then waits");
+            return;
+        }
+        let phrase = phrases::asks(NAMES[lane], self.named(key), true);
+        self.say(lane, at, phrase);
+    }
+
+    fn grant(&mut self, lane: usize, event: &Event, op: u64, key: &str, fence: Option<&str>) {
+        let fence = fence.filter(|_| self.fenced);
+        let fence = fence.map(|fence| shorten(fence, &self.facts.fences()));
+        let mut text = phrases::granted(NAMES[lane], self.named(key), fence.as_deref()).brief;
+        if self.has_two_locks() && self.was_long(op) {
+            let before = self.facts.holds.iter().find(|held| {
+                held.key == key
+                    && held.granted.event < event.n
+                    && held.who != NAMES[lane]
+                    && held.believed_until_ns > event.at_ns
+            });
+            let waited = self.span(op).map(|(asked, _)| ms(event.at_ns - asked));
+            match before {
+                // With its fence the line is long enough.
+                Some(_) if self.fenced => {}
+                Some(held) => text.push_str(&format!(": {}'s lease ran out", held.who)),
+                None => text.push_str(&format!(" after {} ms", waited.unwrap_or_default())),
+            }
+        }
+        self.leases_over_before(lane, event, key);
+        self.add(lane, event.at_ns, text, Continuation::Grant);
+    }
+
+    fn refusal(&mut self, lane: usize, at: u64, op: u64) {
+        let waits = self.facts.waits.iter();
+        let wait = waits
+            .filter(|wait| wait.wait_ms > 0)
+            .find(|wait| wait.op == op);
+        let gave_up = wait.map(|wait| match self.scenario {
+            Scenario::Crash => "gives up: 3 × TTL since the kill".to_owned(),
+            Scenario::Deadlock | Scenario::Sorted => {
+                format!("gives up waiting for {}: 3 × TTL", wait.key)
+            }
+            _ => format!("gives up after {} ms", ms(at - wait.asked.at_ns)),
+        });
+        let text = phrases::refused(NAMES[lane], None, gave_up).brief;
+        self.add(lane, at, text, Continuation::Refusal);
+    }
+
+    fn step(&mut self, lane: usize, index: usize, event: &Event) {
+        let What::Register {
+            serial,
+            action,
+            value,
+            fence,
+            highest,
+            refused,
+            ..
+        } = &event.what
+        else {
+            return;
+        };
+        let name = NAMES[lane];
+        if *refused {
+            let among = self.facts.fences();
+            let short =
+                |fence: &Option<String>| shorten(fence.as_deref().unwrap_or("none"), &among);
+            let (fence, highest) = (short(fence), short(highest));
+            let fences = Some((fence.as_str(), highest.as_str()));
+            let text = phrases::step_refused(name, *action, fences, *serial).brief;
+            self.add(lane, event.at_ns, text, Continuation::Write);
+        } else if *action == Action::Read {
+            self.read(lane, event.at_ns, *value, *serial);
+            return;
+        } else if self.writes_over(index, event) {
+            let text = format!("✗ writes {} over it", count(*value));
+            self.add(lane, event.at_ns, text, Continuation::Write);
+            self.colour(Role::Bad);
+        } else {
+            let text = phrases::step(name, *action, *value, *serial).brief;
+            self.add(lane, event.at_ns, text, Continuation::Write);
+        }
+        if let Some(line) = self.lines.last_mut() {
+            line.op = Some(*serial);
+        }
+    }
+
+    fn read(&mut self, lane: usize, at: u64, value: i64, serial: u64) {
+        let is_crash = self.scenario == Scenario::Crash;
+        let works = self.scenario == Scenario::TtlEdge && lane == 0 && !self.fenced;
+        let fenced_pair = self.fenced && self.has_two_locks();
+        if let Some(line) = self
+            .last(lane, at, Continuation::Grant)
+            .filter(|_| !fenced_pair)
+        {
+            if is_crash {
+                line.text.push_str(", starts to work");
+                return;
+            }
+            // Where leases ran out the line is long enough.
+            if !line.text.ends_with("ran out") {
+                line.text.push_str(&format!("; reads {}", count(value)));
+                if works {
+                    line.text.push_str("; works");
+                }
+                line.op = Some(serial);
+                line.kind = Continuation::Other;
+                return;
+            }
+        }
+        self.say(
+            lane,
+            at,
+            phrases::step(NAMES[lane], Action::Read, value, serial),
+        );
+        if let Some(line) = self.lines.last_mut() {
+            line.op = Some(serial);
+        }
+    }
+
+    /// Whether this write is computed from a reading that somebody else has written over since.
+    fn writes_over(&self, index: usize, event: &Event) -> bool {
+        if self.has_two_locks() {
+            return false;
+        }
+        let mut foreign = false;
+        for earlier in self.events[..index].iter().rev() {
+            let What::Register {
+                action,
+                refused: false,
+                ..
+            } = &earlier.what
+            else {
+                continue;
+            };
+            match (earlier.who == event.who, action) {
+                (true, Action::Read) => return foreign,
+                (false, Action::Write) => foreign = true,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn fault(&mut self, lane: usize, event: &Event, fault: Fault) {
+        let who = NAMES[lane];
+        let reached = self.facts.reached.iter().find(|(_, whom, ..)| whom == who);
+        let reached = reached.map(|(_, _, step, _)| *step);
+        self.say(lane, event.at_ns, phrases::fault(who, fault, reached));
+        if fault == Fault::Killed {
+            self.colour(Role::Bad);
+        }
+    }
+
+    /// Wait cycles, told when they have ended.
+    fn cycles(&mut self) {
+        for cycle in self.facts.cycles() {
+            let Some(until) = cycle.until else { continue };
+            let (waits, lasted) = (waits_told(&cycle), ms(cycle.lasted_ns));
+            let text = format!("wait cycle: {waits}, for {lasted} ms");
+            self.for_all(until.at_ns, text, Continuation::Other);
+        }
+    }
+}
+
+/// What the lock of this run promises.
+fn claims(header: &Header) -> Claims {
+    let said = strategy::claims_in(header);
+    let known = strategy::find(&header.strategy).map(|strategy| strategy.claims);
+    said.or(known).unwrap_or_default()
+}

@@ -1,0 +1,64 @@
+//! The end of a lease, told before what it made possible.
+//!
+//! The lab knows of a lease only that it is over by a certain moment: a TTL after it read the grant, or after it saw the holder stop. In
+//! the store it ended a little earlier, and somebody else may have been granted the lock in between. A lease is over by then, too.
+
+use super::super::phrases;
+use super::LaneStory;
+use crate::history::{Event, Fault};
+use crate::holds::facts::Hold;
+use crate::holds::{NAMES, Scenario};
+
+impl LaneStory<'_> {
+    /// The moment has come by which a lease is over.
+    pub(super) fn lease_over(&mut self, lane: usize, at_ns: u64, hold: u64) {
+        if self.has_two_locks() || self.told_over.contains(&(lane, hold)) {
+            return;
+        }
+        self.told_over.push((lane, hold));
+        let mut phrase = phrases::lease_over(NAMES[lane], None);
+        if self.scenario == Scenario::StaleRelease {
+            // It is paused, so of course it does not know.
+            phrase.brief = "lease over by now".into();
+        }
+        self.say(lane, at_ns, phrase);
+    }
+
+    /// Somebody is granted a lock: the leases on it that have ended in the meantime come first.
+    pub(super) fn leases_over_before(&mut self, lane: usize, grant: &Event, key: &str) {
+        let over = |hold: &&Hold| {
+            hold.key == key && hold.who != NAMES[lane] && self.may_be_over(hold, grant.at_ns)
+        };
+        let over = self.facts.holds.iter().filter(over);
+        let over: Vec<(usize, u64)> = over
+            .filter_map(|hold| {
+                let lane = NAMES.iter().position(|name| *name == hold.who)?;
+                Some((lane, hold.hold))
+            })
+            .collect();
+        for (lane, hold) in over {
+            self.lease_over(lane, grant.at_ns, hold);
+        }
+    }
+
+    /// Whether nobody has ended this hold by then, and its lease can have run out: a TTL after it was asked for, unless it is renewed.
+    fn may_be_over(&self, hold: &Hold, at_ns: u64) -> bool {
+        let began_ns = match (self.claims.untimed, self.claims.keep_alive) {
+            (true, _) => return false,
+            // Renewed until its process was stopped; the last renewal was less than half a TTL before.
+            (false, true) => match self.stopped_at_ns(&hold.who) {
+                Some(stopped_ns) => stopped_ns.saturating_sub(self.ttl_ns / 2),
+                None => return false,
+            },
+            (false, false) => hold.asked.at_ns,
+        };
+        let is_earlier = hold.granted.at_ns < at_ns;
+        is_earlier && hold.unquestioned_until_ns() > at_ns && began_ns + self.ttl_ns <= at_ns
+    }
+
+    fn stopped_at_ns(&self, who: &str) -> Option<u64> {
+        let mut faults = self.facts.faults.iter();
+        let stop = faults.find(|(_, whom, fault)| whom == who && *fault == Fault::Stopped);
+        stop.map(|(mark, ..)| mark.at_ns)
+    }
+}

@@ -1,0 +1,46 @@
+//! What becomes of purchases in a lock trial.
+
+use super::super::phrases;
+use super::{Continuation, LaneStory, SETTLED_NS};
+use crate::history::What;
+use crate::holds::NAMES;
+use crate::protocol::Outcome;
+
+impl LaneStory<'_> {
+    fn buy_span(&self, op: u64) -> Option<(u64, Option<u64>)> {
+        let asked = self.events.iter().find_map(|event| match event.what {
+            What::Purchase { op: of, .. } if of == op => Some(event.at_ns),
+            _ => None,
+        })?;
+        let answered = self.events.iter().find_map(|event| match event.what {
+            What::Purchased { op: of, .. } if of == op => Some(event.at_ns),
+            _ => None,
+        });
+        Some((asked, answered))
+    }
+
+    pub(super) fn purchase(&mut self, lane: usize, at: u64, op: u64) {
+        let long = self
+            .buy_span(op)
+            .is_some_and(|(asked, answered)| answered.is_none_or(|at| at - asked > SETTLED_NS));
+        if !long {
+            return;
+        }
+        match self.last(lane, at, Continuation::Refusal) {
+            Some(line) => line.text.push_str("; then waits"),
+            None => self.say(lane, at, phrases::asked_to_buy(NAMES[lane])),
+        }
+    }
+
+    pub(super) fn purchased(&mut self, lane: usize, at: u64, op: u64, outcome: Outcome) {
+        let long = self
+            .buy_span(op)
+            .is_some_and(|(asked, _)| at - asked > SETTLED_NS);
+        let kind = match outcome {
+            Outcome::Busy => Continuation::Refusal,
+            _ => Continuation::Other,
+        };
+        let text = phrases::bought(NAMES[lane], outcome, long, false).brief;
+        self.add(lane, at, text, kind);
+    }
+}

@@ -1,0 +1,64 @@
+//! How a lock is given back, and what it says about that.
+
+use super::super::phrases;
+use super::{Continuation, LaneStory, SETTLED_NS};
+use crate::history::What;
+use crate::holds::{NAMES, Scenario};
+use crate::protocol::ReleaseWord;
+
+impl LaneStory<'_> {
+    /// What the lock said about this release, if it did so within a moment.
+    fn prompt_word(&self, op: u64, asked_ns: u64) -> Option<ReleaseWord> {
+        self.events.iter().find_map(|event| match &event.what {
+            What::Released {
+                op: of, outcome, ..
+            } if *of == op && event.at_ns - asked_ns <= SETTLED_NS => Some(*outcome),
+            _ => None,
+        })
+    }
+
+    pub(super) fn release(&mut self, lane: usize, at: u64, op: u64, key: &str) {
+        let lost = self.prompt_word(op, at) == Some(ReleaseWord::AlreadyLost);
+        let two = self.has_two_locks();
+        if lost && !two || self.is_stepwise(op, at) {
+            // Told with the answer, or step by step.
+            return;
+        }
+        if let Some(line) = self.last(lane, at, Continuation::Release).filter(|_| two) {
+            let more = if lost {
+                format!("; {key} is no longer its own")
+            } else if line.text.ends_with("releases") {
+                " both".to_owned()
+            } else {
+                String::new()
+            };
+            line.text.push_str(&more);
+            return;
+        }
+        let own = if lost {
+            format!("; {key} is no longer its own")
+        } else {
+            String::new()
+        };
+        let in_one = self.scenario != Scenario::Deadlock;
+        if let Some(line) = self.last(lane, at, Continuation::Write).filter(|_| in_one) {
+            line.text.push_str(", releases");
+            line.kind = Continuation::Release;
+            return;
+        }
+        self.add(lane, at, format!("releases{own}"), Continuation::Release);
+    }
+
+    pub(super) fn released(&mut self, lane: usize, at: u64, op: u64, outcome: ReleaseWord) {
+        let asked = self.events.iter().find_map(|event| match &event.what {
+            What::Release { op: of, .. } if *of == op => Some(event.at_ns),
+            _ => None,
+        });
+        let prompt = asked.is_some_and(|asked| at - asked <= SETTLED_NS);
+        if outcome == ReleaseWord::AlreadyLost && !(prompt && self.has_two_locks()) {
+            self.say(lane, at, phrases::released_too_late(NAMES[lane], None));
+        } else if !prompt {
+            self.say(lane, at, phrases::released(NAMES[lane], None));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What is said of an event, in one place: briefly, in the lane of its process, and in full, as a sentence of a story.
+//!
+//! Lanes leave the name of the process out, because they stand under it. A full phrase ends without a full stop.
+
+use std::fmt::Display;
+
+use crate::history::{Fault, What};
+use crate::protocol::{Action, Outcome};
+use crate::text::numbers::{count, plural};
+
+/// The two ways of saying one thing.
+pub(super) struct Phrase {
+    pub(super) brief: String,
+    pub(super) full: String,
+}
+
+fn phrase(brief: impl Into<String>, full: impl Into<String>) -> Phrase {
+    Phrase {
+        brief: brief.into(),
+        full: full.into(),
+    }
+}
+
+/// The lock in a sentence; where there are several, by its name.
+fn lock(key: Option<&str>) -> &str {
+    key.unwrap_or("the lock")
+}
+
+/// Somebody asks for a lock. `key` is its name where there are several.
+pub(super) fn asks(name: &str, key: Option<&str>, waits: bool) -> Phrase {
+    let brief = key.map_or_else(|| "waits".to_owned(), |key| format!("waits for {key}"));
+    let waits = if waits { " and waits" } else { "" };
+    phrase(brief, format!("{name} asks for {}{waits}", lock(key)))
+}
+
+/// Somebody is granted a lock. `fence` is left out where nobody asks for it.
+pub(super) fn granted(name: &str, key: Option<&str>, fence: Option<&str>) -> Phrase {
+    let of = key.map_or_else(String::new, |key| format!(" {key}"));
+    let (brief, full) = match fence {
+        Some(fence) => (format!(", fence {fence}"), format!(", with fence {fence}")),
+        None => (String::new(), String::new()),
+    };
+    phrase(
+        format!("granted{of}{brief}"),
+        format!("{name} is granted {}{full}", lock(key)),
+    )
+}
+
+/// Somebody does not get a lock. `gave_up` says how long it waited, if it did.
+pub(super) fn refused(name: &str, key: Option<&str>, gave_up: Option<String>) -> Phrase {
+    let brief = gave_up.unwrap_or_else(|| "tries once: refused".into());
+    phrase(brief, format!("{name} is refused {}", lock(key)))
+}
+
+/// The moment has come by which a lease is over.
+pub(super) fn lease_over(name: &str, key: Option<&str>) -> Phrase {
+    let of = key.map_or_else(String::new, |key| format!(" of {key}"));
+    phrase(
+        format!("lease over by now; {name} does not know"),
+        format!("{name}'s lease{of} is over by now; {name} does not know"),
+    )
+}
+
+/// A step on the protected number that was carried out.
+pub(super) fn step(name: &str, action: Action, value: i64, serial: u64) -> Phrase {
+    let value = count(value);
+    phrase(
+        format!("{} {value}", verb(action)),
+        format!("{} (op {serial})", does(name, action, &value)),
+    )
+}
+
+/// "A writes 1"
+pub(super) fn does(name: &str, action: Action, value: &str) -> String {
+    format!("{name} {} {value}", verb(action))
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Read => "reads",
+        Action::Write => "writes",
+    }
+}
+
+/// A step that the protected number refused, because of its fence.
+pub(super) fn step_refused(
+    name: &str,
+    action: Action,
+    fences: Option<(&str, &str)>,
+    serial: u64,
+) -> Phrase {
+    let verb = match action {
+        Action::Read => "read",
+        Action::Write => "write",
+    };
+    let (fence, highest) = fences.unwrap_or(("none", "none"));
+    let sign = if fence == highest { "=" } else { "<" };
+    let full = match fences {
+        Some((fence, highest)) => {
+            format!(
+                "{name}'s {verb} is refused: its fence {fence} is below {highest} (op {serial})"
+            )
+        }
+        None => format!("{name}'s step is refused (op {serial})"),
+    };
+    phrase(format!("– {verb} refused: {fence} {sign} {highest}"), full)
+}
+
+/// A subject declines a step.
+pub(super) fn declined(name: &str) -> Phrase {
+    phrase(
+        "declines: its lock is lost",
+        format!("{name} declines to go on: it knows that its lock is lost"),
+    )
+}
+
+/// A subject says that its lock is lost.
+pub(super) fn lost(name: &str) -> Phrase {
+    let learns = "learns that its lock is lost";
+    phrase(learns, format!("{name} {learns}"))
+}
+
+/// A release that came too late.
+pub(super) fn released_too_late(name: &str, key: Option<&str>) -> Phrase {
+    phrase(
+        "release: no longer the owner",
+        format!("{name} releases {}, which is no longer its own", lock(key)),
+    )
+}
+
+/// A release that was answered, in the lane only where that took a while.
+pub(super) fn released(name: &str, key: Option<&str>) -> Phrase {
+    phrase(
+        "its release is done",
+        format!("{name} gives {} back", lock(key)),
+    )
+}
+
+/// A subject halts between two steps of acquiring, or of releasing.
+pub(super) fn reached(name: &str, step: u32, of: u32, what: &str, in_release: bool) -> Phrase {
+    let place = if in_release { "release, step" } else { "step" };
+    phrase(
+        format!("{place} {step} of {of}: {what}"),
+        format!("{}: {what}", reached_step(name, step, of)),
+    )
+}
+
+/// "A has done step 1 of 2"
+pub(super) fn reached_step(name: &str, step: impl Display, of: impl Display) -> String {
+    format!("{name} has done step {step} of {of}")
+}
+
+/// The lab kills, stops or continues a process; `reached` is the step after which it had halted.
+pub(super) fn fault(name: &str, fault: Fault, reached: Option<u32>) -> Phrase {
+    match fault {
+        Fault::Killed => {
+            let before = reached.map_or_else(String::new, |step| {
+                format!(", before step {}", step.saturating_add(1))
+            });
+            phrase(
+                format!("✗ SIGKILL{before}"),
+                format!("The lab kills {name} (SIGKILL) and sees it die"),
+            )
+        }
+        Fault::Stopped => phrase("SIGSTOP: paused", format!("The lab stops {name} (SIGSTOP)")),
+        Fault::Continued => phrase(
+            "SIGCONT: goes on",
+            format!("The lab lets {name} go on (SIGCONT)"),
+        ),
+    }
+}
+
+/// A request that failed.
+pub(super) fn failed(name: &str, message: &str) -> Phrase {
+    phrase(format!("? {message}"), format!("{name} fails: {message}"))
+}
+
+/// The lab puts units in.
+pub(super) fn stock_set(units: i64) -> Phrase {
+    let came = plural(
+        usize::try_from(units).unwrap_or(0),
+        "unit comes in",
+        "units come in",
+    );
+    phrase(came, format!("The lab sets the stock to {}", count(units)))
+}
+
+/// Somebody is asked to buy.
+pub(super) fn asked_to_buy(name: &str) -> Phrase {
+    phrase("waits to buy", format!("{name} is asked to buy"))
+}
+
+/// The answer of a buyer. `long`: after a wait. `leaves`: nobody of this sale is asked again.
+pub(super) fn bought(name: &str, outcome: Outcome, long: bool, leaves: bool) -> Phrase {
+    let leaves = if leaves { " and goes away" } else { "" };
+    match outcome {
+        Outcome::Sold => phrase("buys: sold", format!("{name} is told sold")),
+        Outcome::Busy => phrase(
+            if long {
+                "gives up: 3 × TTL"
+            } else {
+                "tries once: busy"
+            },
+            format!("{name} finds the lock taken{leaves}"),
+        ),
+        Outcome::NoStock => phrase(
+            "buys: no stock",
+            format!("{name} gets its turn and finds nothing left"),
+        ),
+        Outcome::Unknown => phrase(
+            "buys: cannot tell",
+            format!("{name} cannot tell whether it bought"),
+        ),
+    }
+}
+
+/// The lab stops waiting.
+pub(super) fn gave_up(why: &str) -> Phrase {
+    let full = "The lab stops waiting";
+    match why {
+        "" => phrase("gives up", full),
+        why => phrase(format!("gives up: {why}"), format!("{full}: {why}")),
+    }
+}
+
+/// The lab reads the stock.
+pub(super) fn stock_read(units: &str) -> String {
+    format!("The lab reads the stock: {units}")
+}
+
+/// The lab looks for a lock itself.
+pub(super) const LOOKS_AT_STORE: &str = "The lab looks at the store";
+
+/// The lab looks at a lock in the store.
+pub(super) fn stored(key: &str, taken: bool, ttl_left_ms: Option<f64>) -> String {
+    let found = match (taken, ttl_left_ms) {
+        (false, _) => format!("{key} is free"),
+        (true, None) => format!("{key} is taken, and has no expiry"),
+        (true, Some(ms)) => format!("{key} is taken, for {ms:.1} ms more"),
+    };
+    format!("{LOOKS_AT_STORE}: {found}")
+}
+
+/// An event as the label of a mark in a trace.
+pub fn label(what: &What) -> String {
+    match what {
+        What::StockSet { units } => format!("sets the stock to {units}"),
+        What::StockRead { units } => format!("reads the stock: {units}"),
+        What::Register {
+            serial,
+            action,
+            value,
+            refused,
+            ..
+        } => {
+            let refused = if *refused { ", refused" } else { "" };
+            format!("op {serial}: {} {value}{refused}", verb(*action))
+        }
+        What::Reached { step, of, what, .. } => format!("step {step} of {of}: {what}"),
+        What::StoreRead { taken: true, .. } => "looks at the store: taken".into(),
+        What::StoreRead { taken: false, .. } => "looks at the store: free".into(),
+        What::Server { server, change } => change.told(server, false),
+        What::GaveUp { why } => gave_up(why).brief,
+        // Whatever a later version records: its own name, in plain words.
+        other => serde_json::to_value(other)
+            .ok()
+            .and_then(|value| value["event"].as_str().map(|name| name.replace('_', " ")))
+            .unwrap_or_default(),
+    }
+}

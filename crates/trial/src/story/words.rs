@@ -1,0 +1,64 @@
+//! The phrases as the viewer knows them, with `{…}` for what an event fills in.
+//!
+//! The script of the page and of the live page reads them from the viewer's `words.js`. That file is a copy of what
+//! [`words`] returns; a test compares the two, so the viewer cannot say anything else than the terminal.
+
+use serde_json::{Map, Value, json};
+
+use super::phrases;
+use crate::history::{Change, Fault};
+use crate::protocol::{Action, Outcome};
+
+/// Whose event it is.
+const WHO: &str = "{who}";
+
+/// What the viewer calls each kind of event.
+pub fn words() -> Value {
+    let bought = |outcome| phrases::bought(WHO, outcome, false, false).full;
+    json!({
+        "bought": named([Outcome::Sold, Outcome::NoStock, Outcome::Busy, Outcome::Unknown], bought),
+        "declined": phrases::declined(WHO).full,
+        "fault": named([Fault::Killed, Fault::Stopped], |fault| phrases::fault(WHO, fault, None).full),
+        "gave_up": phrases::gave_up("").full,
+        "reached": phrases::reached_step(WHO, "{step}", "{of}"),
+        "register": named([Action::Read, Action::Write], |action| phrases::does(WHO, action, "{value}")),
+        "server": named(CHANGES, |change| change.told("{server}", false)),
+        "stock_read": phrases::stock_read("{units}"),
+        "store_read": phrases::LOOKS_AT_STORE,
+    })
+}
+
+const CHANGES: [Change; 6] = [
+    Change::CutOff,
+    Change::Reconnected,
+    Change::Killed,
+    Change::Promoted,
+    Change::RestartedEmpty,
+    Change::Elected,
+];
+
+/// A phrase for each, by the name that histories use.
+fn named<T: Copy + serde::Serialize>(
+    all: impl IntoIterator<Item = T>,
+    told: impl Fn(T) -> String,
+) -> Value {
+    let entry = |one: T| {
+        let name = serde_json::to_value(one).ok()?;
+        Some((name.as_str()?.to_owned(), Value::from(told(one))))
+    };
+    Value::Object(all.into_iter().filter_map(entry).collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_viewer_speaks_with_the_words_of_the_story() {
+        let script = fencepost_viewer::script(&[]);
+        let (_, literal) = script.split_once("const WORDS = ").unwrap();
+        let literal = literal.split_once(";\n").unwrap().0;
+        let expected = serde_json::to_string_pretty(&words()).unwrap();
+        assert_eq!(literal, expected, "copy the right side into words.js");
+    }
+}

@@ -1,0 +1,34 @@
+//! `blind-delete`: key and expiry in one step, but the release deletes without looking whose the key is.
+//!
+//! What is wrong: whoever works longer than the TTL deletes the lock of the one who came after, and lets a third one in
+//! beside it. Seen as `SET NX PX` with a plain `DEL`, in shops and in checkout services.
+
+use crate::protocol::{Claims, Promise};
+use crate::strategy::hand_made::{self, Recipe, delete_blindly, take_with_expiry};
+use crate::strategy::{Group, Remark, Stores, Strategy};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "blind-delete",
+    group: Group::Flawed,
+    stores: Stores::Any,
+    summary: "key and expiry in one step; deletes without looking whose the key is",
+    gloss: "",
+    flaw: Some(
+        "blind-delete deletes the key without looking: after its TTL that is another's lock.",
+    ),
+    promise: Promise::Exclusion,
+    claims: Claims {
+        blind_release: true,
+        ..Claims::PLAIN
+    },
+    remark: Remark::FlawShowsIn("stale-release"),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
+};
+
+const RECIPE: Recipe = Recipe {
+    take: take_with_expiry,
+    worked: |_| Ok(()),
+    give_back: delete_blindly,
+};

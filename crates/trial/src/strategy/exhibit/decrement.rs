@@ -1,0 +1,36 @@
+//! `decrement`: check in the program, then subtract in the store without a condition.
+//!
+//! What is wrong: no update is lost, but the check is old news by the time the store subtracts. All who saw the last unit
+//! subtract it, and the stock goes below zero. Seen in surveys of shop code as the "fixed" form of `none`:
+//! `if product.stock > 0: UPDATE … SET stock = stock - 1`.
+
+use crate::protocol::{Claims, Promise, Purchase};
+use crate::store::stock::Stock;
+use crate::strategy::direct;
+use crate::strategy::{Failure, Group, Order, Remark, Stores, Strategy, no_stock, sold};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "decrement",
+    group: Group::NoCoordination,
+    stores: Stores::Any,
+    summary: "checks in the program, then subtracts in the store without a condition",
+    gloss: "no coordination",
+    flaw: Some("decrement checks, works, then subtracts: by then the check is old news."),
+    promise: Promise::Nothing,
+    claims: Claims::PLAIN,
+    remark: Remark::Broken("checked first, subtracted anyway"),
+    open: |setup| direct::buyer(setup, buy),
+    lock: None,
+};
+
+fn buy(stock: &mut dyn Stock, order: &Order) -> Result<Purchase, Failure> {
+    let before = stock.read(&order.product)?;
+    let quantity = i64::from(order.quantity);
+    if before < quantity {
+        return Ok(no_stock(before));
+    }
+    order.work();
+    let after = stock.decrement(&order.product, quantity)?;
+    Ok(sold(before, after))
+}

@@ -1,0 +1,53 @@
+//! `get-then-delete`: the release looks whose the key is, compares in the program, and deletes: two steps.
+//!
+//! What is wrong: between the look and the delete the key may expire and become another's; then that one's lock is
+//! deleted. Seen as the usual repair of the blind delete, without the script that makes compare and delete one step.
+//!
+//! What comes between the two steps in earnest (a slow network, a garbage collector) is a moment in a sale; in a lock trial the
+//! lab may stop the process there.
+
+use std::time::Duration;
+
+use crate::protocol::{Claims, Promise, ReleaseWord};
+use crate::strategy::hand_made::{self, Latch, Recipe, take_with_expiry};
+use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+
+/// Between the two steps.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "get-then-delete",
+    group: Group::Flawed,
+    stores: Stores::Any,
+    summary: "looks whose the key is, then deletes it: two steps",
+    gloss: "",
+    flaw: Some(
+        "get-then-delete looks, then deletes: if its lease ends in between, it deletes another's.",
+    ),
+    promise: Promise::Exclusion,
+    claims: Claims {
+        looks_before_release: true,
+        ..Claims::PLAIN
+    },
+    remark: Remark::FlawShowsIn("stale-release"),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
+};
+
+const RECIPE: Recipe = Recipe {
+    take: take_with_expiry,
+    worked: |_| Ok(()),
+    give_back,
+};
+
+fn give_back(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<ReleaseWord, Failure> {
+    if latch.store.get(latch.key)?.as_deref() != Some(latch.token) {
+        return Ok(ReleaseWord::AlreadyLost);
+    }
+    halt.after(1, 2, "looks whose the key is: its own");
+    std::thread::sleep(MOMENT);
+    latch.store.delete(latch.key)?;
+    halt.after(2, 2, "deletes the key");
+    Ok(ReleaseWord::Released)
+}

@@ -1,0 +1,72 @@
+//! `late-watch`: stands in line at ZooKeeper, looks who is before it, and then watches that one, without looking again.
+//!
+//! What is wrong: if the one before it goes between the look and the watch, there is nothing left that could go, and the watch never
+//! fires. It sleeps for ever at the head of the line. Seen in examples of a ZooKeeper lock that call `exists(previous, watch)` and wait
+//! without looking at the answer; Curator and the library look.
+//!
+//! What comes between the two steps in earnest (a slow network, a garbage collector) is a moment; in `trial lost-wakeup` the lab
+//! stops the process there. For ever is here as long as it is told to wait.
+
+use crate::protocol::{Claims, Promise};
+use crate::strategy::{Group, Remark, Stores, Strategy};
+
+#[cfg(feature = "zookeeper")]
+mod node_queue;
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "late-watch",
+    group: Group::Flawed,
+    stores: Stores::Zookeeper,
+    summary: "(--store zk) looks who is before it in the line, then watches that one: two steps",
+    gloss: "",
+    flaw: Some(
+        "late-watch looks, then watches: if the one before it goes in between, nothing wakes it.",
+    ),
+    promise: Promise::Exclusion,
+    // Its processes say how long their sessions outlive them.
+    claims: Claims {
+        looks_before_wait: true,
+        ..Claims::OF_SESSION
+    },
+    remark: Remark::FlawShowsIn("lost-wakeup"),
+    open: opening::buyer,
+    lock: Some(opening::lock),
+};
+
+#[cfg(feature = "zookeeper")]
+mod opening {
+    use super::node_queue::NodeQueue;
+    use crate::strategy::customer::Customer;
+    use crate::strategy::{Buyer, Locking, Opening, Setup};
+
+    pub(super) fn buyer(setup: Setup) -> Opening<dyn Buyer> {
+        Box::pin(async move {
+            let queue = NodeQueue::open(&setup).await?;
+            let buyer: Box<dyn Buyer> = Box::new(Customer::open(&setup, queue)?);
+            Ok(buyer)
+        })
+    }
+
+    pub(super) fn lock(setup: Setup) -> Opening<dyn Locking> {
+        Box::pin(async move {
+            let lock: Box<dyn Locking> = Box::new(NodeQueue::open(&setup).await?);
+            Ok(lock)
+        })
+    }
+}
+
+#[cfg(not(feature = "zookeeper"))]
+mod opening {
+    use crate::strategy::{Buyer, Failure, Locking, Opening, Setup};
+
+    const ABSENT: &str = "the lab was built without ZooKeeper (cargo feature zookeeper)";
+
+    pub(super) fn buyer(_: Setup) -> Opening<dyn Buyer> {
+        Box::pin(async { Err(Failure::definite(ABSENT)) })
+    }
+
+    pub(super) fn lock(_: Setup) -> Opening<dyn Locking> {
+        Box::pin(async { Err(Failure::definite(ABSENT)) })
+    }
+}

@@ -1,0 +1,241 @@
+//! The line at ZooKeeper, as the example has it.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use fencepost::BoxFuture;
+use fencepost::random::{Random, SystemRandom};
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+use crate::protocol::{Claims, ReleaseWord};
+use crate::store::Ground;
+use crate::store::locks::Apart;
+use crate::strategy::{Failure, Halt, Held, Locking, Setup};
+
+/// What the server grants at least, unless it is told otherwise.
+const SHORTEST_SESSION: Duration = Duration::from_secs(4);
+/// How long a connection that broke is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
+/// What comes before the number in a node's name; the library and Curator sort by what comes after it.
+const BEFORE_NUMBER: &str = "-lock-";
+/// The folder below which the library has its locks, where an address names none.
+const BASE: &str = "/fencepost";
+
+/// Stands in line with a session of its own.
+pub(super) struct NodeQueue {
+    client: Client,
+    apart: Apart,
+    base: String,
+    holds: HashMap<u64, String>,
+    last_hold: u64,
+}
+
+impl NodeQueue {
+    pub(super) async fn open(setup: &Setup) -> Result<Self, Failure> {
+        let Ground::Locks(apart) = &setup.ground else {
+            return Err(Failure::definite("late-watch stands in line at ZooKeeper"));
+        };
+        let address = Address::of(&apart.servers);
+        // Longer than the pauses in which a session must not end.
+        let session = SHORTEST_SESSION.max(2 * setup.ttl);
+        let mut connector = Client::connector().with_session_timeout(session);
+        if let Some(person) = address.person {
+            connector = connector.with_auth("digest", person.as_bytes());
+        }
+        let client = connector.connect(address.hosts).await;
+        Ok(Self {
+            client: client.map_err(failed)?,
+            apart: apart.clone(),
+            base: address.base.to_owned(),
+            holds: HashMap::new(),
+            last_hold: 0,
+        })
+    }
+
+    /// The folder of a lock: where the library has it, so that the lab sees it.
+    fn folder(&self, key: &str) -> String {
+        format!("{}/{}", self.base, self.apart.name(key))
+    }
+
+    /// Makes a node at the end of the line; its name.
+    async fn stand_in_line(&self, folder: &str) -> Result<String, Failure> {
+        let token = format!("{:032x}", u128::from(SystemRandom.next_u64()));
+        let path = format!("{folder}/_c_{token}{BEFORE_NUMBER}");
+        let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+        let container = CreateMode::Container.with_acls(Acls::anyone_all());
+        loop {
+            match self.client.create(&path, b"", &node).await {
+                Ok((_, number)) => return Ok(format!("_c_{token}{BEFORE_NUMBER}{number}")),
+                // The server removes a folder that is empty.
+                Err(Error::NoNode) => self
+                    .client
+                    .mkdir(folder, &container)
+                    .await
+                    .map_err(failed)?,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// The one just before this node in the line; none: it is its turn.
+    async fn before(&self, folder: &str, own: &str) -> Result<Option<String>, Failure> {
+        let mut line = self.client.list_children(folder).await.map_err(failed)?;
+        line.retain(|node| number(node) < number(own));
+        Ok(line.into_iter().max_by_key(|node| number(node).to_owned()))
+    }
+
+    async fn take(
+        &mut self,
+        key: &str,
+        wait: Duration,
+        halt: &mut dyn Halt,
+    ) -> Result<Option<Held>, Failure> {
+        let asked = Instant::now();
+        let folder = self.folder(key);
+        let own = self.stand_in_line(&folder).await?;
+        let path = format!("{folder}/{own}");
+        let Some(before) = self.before(&folder, &own).await? else {
+            return Ok(Some(self.granted(path, false)));
+        };
+        if wait.is_zero() {
+            self.leave(&path).await?;
+            return Ok(None);
+        }
+        halt.after(1, 2, "looks who is before it");
+        let previous = format!("{folder}/{before}");
+        let watched = self.client.check_and_watch_stat(&previous).await;
+        // Whether the one before it is still there would be the first half of this answer.
+        let (_, watch) = watched.map_err(failed)?;
+        let left = wait.saturating_sub(asked.elapsed());
+        match tokio::time::timeout(left, watch.changed()).await {
+            Ok(_) => Ok(Some(self.granted(path, true))),
+            Err(_) => {
+                self.leave(&path).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn granted(&mut self, path: String, contended: bool) -> Held {
+        self.last_hold += 1;
+        self.holds.insert(self.last_hold, path);
+        Held {
+            hold: self.last_hold,
+            fence: None,
+            valid_ms: None,
+            contended,
+        }
+    }
+
+    /// Whether it was there, or may have been when this was first asked.
+    async fn leave(&self, path: &str) -> Result<bool, Failure> {
+        let (asked, mut is_first) = (Instant::now(), true);
+        loop {
+            match self.client.delete(path, None).await {
+                Ok(()) => return Ok(true),
+                Err(Error::NoNode) => return Ok(!is_first),
+                Err(Error::SessionExpired) => return Ok(false),
+                // After a pause the first request finds its connection broken.
+                Err(error) if asked.elapsed() > SHORTEST_SESSION => return Err(failed(error)),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+            is_first = false;
+        }
+    }
+
+    async fn give_back(&mut self, hold: u64) -> Result<ReleaseWord, Failure> {
+        let path = self.holds.remove(&hold);
+        let path = path.ok_or_else(|| Failure::definite("there is no such hold"))?;
+        Ok(if self.leave(&path).await? {
+            ReleaseWord::Released
+        } else {
+            ReleaseWord::AlreadyLost
+        })
+    }
+}
+
+impl Locking for NodeQueue {
+    fn claims(&self, known: Claims) -> Claims {
+        let session = self.client.session_timeout();
+        Claims {
+            recovery_ms: u64::try_from(session.as_millis()).ok(),
+            ..known
+        }
+    }
+
+    fn acquire<'a>(
+        &'a mut self,
+        key: &'a str,
+        wait: Duration,
+        halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(self.take(key, wait, halt))
+    }
+
+    fn knows_lost(&mut self, _hold: u64) -> bool {
+        false
+    }
+
+    fn release<'a>(
+        &'a mut self,
+        hold: u64,
+        _halt: &'a mut dyn Halt,
+    ) -> BoxFuture<'a, Result<ReleaseWord, Failure>> {
+        Box::pin(self.give_back(hold))
+    }
+}
+
+fn number(node: &str) -> &str {
+    node.rsplit_once(BEFORE_NUMBER)
+        .map_or("", |(_, number)| number)
+}
+
+fn failed(error: Error) -> Failure {
+    Failure::indefinite(format!("zookeeper: {error}"))
+}
+
+/// `zk://[USER:PASSWORD@]HOSTS[/BASE][#SPACE]`, taken apart.
+struct Address<'a> {
+    hosts: &'a str,
+    person: Option<&'a str>,
+    base: &'a str,
+}
+
+impl<'a> Address<'a> {
+    fn of(servers: &'a str) -> Self {
+        let url = servers.split('#').next().unwrap_or_default();
+        let rest = url.strip_prefix("zk://").unwrap_or(url);
+        let (authority, base) = match rest.find('/') {
+            Some(at) => (&rest[..at], rest[at..].trim_end_matches('/')),
+            None => (rest, BASE),
+        };
+        let (person, hosts) = match authority.rsplit_once('@') {
+            Some((person, hosts)) => (Some(person), hosts),
+            None => (None, authority),
+        };
+        Self {
+            hosts,
+            person,
+            base,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let address = Address::of("zk://a:1,b:2#space");
+        assert_eq!((address.hosts, address.base), ("a:1,b:2", "/fencepost"));
+        let address = Address::of("zk://u:p@a/base/#space");
+        assert_eq!((address.hosts, address.base), ("a", "/base"));
+        assert_eq!(address.person, Some("u:p"));
+    }
+
+    #[test]
+    fn nodes_stand_in_the_order_of_their_numbers() {
+        assert!(number("_c_f-lock-0000000009") < number("_c_a-lock-0000000010"));
+    }
+}

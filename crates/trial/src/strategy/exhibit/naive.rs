@@ -1,0 +1,45 @@
+//! `naive`: set-if-absent and expiry as two steps, and a blind delete.
+//!
+//! What is wrong: a process that dies between the two steps leaves a key that never expires, and nobody gets the lock again.
+//! The release deletes whatever is there, also the lock of whoever came after the expiry. Seen as `SETNX` followed by `EXPIRE`,
+//! the lock of countless tutorials.
+
+use crate::protocol::{Claims, Promise};
+use crate::strategy::hand_made::{self, Latch, Recipe, delete_blindly};
+use crate::strategy::{Failure, Group, Halt, Remark, Stores, Strategy};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "naive",
+    group: Group::Flawed,
+    stores: Stores::Any,
+    summary: "creates the key, then sets its expiry: two steps; deletes without looking",
+    gloss: "",
+    flaw: Some(
+        "naive creates the key and sets its expiry in two steps; a death in between is for ever.",
+    ),
+    promise: Promise::Exclusion,
+    claims: Claims {
+        blind_release: true,
+        ..Claims::PLAIN
+    },
+    remark: Remark::FlawShowsIn("crash"),
+    open: |setup| hand_made::buyer(setup, RECIPE),
+    lock: Some(|setup| hand_made::lock(setup, RECIPE)),
+};
+
+const RECIPE: Recipe = Recipe {
+    take,
+    worked: |_| Ok(()),
+    give_back: delete_blindly,
+};
+
+fn take(latch: &mut Latch<'_>, halt: &mut dyn Halt) -> Result<bool, Failure> {
+    if !latch.store.set_if_absent(latch.key, latch.token, None)? {
+        return Ok(false);
+    }
+    halt.after(1, 2, "creates the key");
+    latch.store.expire(latch.key, latch.ttl)?;
+    halt.after(2, 2, "sets the expiry");
+    Ok(true)
+}

@@ -1,0 +1,27 @@
+//! `none`: read the stock, work, write it back.
+//!
+//! What is wrong: between the read and the write, others read the same number. Two buyers take the same unit (an
+//! oversell), or one's write undoes the other's (a lost update). Seen wherever a program subtracts in memory and saves
+//! the result: the object-relational mapper's `product.stock -= 1; product.save()`.
+
+use crate::protocol::{Claims, Promise};
+use crate::strategy::direct;
+use crate::strategy::{Group, Remark, Stores, Strategy, read_work_write};
+
+/// The entry in the list of strategies.
+pub static STRATEGY: Strategy = Strategy {
+    name: "none",
+    group: Group::NoCoordination,
+    // It uses no lock, so that it is the same race wherever locks are kept.
+    stores: Stores::Everywhere,
+    summary: "reads the stock, works, writes it back; nothing keeps the others out",
+    gloss: "no coordination",
+    flaw: Some(
+        "none reads the stock, works, writes it back; nothing keeps the others out meanwhile.",
+    ),
+    promise: Promise::Nothing,
+    claims: Claims::PLAIN,
+    remark: Remark::SameUnit,
+    open: |setup| direct::buyer(setup, read_work_write),
+    lock: None,
+};

@@ -1,0 +1,57 @@
+//! The list of all strategies.
+
+use super::{
+    Strategy, atomic, constraint, database, exhibit, fenced, optimistic, queue, safe, watchdog,
+};
+use crate::history::Header;
+use crate::protocol::Claims;
+use crate::store::Place;
+
+/// Every strategy, in the order in which tables show them.
+pub static ALL: [&Strategy; 22] = [
+    &exhibit::none::STRATEGY,
+    &exhibit::decrement::STRATEGY,
+    &exhibit::mutex::STRATEGY,
+    &exhibit::reentrant::STRATEGY,
+    &exhibit::early_unlock::STRATEGY,
+    &exhibit::naive::STRATEGY,
+    &exhibit::blind_delete::STRATEGY,
+    &exhibit::get_then_delete::STRATEGY,
+    &exhibit::late_expiry::STRATEGY,
+    &exhibit::late_watch::STRATEGY,
+    &safe::STRATEGY,
+    &watchdog::STRATEGY,
+    &fenced::STRATEGY,
+    &database::ROW,
+    &database::TABLE,
+    &database::ADVISORY,
+    &database::UNIQUE_INDEX,
+    &database::LEASE,
+    &atomic::STRATEGY,
+    &optimistic::STRATEGY,
+    &constraint::STRATEGY,
+    &queue::STRATEGY,
+];
+
+/// The strategies that can be tried at this place, in the same order.
+pub fn at(place: &Place) -> impl Iterator<Item = &'static Strategy> + Clone {
+    let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
+    let there = stores.into_iter().filter(|(_, included)| *included);
+    there.map(|(strategy, _)| strategy)
+}
+
+/// The strategy called `name`.
+pub fn find(name: &str) -> Option<&'static Strategy> {
+    ALL.into_iter().find(|strategy| strategy.name == name)
+}
+
+/// What the lock of a lock trial promises; `None` if the history is of no lock trial.
+///
+/// How a lock of ours is made is taken from the list, because histories of earlier versions do not say.
+pub fn claims_in(header: &Header) -> Option<Claims> {
+    let claims = header.holds?.claims;
+    Some(match find(&header.strategy) {
+        Some(known) => claims.made_like(known.claims),
+        None => claims,
+    })
+}

@@ -1,0 +1,37 @@
+// What events are called. A copy of what the lab's narrator says (crates/trial/src/story/words.rs); a test compares the two.
+
+export const WORDS = {
+  "bought": {
+    "sold": "{who} is told sold",
+    "no_stock": "{who} gets its turn and finds nothing left",
+    "busy": "{who} finds the lock taken",
+    "unknown": "{who} cannot tell whether it bought"
+  },
+  "declined": "{who} declines to go on: it knows that its lock is lost",
+  "fault": {
+    "killed": "The lab kills {who} (SIGKILL) and sees it die",
+    "stopped": "The lab stops {who} (SIGSTOP)"
+  },
+  "gave_up": "The lab stops waiting",
+  "reached": "{who} has done step {step} of {of}",
+  "register": {
+    "read": "{who} reads {value}",
+    "write": "{who} writes {value}"
+  },
+  "server": {
+    "cut_off": "the {server} is cut off: it gets no more writes",
+    "reconnected": "the {server} can be reached again",
+    "killed": "the {server} is killed (SIGKILL)",
+    "promoted": "the {server} takes over at the same address",
+    "restarted_empty": "the {server} runs again, empty",
+    "elected": "the {server} is elected by the majority"
+  },
+  "stock_read": "The lab reads the stock: {units}",
+  "store_read": "The lab looks at the store"
+};
+
+// A phrase with its blanks filled in, beginning with a capital letter unless a process comes first.
+export const told = (phrase, blanks) => {
+  const text = phrase.replace(/\{(\w+)\}/g, (blank, name) => blanks[name] ?? blank);
+  return phrase.startsWith('{') ? text : text[0].toUpperCase() + text.slice(1);
+};
