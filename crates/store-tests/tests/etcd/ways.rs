@@ -152,7 +152,6 @@ pub(crate) fn short_ttl() {
 }
 
 /// From a program without an async runtime.
-#[cfg(feature = "blocking")]
 pub(crate) fn no_runtime() {
     let server = fencepost_rig::Etcd::start().unwrap();
     let store = fencepost::stores::etcd::Etcd::open_blocking(&server.url()).unwrap();

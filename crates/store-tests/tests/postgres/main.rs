@@ -26,7 +26,6 @@ mod refusals;
 mod sequences;
 mod snapshots;
 mod support;
-#[cfg(feature = "postgres-tls")]
 mod tls;
 
 const NASTY: &[(&str, fn())] = &[
@@ -192,10 +191,7 @@ const SEQUENCES: &[(&str, fn())] = &[
     ),
 ];
 
-#[cfg(feature = "postgres-tls")]
 const TLS: &[(&str, fn())] = &[("private_authority", tls::private_authority)];
-#[cfg(not(feature = "postgres-tls"))]
-const TLS: &[(&str, fn())] = &[];
 
 fn main() {
     if let Some(part) = actor::Part::of_this_process() {

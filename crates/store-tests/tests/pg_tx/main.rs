@@ -6,8 +6,6 @@ mod fences;
 mod gate;
 mod making;
 mod order;
-#[path = "../stages/postgres.rs"]
-mod postgres;
 mod savepoints;
 mod sessions;
 mod stage;

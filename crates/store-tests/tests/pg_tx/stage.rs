@@ -6,7 +6,7 @@ use std::time::Duration;
 use fencepost::pg_tx::{PgGate, PgTxLock};
 use tokio_postgres::{Client, NoTls};
 
-use crate::postgres::Database;
+use fencepost_store_tests::database::Database;
 
 /// Whatever does not happen within this time never will.
 pub(crate) const LONG: Duration = Duration::from_secs(30);

@@ -27,7 +27,6 @@ mod runtimes;
 mod silence;
 mod storm;
 mod support;
-#[cfg(feature = "redis-tls")]
 mod tls;
 mod ways;
 
@@ -208,7 +207,6 @@ const QUIET: &[(&str, fn())] = &[
 const RUNTIMES: &[(&str, fn())] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
-    #[cfg(feature = "blocking")]
     ("none_at_all", runtimes::none_at_all),
 ];
 
@@ -240,9 +238,7 @@ const WAYS: &[(&str, fn())] = &[
     ("unix_socket", ways::unix_socket),
     ("user_and_password", ways::user_and_password),
     ("database_number", ways::database_number),
-    #[cfg(feature = "redis-tls")]
     ("tls", tls::private_authority),
-    #[cfg(feature = "redis-tls")]
     ("tls_with_client_certificate", tls::client_certificate),
 ];
 

@@ -95,7 +95,6 @@ pub(crate) fn an_old_place_is_given_up() {
 }
 
 /// Opened and used without any runtime of the caller's.
-#[cfg(feature = "blocking")]
 pub(crate) fn none_at_all() {
     use fencepost::stores::zookeeper::Zookeeper;
     use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_postgres::NoTls;
 
 /// Gone when it is dropped.
-pub(crate) struct Database {
+pub struct Database {
     url: String,
     shared: Option<Shared>,
     // After everything that uses it.
@@ -22,7 +22,7 @@ impl Database {
     /// A new and empty one.
     ///
     /// Call it from a thread that lives as long as the database is wanted.
-    pub(crate) async fn make() -> Self {
+    pub async fn make() -> Self {
         let Ok(server) = std::env::var("FENCEPOST_SHARED_POSTGRES") else {
             let server = fencepost_rig::Postgres::start().expect("a private server");
             return Self {
@@ -43,7 +43,8 @@ impl Database {
         }
     }
 
-    pub(crate) fn url(&self) -> &str {
+    /// Where it is.
+    pub fn url(&self) -> &str {
         &self.url
     }
 }

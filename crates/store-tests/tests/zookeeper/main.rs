@@ -104,7 +104,6 @@ const RUNTIMES: &[(&str, fn())] = &[
         "an_old_place_is_given_up",
         runtimes::an_old_place_is_given_up,
     ),
-    #[cfg(feature = "blocking")]
     ("none_at_all", runtimes::none_at_all),
 ];
 

@@ -91,7 +91,6 @@ pub(crate) fn ended_while_connecting() {
 }
 
 /// For programs that have none. The store may outlive the locker, which does not wait for it to end.
-#[cfg(feature = "blocking")]
 pub(crate) fn none_at_all() {
     let server = Server::start();
     let store = Arc::new(Redis::open_blocking(&server.0.url()).unwrap());

@@ -17,7 +17,6 @@ mod kills;
 mod losses;
 mod restarts;
 mod support;
-#[cfg(feature = "etcd-tls")]
 mod tls;
 mod ways;
 
@@ -79,11 +78,8 @@ const WAYS: &[(&str, fn())] = &[
     ("nested_names", ways::nested_names),
     ("writes_while_held", ways::writes_while_held),
     ("short_ttl", ways::short_ttl),
-    #[cfg(feature = "etcd-tls")]
     ("tls", tls::private_authority),
-    #[cfg(feature = "etcd-tls")]
     ("tls_with_client_certificate", tls::client_certificate),
-    #[cfg(feature = "blocking")]
     ("no_runtime", ways::no_runtime),
 ];
 

@@ -1,5 +1,5 @@
 //! The embedded store: exclusion, the line, cancellation, reboots, bad files, other programs.
-#![cfg(all(feature = "sqlite", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
 mod cancellation;

@@ -3,25 +3,22 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-#[cfg(feature = "postgres")]
 use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
 use fencepost::conformance::{Subject, trials};
+use fencepost::stores::etcd::Etcd;
 use fencepost::stores::memory::Memory;
+use fencepost::stores::postgres::Postgres;
+use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::stores::redis::Redis;
-#[cfg(feature = "redlock")]
 use fencepost::stores::redlock::Redlock;
 use fencepost::stores::sqlite::Sqlite;
-#[cfg(feature = "zookeeper")]
 use fencepost::stores::zookeeper::Zookeeper;
+use fencepost_store_tests::database::Database;
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
-
-#[cfg(feature = "postgres")]
-#[path = "stages/postgres.rs"]
-mod postgres;
 
 /// A store for one trial, and the folder or server that must live as long.
 type Stage = (Subject, Box<dyn Any>);
@@ -32,23 +29,11 @@ fn main() {
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
     tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
-    #[cfg(feature = "postgres")]
-    {
-        use fencepost::stores::postgres::Postgres;
-        use fencepost::stores::postgres_table::PostgresTable;
-        tests.extend(tests_of(
-            "postgres",
-            Postgres::CAPABILITIES,
-            postgres_advisory,
-        ));
-        let capabilities = PostgresTable::CAPABILITIES;
-        tests.extend(tests_of("postgres_table", capabilities, postgres_table));
-    }
-    #[cfg(feature = "zookeeper")]
+    tests.extend(tests_of("postgres", Postgres::CAPABILITIES, postgres));
+    let capabilities = PostgresTable::CAPABILITIES;
+    tests.extend(tests_of("postgres_table", capabilities, postgres_table));
     tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
-    #[cfg(feature = "etcd")]
-    tests.extend(tests_of("etcd", etcd::CAPABILITIES, etcd::stage));
-    #[cfg(feature = "redlock")]
+    tests.extend(tests_of("etcd", Etcd::CAPABILITIES, etcd));
     tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
     libtest_mimic::run(&arguments, tests).exit();
 }
@@ -77,10 +62,8 @@ async fn redis() -> Stage {
 }
 
 /// Advisory locks of a database through the connections of two clients.
-#[cfg(feature = "postgres")]
-async fn postgres_advisory() -> Stage {
-    use fencepost::stores::postgres::Postgres;
-    let database = postgres::Database::make().await;
+async fn postgres() -> Stage {
+    let database = Database::make().await;
     let connect = async || {
         // Trials that count tasks wait until connections that are not needed any more are gone.
         let builder = Postgres::builder(database.url())
@@ -96,10 +79,8 @@ async fn postgres_advisory() -> Stage {
 }
 
 /// A table of its own through two connections.
-#[cfg(feature = "postgres")]
 async fn postgres_table() -> Stage {
-    use fencepost::stores::postgres_table::PostgresTable;
-    let database = postgres::Database::make().await;
+    let database = Database::make().await;
     let connect = async || {
         // Connecting is not what is tried: on a busy machine it may take its time.
         let builder = PostgresTable::builder(database.url()).create_table(true);
@@ -113,10 +94,9 @@ async fn postgres_table() -> Stage {
 
 /// A server of its own, or a node of its own on the one that `FENCEPOST_SHARED_ZK` (host:port) names, through two sessions. The server
 /// removes what is left there: a folder is a container.
-#[cfg(feature = "zookeeper")]
 async fn zookeeper() -> Stage {
     // Longer than the longest TTL of a trial.
-    const SESSION: std::time::Duration = std::time::Duration::from_secs(65);
+    const SESSION: Duration = Duration::from_secs(65);
     let shared = std::env::var("FENCEPOST_SHARED_ZK").ok();
     let (address, server): (_, Box<dyn Any>) = match shared {
         Some(address) => (address, Box::new(())),
@@ -137,42 +117,31 @@ async fn zookeeper() -> Stage {
 }
 
 /// A lease of ZooKeeper ends after its TTL while its process lives, which is all that trials of one process can see.
-#[cfg(feature = "zookeeper")]
 fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
 }
 
-#[cfg(feature = "etcd")]
-mod etcd {
-    use super::*;
-    use fencepost::stores::etcd::Etcd;
-
-    pub(super) const CAPABILITIES: Capabilities = Etcd::CAPABILITIES;
-
-    /// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
-    pub(super) async fn stage() -> Stage {
-        let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD")
-        {
-            Ok(shared) => (
-                format!("{shared}/trial-{}", std::process::id()),
-                Box::new(()),
-            ),
-            Err(_) => {
-                let server = fencepost_rig::Etcd::start().expect("a private etcd");
-                (server.url(), Box::new(server))
-            }
-        };
-        let connect = async || Etcd::open(&address).await.expect("a connection");
-        let (one, other) = (connect().await, connect().await);
-        let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
-        (subject, server)
-    }
+/// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+async fn etcd() -> Stage {
+    let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD") {
+        Ok(shared) => {
+            let address = format!("{shared}/trial-{}", std::process::id());
+            (address, Box::new(()))
+        }
+        Err(_) => {
+            let server = fencepost_rig::Etcd::start().expect("a private etcd");
+            (server.url(), Box::new(server))
+        }
+    };
+    let connect = async || Etcd::open(&address).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, server)
 }
 
 /// Three servers of its own through two connections to each.
-#[cfg(feature = "redlock")]
 async fn redlock() -> Stage {
     let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
     let addresses = servers
