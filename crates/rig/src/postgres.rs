@@ -1,5 +1,7 @@
 //! A private Postgres server: started for one run, gone with it.
 
+mod template;
+
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +20,8 @@ use crate::child::{Child, TO_STOP, has_ended, poll, stands_still};
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
 use crate::server::{PATIENCE, ServerError, free_port};
+
+pub use self::template::PostgresTemplate;
 
 const INSTALL: &str = "apt-get install postgresql";
 /// How often another port is tried when somebody else was faster.
@@ -77,6 +81,10 @@ impl Postgres {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
+        Self::start_from(template::of_environment().as_deref(), settings)
+    }
+
+    fn start_from(template: Option<&Path>, settings: &[&str]) -> Result<Self, ServerError> {
         let programs = programs().ok_or(not_installed("Postgres"))?;
         let user = user()?;
         let folder = folder()?;
@@ -89,7 +97,7 @@ impl Postgres {
             folder: &home,
             user: user.as_ref(),
         };
-        place.make_data()?;
+        place.make_data(template)?;
         loop {
             ports_left -= 1;
             let port = free_port()?;
@@ -292,17 +300,29 @@ impl Place<'_> {
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(self.folder).stdin(Stdio::null());
+        self.run_as_its_user(&mut command);
+        command
+    }
+
+    fn run_as_its_user(&self, command: &mut Command) {
         if let Some(user) = self.user {
             command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
         }
-        command
     }
 
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    fn make_data(&self) -> Result<(), ServerError> {
+    /// From the template, if there is one.
+    fn make_data(&self, template: Option<&Path>) -> Result<(), ServerError> {
+        match template.map(|template| self.copy_data(template)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => self.compute_data(),
+        }
+    }
+
+    fn compute_data(&self) -> Result<(), ServerError> {
         let mut making = self.program("initdb");
         making
             .args(["--auth=trust", "--username=fencepost", "--encoding=UTF8"])
