@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Capabilities;
-use fencepost::conformance::{Subject, trials};
+use fencepost::conformance::{self, Subject};
 use fencepost::stores::etcd::Etcd;
 use fencepost::stores::memory::Memory;
 use fencepost::stores::postgres::Postgres;
@@ -17,14 +17,14 @@ use fencepost::stores::redlock::Redlock;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost_store_tests::database::Database;
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials;
+use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 /// A store for one trial, and the folder or server that must live as long.
 type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
-    let arguments = Arguments::from_args();
     let mut tests = Vec::new();
     tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
     tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
@@ -35,7 +35,7 @@ fn main() {
     tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
     tests.extend(tests_of("etcd", Etcd::CAPABILITIES, etcd));
     tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
-    libtest_mimic::run(&arguments, tests).exit();
+    libtest_mimic::run(&trials::arguments(), tests).exit();
 }
 
 async fn memory() -> Stage {
@@ -158,7 +158,7 @@ fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F
 where
     F: Future<Output = Stage> + 'static,
 {
-    let applicable = trials().filter(|trial| trial.applies_to(capabilities));
+    let applicable = conformance::trials().filter(|trial| trial.applies_to(capabilities));
     let test = |trial: &'static fencepost::conformance::Trial| {
         Trial::test(format!("{store}::{}", trial.name()), move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()

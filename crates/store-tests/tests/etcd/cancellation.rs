@@ -1,32 +1,13 @@
 //! A future that is dropped at any point leaves no key and no lease.
 
 use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use fencepost::Locker;
 
-use crate::support::{LONG, NAME, Plain, locker, open, released, run_within, soon};
-
-/// Ends with `None` after so many polls.
-struct PollLimit<F> {
-    left: usize,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
+use crate::support::{
+    LONG, NAME, Plain, is_soak, locker, open, polled, released, run_within, soon,
+};
 
 #[derive(Clone, Copy, Debug)]
 enum Cut {
@@ -38,11 +19,7 @@ impl Cut {
     /// Whether the future was done before.
     async fn apply<F: Future>(self, future: F) -> bool {
         match self {
-            Self::Polls(left) => {
-                let future = Box::pin(future);
-                let limited = PollLimit { left, future };
-                soon("the future", limited).await.is_some()
-            }
+            Self::Polls(times) => soon("the future", polled(times, future)).await.is_some(),
             Self::After(delay) => tokio::time::timeout(delay, future).await.is_ok(),
         }
     }
@@ -118,7 +95,7 @@ pub(crate) fn after_every_poll() {
 
 /// Requests go on in tasks of their own when their future is dropped: so the moment counts, too, and not only the await.
 pub(crate) fn after_every_delay() {
-    let steps = if crate::support::is_soak() { 400 } else { 40 };
+    let steps = if is_soak() { 400 } else { 40 };
     run_within(8 * LONG, async move {
         let mut stage = Stage::new().await;
         for is_contended in [false, true] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fencepost::Backend;
 use fencepost_rig::{Child, Said, feed};
 
-use crate::actor::{Part, Task};
+use crate::actor::{At, Count, Part, Task};
 use crate::support::{
     LONG, NAME, Plain, is_soak, locker, open, released, run, run_within, soon, until_waiting,
 };
@@ -98,12 +98,12 @@ pub(crate) fn counters_are_exact() {
         let script = format!("n=$(cat '{file}'); echo $((n + 1)) > '{file}'");
         let (_feed, ears) = feed();
         let ours = Part {
-            url: server.url(),
+            store: At(server.url()),
             ttl: Duration::from_secs(10),
-            task: Task::Count {
+            task: Task::Verb(Count {
                 file: file.to_owned(),
                 turns,
-            },
+            }),
         };
         let mut children = vec![ours.start(0, &ears), ours.start(1, &ears)];
         for id in 2..4 {

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use fencepost_rig::{Child, Feed, Signal, feed};
+use fencepost_rig::{Child, Feed, feed};
+use fencepost_store_tests::actor::{Order, Report, kill, report, stop, wake, writes_too_late};
 
-use crate::actor::{Part, Report, Task, hear};
+use crate::actor::{At, Part, Task};
 use crate::support::{
     LONG, NAME, Plain, locker, noticed_within, open, released, run, soon, until_waiting,
 };
@@ -14,20 +15,18 @@ const WAITING_LEASE: Duration = Duration::from_secs(5);
 
 fn holding(url: &str, ttl: Duration) -> Part {
     Part {
-        url: url.to_owned(),
+        store: At(url.to_owned()),
         ttl,
         task: Task::Hold,
     }
 }
 
-fn start(url: &str, ttl: Duration) -> (Child, Feed) {
+/// A child that stands in line.
+fn waiting(url: &str) -> (Child, Feed) {
     let (feed, ears) = feed();
-    (holding(url, ttl).start(0, &ears), feed)
-}
-
-fn kill(child: &mut Child) {
-    child.signal(Signal::SIGKILL).unwrap();
-    child.wait(LONG).expect("SIGKILL ends every process");
+    let child = holding(url, LONG).start(0, &ears);
+    assert_eq!(report(&feed), Report::Ready);
+    (child, feed)
 }
 
 /// The next one gets the lock when the lease is over, and not much later.
@@ -37,10 +36,7 @@ pub(crate) fn holder_killed() {
         let server = fencepost_rig::Etcd::start().unwrap();
         let store = open(&server.url()).await;
         let next = locker(&store, LONG);
-        let (mut holder, feed) = start(&server.url(), ttl);
-        let Report::Held { fence } = hear(&feed) else {
-            panic!("it was to hold")
-        };
+        let (mut holder, _feed, fence) = holding(&server.url(), ttl).start_holding();
         let waiting = tokio::spawn(async move { next.acquire(NAME).await });
         until_waiting(&store, 1).await;
         kill(&mut holder);
@@ -62,7 +58,7 @@ pub(crate) fn waiter_killed() {
         let store = open(&server.url()).await;
         let mine = locker(&store, LONG);
         let held = mine.acquire(NAME).await.unwrap();
-        let (mut dead, _feed) = start(&server.url(), LONG);
+        let (mut dead, _feed) = waiting(&server.url());
         until_waiting(&store, 1).await;
         let waiting = tokio::spawn(async move { mine.acquire(NAME).await });
         until_waiting(&store, 2).await;
@@ -84,12 +80,8 @@ pub(crate) fn holder_stopped() {
         let ttl = Duration::from_secs(2);
         let server = fencepost_rig::Etcd::start().unwrap();
         let store = open(&server.url()).await;
-        let (mut holder, feed) = start(&server.url(), ttl);
-        let Report::Held { fence } = hear(&feed) else {
-            panic!("it was to hold")
-        };
-        holder.signal(Signal::SIGSTOP).unwrap();
-        assert!(holder.wait_stopped(LONG));
+        let (mut holder, feed, fence) = holding(&server.url(), ttl).start_holding();
+        stop(&holder);
         let next = locker(&store, LONG);
         // Without waiting in line: who has waited has the lock for a few seconds only, until it is renewed, and this machine may be busy.
         let guard = soon("the lock", async {
@@ -102,11 +94,7 @@ pub(crate) fn holder_stopped() {
         });
         let guard = guard.await;
         assert!(guard.fence().as_i64() > fence);
-        holder.send(&"write").unwrap();
-        holder.signal(Signal::SIGCONT).unwrap();
-        assert_eq!(hear(&feed), Report::Refused);
-        assert_eq!(hear(&feed), Report::Lost);
-        assert_eq!(hear(&feed), Report::Done);
+        writes_too_late(&mut holder, &feed);
         let mut plain = Plain::open(server.address()).await;
         assert_eq!(plain.get("written").await, None);
         released(guard).await;
@@ -122,28 +110,27 @@ pub(crate) fn waiter_stopped() {
         let store = open(&server.url()).await;
         let mine = locker(&store, LONG);
         let held = mine.acquire(NAME).await.unwrap();
-        let (mut waiter, feed) = start(&server.url(), LONG);
+        let (mut waiter, feed) = waiting(&server.url());
         until_waiting(&store, 1).await;
-        waiter.signal(Signal::SIGSTOP).unwrap();
-        assert!(waiter.wait_stopped(LONG));
+        stop(&waiter);
         plain.wait_for_line(1).await;
         // Its place is gone. The lock is given back and taken again: what the waiter watched has happened.
         released(held).await;
         let again = mine.acquire(NAME).await.unwrap();
-        waiter.signal(Signal::SIGCONT).unwrap();
+        wake(&waiter);
         until_waiting(&store, 1).await;
         let epoch = again.fence().as_i64();
         released(again).await;
-        let Report::Held { fence } = hear(&feed) else {
+        let Report::Held { fence } = report(&feed) else {
             panic!("it was to hold")
         };
         assert!(fence > epoch);
-        waiter.send(&"write").unwrap();
-        match hear(&feed) {
+        waiter.send(&Order::Write).unwrap();
+        match report(&feed) {
             Report::Written => assert_eq!(plain.get("written").await.as_deref(), Some("late")),
             // A machine that stood still for the five seconds that a waiter has at first: then it knows, and has written nothing.
             refused => {
-                assert_eq!((refused, hear(&feed)), (Report::Refused, Report::Lost));
+                assert_eq!((refused, report(&feed)), (Report::Refused, Report::Lost));
                 assert_eq!(plain.get("written").await, None);
             }
         }

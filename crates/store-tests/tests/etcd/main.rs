@@ -5,7 +5,7 @@
 //! long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod cancellation;
@@ -20,7 +20,7 @@ mod support;
 mod tls;
 mod ways;
 
-const FAULTS: &[(&str, fn())] = &[
+const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
     ("silent", faults::silent),
     ("a_web_server", faults::a_web_server),
@@ -40,7 +40,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("answers_swallowed", connections::answers_swallowed),
 ];
 
-const CLUSTER: &[(&str, fn())] = &[
+const CLUSTER: &[Listed] = &[
     ("one_of_three_is_dead", cluster::one_of_three_is_dead),
     ("leader_killed", cluster::leader_killed),
     ("member_stopped", cluster::member_stopped),
@@ -49,20 +49,20 @@ const CLUSTER: &[(&str, fn())] = &[
     ("old_leader_wakes", cluster::old_leader_wakes),
 ];
 
-const CANCELLATION: &[(&str, fn())] = &[
+const CANCELLATION: &[Listed] = &[
     ("after_every_poll", cancellation::after_every_poll),
     ("after_every_delay", cancellation::after_every_delay),
     ("races_leave_nothing", cancellation::races_leave_nothing),
 ];
 
-const KILLS: &[(&str, fn())] = &[
+const KILLS: &[Listed] = &[
     ("holder_killed", kills::holder_killed),
     ("waiter_killed", kills::waiter_killed),
     ("holder_stopped", kills::holder_stopped),
     ("waiter_stopped", kills::waiter_stopped),
 ];
 
-const LOSSES: &[(&str, fn())] = &[
+const LOSSES: &[Listed] = &[
     ("lease_revoked", losses::lease_revoked),
     ("key_deleted", losses::key_deleted),
     ("more_holds_than_streams", losses::more_holds_than_streams),
@@ -72,7 +72,7 @@ const LOSSES: &[(&str, fn())] = &[
     ),
 ];
 
-const WAYS: &[(&str, fn())] = &[
+const WAYS: &[Listed] = &[
     ("user_and_password", ways::user_and_password),
     ("prefix", ways::prefix),
     ("nested_names", ways::nested_names),
@@ -83,7 +83,7 @@ const WAYS: &[(&str, fn())] = &[
     ("no_runtime", ways::no_runtime),
 ];
 
-const INTEROP: &[(&str, fn())] = &[
+const INTEROP: &[Listed] = &[
     (
         "excludes_and_is_excluded",
         interop::excludes_and_is_excluded,
@@ -92,35 +92,13 @@ const INTEROP: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let runs = support::runs();
-    let themes = [
-        ("faults", FAULTS, runs),
-        ("cluster", CLUSTER, runs),
-        ("cancellation", CANCELLATION, 1),
-        ("kills", KILLS, runs),
-        ("losses", LOSSES, runs),
-        ("ways", WAYS, 1),
-        ("interop", INTEROP, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("faults", 2, FAULTS),
+        Theme::repeated("cluster", 2, CLUSTER),
+        Theme::once("cancellation", CANCELLATION),
+        Theme::repeated("kills", 2, KILLS),
+        Theme::repeated("losses", 2, LOSSES),
+        Theme::once("ways", WAYS),
+        Theme::once("interop", INTEROP),
+    ]);
 }

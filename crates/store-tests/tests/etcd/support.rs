@@ -1,50 +1,19 @@
 //! Private servers, connections to them, and eyes of our own on what they hold.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fencepost::clock::{BootClock, Clock};
 use fencepost::stores::etcd::Etcd;
 use fencepost::stores::etcd::client::{Client, GetOptions};
-use fencepost::{Backend, Claim, Guard, Locker, Moment, OwnerId};
-
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Much less than the TTLs here, much more than what a busy machine needs.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
-}
+use fencepost::{Backend, Guard, Locker};
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, is_soak, now, polled, run, run_within, soon,
+};
+use fencepost_store_tests::{eventually, until_nothing_is_left};
 
 /// What etcd may take to notice that a lease has ended, and a busy machine to say so. In a soak the tests are alone.
 pub(crate) fn noticed_within() -> Duration {
     Duration::from_millis(if is_soak() { 1_500 } else { 4_000 })
-}
-
-/// How often the tests of faults run.
-pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 2 }
-}
-
-/// Runs on the thread of the test, which must outlive the server it starts.
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    run_within(2 * LONG, test);
-}
-
-pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let done = tokio::time::timeout(longest, test).await;
-        done.expect("a test that ends");
-    });
 }
 
 pub(crate) async fn open(url: &str) -> Arc<Etcd> {
@@ -55,20 +24,6 @@ pub(crate) async fn open(url: &str) -> Arc<Etcd> {
 pub(crate) fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).store_timeout(LONG);
     builder.without_hand_over().build().unwrap()
-}
-
-/// A claim as a locker makes them.
-pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim::new(
-        NAME.try_into().unwrap(),
-        OwnerId::random(&fencepost::random::SystemRandom),
-        ttl,
-    )
-    .with_label("test")
-}
-
-pub(crate) fn now() -> Moment {
-    BootClock.now()
 }
 
 /// A client that knows nothing of ours.
@@ -110,14 +65,10 @@ impl Plain {
 
     /// Waits until so many stand in line, the holder included.
     pub(crate) async fn wait_for_line(&mut self, count: usize) {
-        let started = Instant::now();
-        while self.keys(&format!("{NAME}/")).await.len() != count {
-            assert!(
-                started.elapsed() < LONG,
-                "waited in vain for a line of {count}"
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually(&format!("a line of {count}"), async || {
+            self.keys(&format!("{NAME}/")).await.len() == count
+        })
+        .await;
     }
 
     /// Neither a key nor a lease is left, long before any of them would have ended by itself.
@@ -126,15 +77,15 @@ impl Plain {
     }
 
     pub(crate) async fn is_clean_within(&mut self, longest: Duration) {
-        let started = Instant::now();
-        loop {
+        until_nothing_is_left(longest, async || {
             let (keys, leases) = (self.keys("").await, self.leases().await);
             if keys.is_empty() && leases.is_empty() {
-                return;
+                String::new()
+            } else {
+                format!("{keys:?} {leases:?}")
             }
-            assert!(started.elapsed() < longest, "left: {keys:?} {leases:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        })
+        .await;
     }
 }
 
@@ -151,28 +102,15 @@ pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
 /// Waits until a claim that is waited for stands in line, by what the store says.
 pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
     let name = NAME.try_into().unwrap();
-    let started = Instant::now();
-    loop {
+    eventually(&format!("{count} in line"), async || {
         let record = store.inspect(&name).await.unwrap();
-        if record.is_some_and(|record| record.waiting.len() == count) {
-            return;
-        }
-        assert!(
-            started.elapsed() < LONG,
-            "waited in vain for {count} in line"
-        );
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        record.is_some_and(|record| record.waiting.len() == count)
+    })
+    .await;
 }
 
 /// Gives a lock back that must still be held.
 pub(crate) async fn released(guard: Guard) {
     let outcome = guard.release().await;
     assert!(outcome.is_released(), "{outcome:?}");
-}
-
-/// What must happen soon.
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    let done = tokio::time::timeout(SOON, future).await;
-    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
 }

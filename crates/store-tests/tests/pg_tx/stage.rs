@@ -1,15 +1,14 @@
 //! A database with the tables, sessions to it, and eyes on what the server locks.
 
-use std::future::Future;
 use std::time::Duration;
 
 use fencepost::pg_tx::{PgGate, PgTxLock};
+use fencepost_store_tests::eventually;
+pub(crate) use fencepost_store_tests::{LONG, soon};
 use tokio_postgres::{Client, NoTls};
 
 use fencepost_store_tests::database::Database;
 
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
 /// What is asked of a lock that stays somebody else's.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
@@ -75,23 +74,4 @@ pub(crate) fn both() -> [PgTxLock; 2] {
         PgTxLock::row("stock").unwrap(),
         PgTxLock::advisory("stock").unwrap(),
     ]
-}
-
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(LONG, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("{what}: not within {LONG:?}"),
-    }
-}
-
-pub(crate) async fn eventually<F: Future<Output = bool>>(
-    what: &str,
-    mut condition: impl FnMut() -> F,
-) {
-    soon(what, async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
 }

@@ -1,33 +1,11 @@
 //! Futures and stores that are dropped leave nothing at the server.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost::Backend;
 use fencepost::backend::Wait;
 
-use crate::support::{LONG, NAME, Server, claim, eventually, locker, run, soon};
-
-/// Polls a future so often at most.
-struct PollLimit<F>(Pin<Box<F>>, usize);
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.1 == 0 {
-            return Poll::Ready(None);
-        }
-        self.1 -= 1;
-        match self.0.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if self.1 == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
+use crate::support::{LONG, NAME, Server, claim, eventually, locker, polled, run, soon};
 
 /// Dropped after every number of polls, alone and behind a holder: after the release nobody waits and nobody holds.
 pub(crate) fn anywhere() {
@@ -43,7 +21,7 @@ pub(crate) fn anywhere() {
                     assert!(rival.try_acquire(&other).await.unwrap().is_some());
                 }
                 let wait = Wait::default();
-                let asking = PollLimit(Box::pin(store.acquire(&mine, &wait)), polls);
+                let asking = polled(polls, store.acquire(&mine, &wait));
                 let cut = tokio::time::timeout(Duration::from_millis(100), asking).await;
                 let done = !matches!(cut, Ok(None));
                 soon("a release", store.release(&mine)).await.unwrap();

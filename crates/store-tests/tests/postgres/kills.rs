@@ -2,21 +2,27 @@
 
 use std::time::Duration;
 
-use fencepost_rig::{Child, Ears, Signal, feed};
+use fencepost_rig::{Signal, feed};
+use fencepost_store_tests::actor::{NoVerb, Part, Task, kill, served, stop, wake, writes_too_late};
 
-use crate::actor::{Part, Report, Task, hear, kill, write};
+use crate::actor::{At, write};
 use crate::support::{GRACE, LONG, NAME, Server, locker, now, run, soon};
 
 /// What the server gives one that was granted the lock to say so.
 const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
 
-fn child(server: &Server, id: usize, ears: &Ears, task: Task, ttl: Duration) -> Child {
-    let part = Part {
-        url: server.0.url(),
-        ttl,
-        task,
-    };
-    part.start(id, ears)
+fn part(url: String, ttl: Duration, task: Task<NoVerb>) -> Part<At> {
+    let store = At(url);
+    Part { store, ttl, task }
+}
+
+fn holder(server: &Server, ttl: Duration) -> Part<At> {
+    part(server.0.url(), ttl, Task::Hold)
+}
+
+fn waiter(url: String) -> Part<At> {
+    let hold = Duration::from_millis(5);
+    part(url, LONG, Task::WaitOnce { waiters: 1, hold })
 }
 
 /// Its connection ends with it: the lock is free at once, and not after its TTL of a minute.
@@ -25,12 +31,7 @@ pub(crate) fn a_holder_is_killed() {
         let server = Server::start();
         let next = locker(&server.store().await, LONG);
         let eyes = server.eyes().await;
-        let (feed, ears) = feed();
-        let mut holder = child(&server, 0, &ears, Task::Hold, LONG);
-        assert_eq!(hear(&feed).1, Report::Ready);
-        let Report::Held { fence } = hear(&feed).1 else {
-            panic!("it holds");
-        };
+        let (mut holder, _feed, fence) = holder(&server, LONG).start_holding();
         let waiting = tokio::spawn(async move {
             let guard = next.acquire(NAME).await.unwrap();
             (guard, now())
@@ -60,23 +61,15 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         let eyes = server.eyes().await;
         eyes.text("create table fenced as select 0::bigint as fence, '' as text")
             .await;
-        let (feed, ears) = feed();
-        let mut stopped = child(&server, 0, &ears, Task::Hold, ttl);
-        assert_eq!(hear(&feed).1, Report::Ready);
-        assert!(matches!(hear(&feed).1, Report::Held { .. }));
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        let (mut stopped, feed, _) = holder(&server, ttl).start_holding();
+        stop(&stopped);
         let stopped_at = now();
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         let cost = now().since(stopped_at);
         println!("holder stopped: free after {cost:?}, TTL {ttl:?}");
         assert!(cost < ttl + GRACE, "{cost:?}");
         assert!(write(&eyes, guard.fence().as_i64(), "in time").await);
-        stopped.send(&"write").unwrap();
-        stopped.signal(Signal::SIGCONT).unwrap();
-        for expected in [Report::Refused, Report::Lost, Report::Done] {
-            assert_eq!(hear(&feed).1, expected);
-        }
+        writes_too_late(&mut stopped, &feed);
         assert_eq!(eyes.text("select text from fenced").await, "in time");
         assert!(guard.release().await.is_released());
     });
@@ -91,27 +84,23 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let eyes = server.eyes().await;
         let held = holder.acquire(NAME).await.unwrap();
         let (feed, ears) = feed();
-        let stopped = child(&server, 0, &ears, Task::WaitOnce, LONG);
+        let stopped = waiter(server.0.url()).start(0, &ears);
         eyes.wait_for_line(1).await;
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        stop(&stopped);
         assert!(held.release().await.is_released());
         let asked_at = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().since(asked_at);
         println!("waiter stopped across its grant: cost {cost:?}");
         assert!(cost < CLAIM_WINDOW + GRACE, "{cost:?}");
-        stopped.signal(Signal::SIGCONT).unwrap();
+        wake(&stopped);
         eyes.wait_for_line(1).await;
         assert!(!next.is_lost());
         let next_fence = next.fence().as_i64();
         assert!(next.release().await.is_released());
-        assert_eq!(hear(&feed).1, Report::Ready);
-        let Report::Served { fence, outcome, .. } = hear(&feed).1 else {
-            panic!("it has its turn");
-        };
-        assert_eq!(outcome, "Released");
-        assert!(fence > next_fence, "it took its old grant for a lock");
+        let (_, late) = served(&feed);
+        assert_eq!(late.outcome, "Released");
+        assert!(late.fence > next_fence, "it took its old grant for a lock");
         eyes.is_clean().await;
     });
 }
@@ -126,11 +115,7 @@ pub(crate) fn waiters_are_killed() {
         let (feed, ears) = feed();
         let mut children = Vec::new();
         // They keep their places however long it takes to start them all.
-        let part = Part {
-            url: format!("{}?requeue_after=never", server.0.url()),
-            ttl: LONG,
-            task: Task::WaitOnce,
-        };
+        let part = waiter(format!("{}?requeue_after=never", server.0.url()));
         for id in 0..8 {
             children.push(part.start(id, &ears));
             eyes.wait_for_line(id as i64 + 1).await;
@@ -140,28 +125,16 @@ pub(crate) fn waiters_are_killed() {
         }
         let released_at = now();
         assert!(held.release().await.is_released());
-        let mut served = Vec::new();
-        while served.len() < 3 {
-            match hear(&feed) {
-                (
-                    id,
-                    Report::Served {
-                        fence,
-                        granted_ns,
-                        outcome,
-                    },
-                ) => {
-                    assert_eq!(outcome, "Released");
-                    served.push((fence, id, granted_ns));
-                }
-                (_, Report::Ready | Report::Done) => {}
-                (id, other) => panic!("child {id}: {other:?}"),
-            }
+        let mut turns = Vec::new();
+        while turns.len() < 3 {
+            let (id, turn) = served(&feed);
+            assert_eq!(turn.outcome, "Released");
+            turns.push((turn.fence, id, turn.granted_ns));
         }
-        served.sort_unstable();
-        let order: Vec<usize> = served.iter().map(|(_, id, _)| *id).collect();
+        turns.sort_unstable();
+        let order: Vec<usize> = turns.iter().map(|(_, id, _)| *id).collect();
         assert_eq!(order, [0, 6, 7]);
-        let last = fencepost::Moment::from_nanos(served[2].2).since(released_at);
+        let last = fencepost::Moment::from_nanos(turns[2].2).since(released_at);
         println!("five of eight waiters killed: the last had its turn after {last:?}");
         assert!(last < GRACE, "{last:?}");
         eyes.is_clean().await;

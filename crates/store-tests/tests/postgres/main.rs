@@ -5,7 +5,7 @@
 //! take their long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod cancellation;
@@ -28,7 +28,7 @@ mod snapshots;
 mod support;
 mod tls;
 
-const NASTY: &[(&str, fn())] = &[
+const NASTY: &[Listed] = &[
     ("holder_killed", kills::a_holder_is_killed),
     (
         "holder_stopped_beyond_its_ttl",
@@ -66,7 +66,7 @@ const NASTY: &[(&str, fn())] = &[
     ),
 ];
 
-const FAULTS: &[(&str, fn())] = &[
+const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
     ("silent", refusals::silent),
     ("web_server", refusals::a_web_server),
@@ -79,7 +79,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("stopped_while_waiting", faults::stopped_while_waiting),
 ];
 
-const CONNECTIONS: &[(&str, fn())] = &[
+const CONNECTIONS: &[Listed] = &[
     (
         "two_hundred_tasks_need_two",
         connections::two_hundred_tasks_need_two,
@@ -110,7 +110,7 @@ const CONNECTIONS: &[(&str, fn())] = &[
     ("another_runtime", connections::another_runtime),
 ];
 
-const WAITING: &[(&str, fn())] = &[
+const WAITING: &[Listed] = &[
     (
         "index_built_concurrently",
         snapshots::an_index_is_built_while_somebody_waits,
@@ -125,7 +125,7 @@ const WAITING: &[(&str, fn())] = &[
     ),
 ];
 
-const POOLER: &[(&str, fn())] = &[
+const POOLER: &[Listed] = &[
     (
         "transaction_mode_is_refused",
         pooler::transaction_mode_is_refused,
@@ -133,7 +133,7 @@ const POOLER: &[(&str, fn())] = &[
     ("session_mode_works", pooler::session_mode_works),
 ];
 
-const INTEROP: &[(&str, fn())] = &[
+const INTEROP: &[Listed] = &[
     ("counters_are_exact", interop::counters_are_exact),
     ("strangers_are_seen", interop::strangers_are_seen),
     (
@@ -142,7 +142,7 @@ const INTEROP: &[(&str, fn())] = &[
     ),
 ];
 
-const FAILOVER: &[(&str, fn())] = &[
+const FAILOVER: &[Listed] = &[
     ("lagging_standby", failover::a_lagging_standby_takes_over),
     (
         "deposed_primary",
@@ -159,7 +159,7 @@ const FAILOVER: &[(&str, fn())] = &[
     ("renewals_share_a_commit", failover::renewals_share_a_commit),
 ];
 
-const SEQUENCES: &[(&str, fn())] = &[
+const SEQUENCES: &[Listed] = &[
     ("older_program", sequences::an_older_program_is_refused),
     (
         "missing_rights",
@@ -191,40 +191,18 @@ const SEQUENCES: &[(&str, fn())] = &[
     ),
 ];
 
-const TLS: &[(&str, fn())] = &[("private_authority", tls::private_authority)];
+const TLS: &[Listed] = &[("private_authority", tls::private_authority)];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let (runs, once) = if support::is_soak() { (20, 20) } else { (2, 1) };
-    let themes = [
-        ("nasty", NASTY, runs),
-        ("faults", FAULTS, 1),
-        ("connections", CONNECTIONS, 1),
-        ("waiting", WAITING, 1),
-        ("pooler", POOLER, 1),
-        ("interop", INTEROP, 1),
-        ("failover", FAILOVER, once),
-        ("sequences", SEQUENCES, once),
-        ("tls", TLS, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("nasty", 2, NASTY),
+        Theme::once("faults", FAULTS),
+        Theme::once("connections", CONNECTIONS),
+        Theme::once("waiting", WAITING),
+        Theme::once("pooler", POOLER),
+        Theme::once("interop", INTEROP),
+        Theme::repeated("failover", 1, FAILOVER),
+        Theme::repeated("sequences", 1, SEQUENCES),
+        Theme::once("tls", TLS),
+    ]);
 }

@@ -1,43 +1,17 @@
 //! A private server, stores on it, and eyes of our own on what it holds.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fencepost::clock::{BootClock, Clock};
 use fencepost::stores::postgres::Postgres;
-use fencepost::{Backend, Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
+use fencepost::{Backend, Effect, Error, ErrorKind};
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim_on as claim, is_soak, locker, now, polled, run, run_within, soon,
+};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Much less than the TTLs here, much more than what a busy machine needs.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
 /// What a busy machine may add to what is promised.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
-}
-
-/// Runs on the thread of the test, which must outlive the server it starts.
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    run_within(3 * LONG, test);
-}
-
-pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let done = tokio::time::timeout(longest, test).await;
-        done.expect("a test that ends");
-    });
-}
 
 /// A server of our own.
 pub(crate) struct Server(pub(crate) fencepost_rig::Postgres);
@@ -47,8 +21,10 @@ impl Server {
         Self::start_with(&[])
     }
 
+    /// What it writes need not survive the machine, only the server.
     pub(crate) fn start_with(settings: &[&str]) -> Self {
-        Self(fencepost_rig::Postgres::start_with(settings).unwrap())
+        let settings = [&["fsync=off"], settings].concat();
+        Self(fencepost_rig::Postgres::start_with(&settings).unwrap())
     }
 
     pub(crate) async fn store(&self) -> Arc<Postgres> {
@@ -128,39 +104,9 @@ pub(crate) async fn open(url: &str) -> Arc<Postgres> {
     Arc::new(Postgres::open(url).await.unwrap())
 }
 
-/// A locker whose tasks each stand in the server's line.
-pub(crate) fn locker(store: &Arc<Postgres>, ttl: Duration) -> Locker {
-    let builder = Locker::builder(store.clone()).ttl(ttl);
-    builder.without_hand_over().build().unwrap()
-}
-
-/// A claim as a locker makes them.
-pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
-    Claim::new(
-        name.try_into().unwrap(),
-        OwnerId::random(&fencepost::random::SystemRandom),
-        ttl,
-    )
-    .with_label("test")
-}
-
-pub(crate) fn now() -> Moment {
-    BootClock.now()
-}
-
-/// Waits until it is so.
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < SOON, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// What must happen soon.
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    let done = tokio::time::timeout(SOON, future).await;
-    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
+/// Waits until it is so, long before a TTL of a minute is over.
+pub(crate) async fn eventually(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    fencepost_store_tests::eventually_within(SOON, what, is_so).await;
 }
 
 pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {

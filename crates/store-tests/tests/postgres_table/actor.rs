@@ -1,141 +1,37 @@
-//! A child that wants the lock, as the test tells it.
+//! Children on the table of leases.
 
-use std::io::BufRead;
-use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
-use fencepost::Locker;
 use fencepost::pg_tx::PgGate;
 use fencepost::resource::{Credential, FencedError};
-use fencepost_rig::{Child, Ears, Feed, Said};
+use fencepost::stores::postgres_table::PostgresTable;
+use fencepost::{Guard, Locker};
+use fencepost_store_tests::actor::{NoVerb, Opener, Wrote};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
-use crate::support::{NAME, Plain, now, patient};
+use crate::support::{NAME, Plain, patient};
 
-const ROLE_VARIABLE: &str = "FENCEPOST_POSTGRES_TABLE_ROLE";
-
-/// What makes one child differ from another.
+/// The address of a server. A table behind a gate is what the lock protects.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Part {
-    pub(crate) url: String,
-    pub(crate) ttl: Duration,
-    pub(crate) task: Task,
-}
+pub(crate) struct At(pub(crate) String);
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Task {
-    /// Waits, holds for so long and gives back, once.
-    WaitOnce { hold: Duration },
-    /// Holds, and when it is told to, writes to a fenced table without looking whether it still holds.
-    Hold,
-}
+impl Opener for At {
+    type Store = PostgresTable;
+    type Verb = NoVerb;
 
-/// What a child has to say. Moments are nanoseconds of the boot clock, which all processes of a machine share.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Report {
-    Holding,
-    Served(Served),
-    /// The resource refused a write, although the lock was believed to be held.
-    Refused,
-    /// The lock was lost under work.
-    Lost,
-    Failed(String),
-    Done,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Served {
-    pub(crate) fence: i64,
-    pub(crate) granted_ns: u64,
-    /// How it ended.
-    pub(crate) outcome: String,
-}
-
-impl Part {
-    /// `None` in the process that tests.
-    pub(crate) fn of_this_process() -> Option<Self> {
-        let part = std::env::var(ROLE_VARIABLE).ok()?;
-        Some(serde_json::from_str(&part).expect("a part this program knows"))
+    async fn open(&self) -> Arc<PostgresTable> {
+        Arc::new(patient(&self.0).open().await.unwrap())
     }
 
-    pub(crate) fn start(&self, id: usize, ears: &Ears) -> Child {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env(ROLE_VARIABLE, serde_json::to_string(self).unwrap());
-        command.env("RUST_BACKTRACE", "0");
-        Child::spawn(command, id, ears).unwrap()
+    async fn write(&self, _: &Arc<PostgresTable>, guard: &Guard) -> Wrote {
+        let mut plain = Plain::open(&self.0).await;
+        write(&mut plain.0, guard.credential(), "late").await.into()
     }
-}
 
-/// The next report, and who made it; `None` when somebody's output ended.
-pub(crate) fn hear(feed: &Feed, within: Duration) -> Option<(usize, Option<Report>)> {
-    let heard = feed.next(within).ok()?;
-    let report = match heard.said {
-        Said::Line(line) => Some(serde_json::from_str(&line).expect(&line)),
-        Said::Closed => None,
-    };
-    Some((heard.child, report))
-}
-
-fn say(report: &Report) {
-    println!("{}", serde_json::to_string(report).unwrap());
-}
-
-/// The child's side.
-pub(crate) fn play(part: &Part) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let store = patient(&part.url).open().await.unwrap();
-        let builder = Locker::builder(Arc::new(store)).ttl(part.ttl);
-        let locker = builder.without_hand_over().build().unwrap();
-        match &part.task {
-            Task::WaitOnce { hold } => wait_once(&locker, *hold).await,
-            Task::Hold => hold(&locker, &part.url).await,
-        }
-    });
-}
-
-async fn wait_once(locker: &Locker, hold: Duration) {
-    let guard = match locker.acquire(NAME).await {
-        Ok(guard) => guard,
-        Err(error) => return say(&Report::Failed(error.to_string())),
-    };
-    let (granted_ns, fence) = (now().as_nanos(), guard.fence().as_i64());
-    tokio::time::sleep(hold).await;
-    let outcome = format!("{:?}", guard.release().await);
-    say(&Report::Served(Served {
-        fence,
-        granted_ns,
-        outcome,
-    }));
-    say(&Report::Done);
-}
-
-async fn hold(locker: &Locker, url: &str) {
-    let mut plain = Plain::open(url).await;
-    let guard = locker.acquire(NAME).await.unwrap();
-    say(&Report::Holding);
-    let told = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        let _ = std::io::stdin().lock().read_line(&mut line);
-    });
-    told.await.unwrap();
-    say(
-        &match write(&mut plain.0, guard.credential(), "late").await {
-            Err(FencedError::Refused(_)) => Report::Refused,
-            Err(error) => Report::Failed(error.to_string()),
-            Ok(()) => Report::Failed("a write that was let through".to_owned()),
-        },
-    );
-    if guard.is_lost() {
-        say(&Report::Lost);
+    async fn perform(&self, verb: &NoVerb, _: &Arc<PostgresTable>, _: &Locker) {
+        match *verb {}
     }
-    say(&Report::Done);
 }
 
 /// Writes to a table behind a gate.

@@ -1,38 +1,12 @@
 //! Waits and attempts that are given up, at every await.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost::Locker;
 use fencepost::stores::postgres_table::PostgresTable;
 
-use crate::support::{LONG, NAME, Server, locker, run, soon};
-
-/// Ends with `None` after so many polls.
-struct PollLimit<F> {
-    left: usize,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // The next poll would cut it off anyway: now is as good.
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
+use crate::support::{LONG, NAME, Server, locker, polled, run, soon};
 
 /// A wait for a lock that stays held, and is not woken for this long, will not get further.
 const NO_PROGRESS: Duration = Duration::from_millis(400);
@@ -71,10 +45,7 @@ async fn cancel(
 ) -> bool {
     let mut held = Some(soon("the lock", holder.acquire(NAME)).await.unwrap());
     let waiter = locker(store, LONG);
-    let waiting = PollLimit {
-        left: polls,
-        future: Box::pin(waiter.acquire(NAME)),
-    };
+    let waiting = polled(polls, waiter.acquire(NAME));
     let mut waiting = Box::pin(tokio::time::timeout(NO_PROGRESS, waiting));
     let early = tokio::select! {
         done = &mut waiting => Some(done),

@@ -3,38 +3,26 @@
 use std::time::Duration;
 
 use fencepost::pg_tx::PgGate;
-use fencepost_rig::{Child, Feed, Signal, feed};
+use fencepost_rig::{Child, feed};
+use fencepost_store_tests::actor::{Part, Task, kill, served, stop, wake, writes_too_late};
 
-use crate::actor::{Part, Report, Served, Task, hear, write};
+use crate::actor::{At, write};
 use crate::support::{LONG, NAME, Server, WINDOW, grace, locker, now, run, soon};
 
-fn kill(child: &mut Child) {
-    // It may have ended by itself.
-    let _ = child.signal(Signal::SIGKILL);
-    child.wait(LONG).expect("SIGKILL ends every process");
-}
-
-fn part(server: &Server, ttl: Duration, task: Task) -> Part {
+fn holder(server: &Server, ttl: Duration) -> Part<At> {
     Part {
-        url: server.0.url(),
+        store: At(server.0.url()),
         ttl,
-        task,
+        task: Task::Hold,
     }
 }
 
-fn waiter(server: &Server) -> Part {
+fn waiter(server: &Server) -> Part<At> {
     let hold = Duration::from_millis(5);
-    part(server, LONG, Task::WaitOnce { hold })
-}
-
-/// The next one served, and in which child; panics when a child fails.
-fn served(feed: &Feed) -> (usize, Served) {
-    loop {
-        match hear(feed, LONG).expect("a report") {
-            (id, Some(Report::Served(served))) => return (id, served),
-            (_, Some(Report::Done) | None) => {}
-            (child, Some(other)) => panic!("child {child}: {other:?}"),
-        }
+    Part {
+        store: At(server.0.url()),
+        ttl: LONG,
+        task: Task::WaitOnce { waiters: 1, hold },
     }
 }
 
@@ -44,12 +32,7 @@ pub(crate) fn a_killed_holder() {
         let server = Server::start().await;
         let next = locker(&server.store().await, LONG);
         let plain = server.plain().await;
-        let (feed, ears) = feed();
-        let mut holder = part(&server, Duration::from_secs(2), Task::Hold).start(0, &ears);
-        assert!(matches!(
-            hear(&feed, LONG),
-            Some((_, Some(Report::Holding)))
-        ));
+        let (mut holder, _feed, _) = holder(&server, Duration::from_secs(2)).start_holding();
         let waiting = tokio::spawn(async move { next.acquire(NAME).await.unwrap() });
         server.wait_for_line(1).await;
         kill(&mut holder);
@@ -137,24 +120,13 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
             .does("CREATE TABLE note (text text); INSERT INTO note VALUES ('')")
             .await;
         let next = locker(&server.store().await, LONG);
-        let (feed, ears) = feed();
-        let mut stopped = part(&server, Duration::from_secs(1), Task::Hold).start(0, &ears);
-        assert!(matches!(
-            hear(&feed, LONG),
-            Some((_, Some(Report::Holding)))
-        ));
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        let (mut stopped, feed, _) = holder(&server, Duration::from_secs(1)).start_holding();
+        stop(&stopped);
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         write(&mut plain.0, guard.credential(), "in time")
             .await
             .unwrap();
-        stopped.send(&"write").unwrap();
-        stopped.signal(Signal::SIGCONT).unwrap();
-        for expected in ["Refused", "Lost", "Done"] {
-            let (_, report) = hear(&feed, LONG).unwrap();
-            assert_eq!(format!("{:?}", report.unwrap()), expected);
-        }
+        writes_too_late(&mut stopped, &feed);
         assert_eq!(plain.text("SELECT text FROM note").await, "in time");
         assert!(guard.release().await.is_released());
         drop(stopped);
@@ -171,8 +143,7 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let (feed, ears) = feed();
         let stopped = waiter(&server).start(0, &ears);
         server.wait_for_line(1).await;
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        stop(&stopped);
         assert!(held.release().await.is_released());
         let asked = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
@@ -183,7 +154,7 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let late = holder.clone();
         let waiting = tokio::spawn(async move { late.acquire(NAME).await.unwrap() });
         server.wait_for_line(1).await;
-        stopped.signal(Signal::SIGCONT).unwrap();
+        wake(&stopped);
         server.wait_for_line(2).await;
         let fence = next.fence().as_i64();
         assert!(next.release().await.is_released());

@@ -5,7 +5,7 @@
 //! long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod cancellation;
@@ -22,7 +22,7 @@ mod schema;
 mod silence;
 mod support;
 
-const NASTY: &[(&str, fn())] = &[
+const NASTY: &[Listed] = &[
     ("killed_holder", kills::a_killed_holder),
     ("killed_waiter", kills::a_killed_waiter),
     ("ten_of_sixteen_killed", kills::ten_of_sixteen),
@@ -44,7 +44,7 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_meets_a_standby", failover::a_waiter_meets_a_standby),
 ];
 
-const FAULTS: &[(&str, fn())] = &[
+const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
     ("web_server", faults::a_web_server),
     ("no_address", faults::no_address),
@@ -63,7 +63,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("stopped_while_waiting", silence::while_waiting),
 ];
 
-const SCHEMA: &[(&str, fn())] = &[
+const SCHEMA: &[Listed] = &[
     ("missing", schema::missing),
     ("made_by_the_address", schema::made_by_the_address),
     ("made_by_many_at_once", schema::made_by_many_at_once),
@@ -75,7 +75,7 @@ const SCHEMA: &[(&str, fn())] = &[
     ("each_right_missing", rights::each_right_missing),
 ];
 
-const FENCES: &[(&str, fn())] = &[
+const FENCES: &[Listed] = &[
     ("row_deleted", fences::the_row_was_deleted),
     ("tables_lost", fences::the_tables_were_lost),
     ("put_back_from_a_copy", fences::put_back_from_a_copy),
@@ -84,14 +84,14 @@ const FENCES: &[(&str, fn())] = &[
     ("of_the_same_owner", fences::of_the_same_owner),
 ];
 
-const LINE: &[(&str, fn())] = &[
+const LINE: &[Listed] = &[
     ("two_hundred_on_one_connection", line::two_hundred),
     ("a_lost_notice", line::a_lost_notice),
     ("forgotten_tickets", line::forgotten_tickets),
     ("no_belief_beyond_the_row", line::no_belief_beyond_the_row),
 ];
 
-const INTEROP: &[(&str, fn())] = &[
+const INTEROP: &[Listed] = &[
     ("counters_are_exact", interop::counters_are_exact),
     (
         "each_keeps_the_other_out",
@@ -100,33 +100,12 @@ const INTEROP: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let themes = [
-        ("nasty", NASTY, support::runs()),
-        ("faults", FAULTS, 1),
-        ("schema", SCHEMA, 1),
-        ("fences", FENCES, 1),
-        ("line", LINE, 1),
-        ("interop", INTEROP, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("nasty", 2, NASTY),
+        Theme::once("faults", FAULTS),
+        Theme::once("schema", SCHEMA),
+        Theme::once("fences", FENCES),
+        Theme::once("line", LINE),
+        Theme::once("interop", INTEROP),
+    ]);
 }

@@ -1,56 +1,25 @@
 //! A private server, stores on it, and a session of our own that looks into the tables.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fencepost::clock::{BootClock, Clock};
 use fencepost::stores::postgres_table::{PostgresTable, PostgresTableBuilder};
-use fencepost::{Claim, Effect, Error, ErrorKind, Locker, Moment, OwnerId};
+use fencepost::{Effect, Error, ErrorKind, Locker};
 use fencepost_rig::Proxy;
+use fencepost_store_tests::until_nothing_is_left;
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, polled, run, run_within, soon,
+};
 use tokio_postgres::{Client, NoTls};
 
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Much less than the TTLs here, much more than what a busy machine needs.
-pub(crate) const SOON: Duration = Duration::from_secs(15);
 /// How long the first in line alone may take a free lock.
 pub(crate) const WINDOW: Duration = Duration::from_millis(500);
 /// How often the first of a process looks, if it is told nothing.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
-}
-
-/// What a busy machine may add to what is promised. In a soak the tests are alone.
+/// What a busy machine may add to what is promised.
 pub(crate) fn grace() -> Duration {
-    Duration::from_millis(if is_soak() { 700 } else { 3_000 })
-}
-
-/// How often each of the nasty tests runs.
-pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 2 }
-}
-
-/// Runs on the thread of the test, which must outlive the server it starts.
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    run_within(3 * LONG, test);
-}
-
-pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let done = tokio::time::timeout(longest, test).await;
-        done.expect("a test that ends");
-    });
+    fencepost_store_tests::grace(Duration::from_millis(700))
 }
 
 /// A server of our own.
@@ -87,28 +56,16 @@ impl Server {
     /// Waits until so many stand in line.
     pub(crate) async fn wait_for_line(&self, length: i64) {
         let plain = self.plain().await;
-        let started = Instant::now();
-        while plain.number("SELECT count(*) FROM shedlock_line").await != length {
-            assert!(
-                started.elapsed() < LONG,
-                "waited in vain for a line of {length}"
-            );
-            pause().await;
-        }
+        eventually(&format!("a line of {length}"), async || {
+            plain.number("SELECT count(*) FROM shedlock_line").await == length
+        })
+        .await;
     }
 
     /// Nothing is left but rows of free locks and their fences: nobody stands in line, no transaction is open.
     pub(crate) async fn is_clean(&self) {
         let plain = self.plain().await;
-        let started = Instant::now();
-        loop {
-            let left = plain.left().await;
-            if left.is_empty() {
-                return;
-            }
-            assert!(started.elapsed() < SOON, "left at the server: {left}");
-            pause().await;
-        }
+        until_nothing_is_left(SOON, async || plain.left().await).await;
     }
 }
 
@@ -173,46 +130,11 @@ pub(crate) fn patient(url: &str) -> PostgresTableBuilder {
     PostgresTable::builder(url).connect_timeout(LONG / 3)
 }
 
-/// A locker whose tasks each stand in the server's line.
-pub(crate) fn locker(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
-    let builder = Locker::builder(store.clone()).ttl(ttl);
-    builder.without_hand_over().build().unwrap()
-}
-
 /// One that does not wait for long for an answer.
 pub(crate) fn impatient(store: &Arc<PostgresTable>, ttl: Duration) -> Locker {
     let builder = Locker::builder(store.clone()).ttl(ttl).without_hand_over();
     let builder = builder.store_timeout(Duration::from_millis(700));
     builder.build().unwrap()
-}
-
-/// A claim as a locker makes them.
-pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim::new(
-        NAME.try_into().unwrap(),
-        OwnerId::random(&fencepost::random::SystemRandom),
-        ttl,
-    )
-    .with_label("test")
-}
-
-pub(crate) fn now() -> Moment {
-    BootClock.now()
-}
-
-/// Waits until it is so.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < LONG, "waited in vain for {what}");
-        pause().await;
-    }
-}
-
-/// What must happen soon.
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    let done = tokio::time::timeout(SOON, future).await;
-    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
 }
 
 /// The error says what it should.

@@ -4,7 +4,8 @@
 //! With `FENCEPOST_SOAK=1` the loops are long. Figures are printed either way; only generous bounds are asserted.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::is_soak;
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod clock;
@@ -16,7 +17,7 @@ mod runtime;
 mod script;
 mod stage;
 
-const TRIALS: &[(&str, fn())] = &[
+const TRIALS: &[Listed] = &[
     ("exclusion", exclusion::no_update_is_lost),
     ("kill::holder", kill::a_holder),
     ("kill::waiter", kill::a_waiter),
@@ -33,25 +34,10 @@ const TRIALS: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    if let Some(role) = script::Role::of_this_process() {
-        return role.play();
+    match script::Role::of_this_process() {
+        Some(role) => role.play(),
+        None => trials::run([Theme::once("", TRIALS)]),
     }
-    let mut arguments = Arguments::from_args();
-    if is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let trial = |&(name, test): &(&str, fn())| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
-    libtest_mimic::run(&arguments, TRIALS.iter().map(trial).collect()).exit();
-}
-
-fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
 }
 
 /// How often a loop runs.

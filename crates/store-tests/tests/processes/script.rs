@@ -3,13 +3,10 @@
 use std::io::BufRead;
 use std::time::{Duration, SystemTime};
 
-use fencepost::clock::{BootClock, Clock};
+pub(crate) use fencepost_store_tests::NAME;
 use serde::{Deserialize, Serialize};
 
 use crate::{actor, exclusion, runtime};
-
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
 
 /// Names the part that a child plays.
 pub(crate) const ROLE_VARIABLE: &str = "FENCEPOST_PROCESSES_ROLE";
@@ -116,7 +113,7 @@ pub(crate) fn orders() -> impl Iterator<Item = Order> {
 }
 
 pub(crate) fn boot_ns() -> u64 {
-    BootClock.now().as_nanos()
+    fencepost_store_tests::now().as_nanos()
 }
 
 /// Seconds since 1970 on the clock that people can set.

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Record};
-use fencepost_rig::{Child, Feed, Said, Signal, Silence, TempDir, feed, folder};
+use fencepost_rig::{Child, Feed, Said, Silence, TempDir, feed, folder};
+pub(crate) use fencepost_store_tests::LONG;
+use fencepost_store_tests::actor::{kill, stop, wake};
 use tokio::runtime::Runtime;
 
 use crate::actor;
 use crate::script::{Granted, Looked, NAME, Order, ROLE_VARIABLE, Report, Role, boot_ns, ns};
-
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// One file of locks, and what is needed to look at it.
 pub(crate) struct Stage {
@@ -207,18 +206,16 @@ impl Performer {
 
     /// Kills it, and returns when it is no more.
     pub(crate) fn kill(mut self) {
-        self.child.signal(Signal::SIGKILL).unwrap();
-        self.child.wait(LONG).expect("SIGKILL ends every process");
+        kill(&mut self.child);
     }
 
     /// Stops it, and returns when it stands still.
     pub(crate) fn stop(&self) {
-        self.child.signal(Signal::SIGSTOP).unwrap();
-        assert!(self.child.wait_stopped(LONG));
+        stop(&self.child);
     }
 
     pub(crate) fn go_on(&self) {
-        self.child.signal(Signal::SIGCONT).unwrap();
+        wake(&self.child);
     }
 
     /// Lets it end by itself, and checks that nothing went wrong in any of its threads.

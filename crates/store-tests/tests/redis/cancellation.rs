@@ -1,39 +1,13 @@
 //! A wait that is given up while its grant is on the way.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost::Locker;
 use fencepost::stores::redis::Redis;
 use fencepost_rig::{Direction, Fate};
 
-use crate::support::{LONG, NAME, Server, grants, locker, open, run, soon};
-
-/// Ends with `None` after so many polls.
-struct PollLimit<F> {
-    left: usize,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // The next poll would cut it off anyway: now is as good.
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
+use crate::support::{LONG, NAME, Server, grants, locker, open, polled, run, soon};
 
 /// At every await, from the first to the last, and with the grant sent but not received: when the cancellation was answered,
 /// the lock is the waiter's no longer, and it stands in no line.
@@ -78,10 +52,7 @@ impl Stage<'_> {
     async fn cancel(&self, polls: usize, in_flight: bool) -> bool {
         let waiter = locker(self.store, LONG);
         let held = soon("the lock", self.holder.acquire(NAME)).await.unwrap();
-        let mut waiting = Box::pin(PollLimit {
-            left: polls,
-            future: Box::pin(waiter.acquire(NAME)),
-        });
+        let mut waiting = Box::pin(polled(polls, waiter.acquire(NAME)));
         // It stands in line, if it gets that far; then the lock is handed on.
         let early = tokio::select! {
             done = &mut waiting => Some(done),

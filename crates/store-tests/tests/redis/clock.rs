@@ -145,7 +145,7 @@ pub(crate) fn an_hour_back() {
         stage.set(-HOUR);
         let mut plain = server.plain();
         let line = format!("fp:{{{NAME}}}:line:{NAME}");
-        eventually("tickets of the new time", || {
+        eventually("tickets of the new time", async || {
             let last = plain.texts(&["ZRANGE", &line, "-1", "-1", "WITHSCORES"]);
             last[1].parse::<f64>().unwrap() / 1e6 <= stage.time() as f64 + 1.0
         })

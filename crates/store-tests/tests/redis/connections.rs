@@ -34,7 +34,7 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
         });
         let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
-        eventually("a new connection", || proxy.counts().connections == 2).await;
+        eventually("a new connection", async || proxy.counts().connections == 2).await;
         soon("the release", locker.shutdown()).await;
         assert_ne!(
             server.plain().info("cmdstat_evalsha"),
@@ -45,7 +45,7 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
         let passed = proxy.counts().to_server.messages;
         proxy.heal();
         drop(store);
-        eventually("the old question", || {
+        eventually("the old question", async || {
             proxy.counts().to_server.messages > passed || closed(&server)
         })
         .await;
@@ -174,7 +174,7 @@ pub(crate) fn a_long_road_does_not_lose_a_lock() {
         }
         proxy.cut();
         let mut plain = server.plain();
-        eventually("a renewal", || {
+        eventually("a renewal", async || {
             assert!(!guard.is_lost(), "lost though the server can be reached");
             proxy.counts().connections >= 2 && kept_for(&mut plain, guard.owner()) > ttl * 9 / 10
         })
@@ -203,7 +203,7 @@ pub(crate) fn a_black_hole_while_asking_again() {
                 false => Fate::Pass,
             }
         });
-        eventually("a question that vanished", || {
+        eventually("a question that vanished", async || {
             proxy.counts().to_server.swallowed > 0
         })
         .await;

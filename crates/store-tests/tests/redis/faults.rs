@@ -181,14 +181,17 @@ pub(crate) fn wrong_password() {
             async move { locker.acquire(NAME).await }
         });
         let line = format!("fp:{{{NAME}}}:wait:{NAME}");
-        eventually("a sign of life", || plain.number(&["HLEN", &line]) == 1).await;
+        eventually("a sign of life", async || {
+            plain.number(&["HLEN", &line]) == 1
+        })
+        .await;
         plain.does(&["CONFIG", "SET", "requirepass", "changed"]);
         proxy.cut();
         let error = soon("the waiter", waiting).await.unwrap().unwrap_err();
         is(&error, ErrorKind::Unusable, Effect::Maybe, "password");
         let lost = soon("the holder", held.lost()).await;
         assert_eq!(lost.reason(), LostReason::Expired);
-        eventually("the end of the lease", || {
+        eventually("the end of the lease", async || {
             plain.number(&["EXISTS", NAME]) == 0
         })
         .await;
@@ -256,7 +259,10 @@ pub(crate) fn loading() {
             "1024",
         ];
         server.0.respawn(&slow).unwrap();
-        eventually("a server that loads", || is_loading(server.0.address())).await;
+        eventually("a server that loads", async || {
+            is_loading(server.0.address())
+        })
+        .await;
         let mut told = false;
         while is_loading(server.0.address()) {
             match soon("an answer", locker.try_acquire("other")).await {
@@ -318,7 +324,7 @@ pub(crate) fn a_cluster_node() {
             let answer = plain.ask(&["GET", NAME]);
             matches!(answer, Value::Error(message) if message.starts_with("MOVED"))
         };
-        eventually("the slots to be known", || is_moved(&mut plain)).await;
+        eventually("the slots to be known", async || is_moved(&mut plain)).await;
         for error in [
             soon("an error", locker.acquire(NAME)).await.unwrap_err(),
             soon("an error", locker.try_acquire(NAME))
@@ -408,7 +414,7 @@ pub(crate) fn busy_with_a_script() {
             let answer = plain.ask(&["GET", NAME]);
             matches!(answer, Value::Error(message) if message.starts_with("BUSY"))
         };
-        eventually("a busy server", || is_busy(&mut plain)).await;
+        eventually("a busy server", async || is_busy(&mut plain)).await;
         let error = soon("an error", locker.acquire("other")).await.unwrap_err();
         is(&error, ErrorKind::Unavailable, Effect::None, "BUSY");
         assert!(!waiting.is_finished(), "the wait goes on");

@@ -88,7 +88,7 @@ pub(crate) fn counters_are_exact() {
             }
         }
         for child in &mut children {
-            eventually_within(longest, "a foreign client's turns", || {
+            eventually_within(longest, "a foreign client's turns", async || {
                 child.status().is_some()
             })
             .await;

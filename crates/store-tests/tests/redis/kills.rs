@@ -4,33 +4,22 @@ use std::time::Duration;
 
 use fencepost::resource::RedisRegister;
 use fencepost_rig::{Child, Feed, Signal, feed};
+use fencepost_store_tests::actor::{kill, served, stop, wake, writes_too_late};
 
-use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
+use crate::actor::{At, Part, Task, free_if_long_held};
 use crate::support::{
-    CLAIM_LEASE, LONG, NAME, Server, eventually, is_soak, kept_for, locker, now, run, soon,
+    CLAIM_LEASE, LONG, NAME, Server, eventually, kept_for, locker, now, run, soon,
 };
 
-/// What a busy machine may add to what is promised. In a soak the tests are alone.
 fn grace() -> Duration {
-    Duration::from_millis(if is_soak() { 500 } else { 3_000 })
+    fencepost_store_tests::grace(Duration::from_millis(500))
 }
 
 fn waiter(server: &Server, hold: Duration) -> Part {
     Part {
-        url: server.0.url(),
+        store: At(server.0.url()),
         ttl: LONG,
         task: Task::WaitOnce { waiters: 1, hold },
-    }
-}
-
-/// The next one served, and in which child; panics when a child fails.
-fn served(feed: &Feed) -> (usize, Served) {
-    loop {
-        match hear(feed, LONG).expect("a report") {
-            (id, Some(Report::Served(served))) => return (id, served),
-            (_, Some(Report::Ready | Report::Done) | None) => {}
-            (child, Some(other)) => panic!("child {child}: {other:?}"),
-        }
     }
 }
 
@@ -45,8 +34,7 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let stopped = waiter(&server, Duration::ZERO).start(0, &ears);
         server.wait_for_line(NAME, 1).await;
         // It has sent a sign of life a moment ago, at most.
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        stop(&stopped);
         assert!(held.release().await.is_released());
         let handed_on = server.plain().text(&["GET", NAME]);
         assert!(
@@ -59,10 +47,10 @@ pub(crate) fn a_waiter_stopped_across_its_grant() {
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
         let cost = now().since(asked);
         assert!(cost < 2 * CLAIM_LEASE + grace(), "cost {cost:?}");
-        stopped.signal(Signal::SIGCONT).unwrap();
+        wake(&stopped);
         server.wait_for_line(NAME, 1).await;
         let mut plain = server.plain();
-        eventually("the full lease", || {
+        eventually("the full lease", async || {
             kept_for(&mut plain, next.owner()) > CLAIM_LEASE
         })
         .await;
@@ -86,27 +74,16 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         let store = server.store().await;
         let register = RedisRegister::new(&store, "count");
         let next = locker(&store, LONG);
-        let (feed, ears) = feed();
         let part = Part {
-            url: server.0.url(),
+            store: At(server.0.url()),
             ttl: Duration::from_secs(1),
             task: Task::Hold,
         };
-        let mut stopped = part.start(0, &ears);
-        // Once for the connection, once for the lock.
-        for _ in 0..2 {
-            assert!(matches!(hear(&feed, LONG), Some((_, Some(Report::Ready)))));
-        }
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        let (mut stopped, feed, _) = part.start_holding();
+        stop(&stopped);
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         register.write(guard.credential(), "in time").await.unwrap();
-        stopped.send(&"write").unwrap();
-        stopped.signal(Signal::SIGCONT).unwrap();
-        for expected in ["Refused", "Lost", "Done"] {
-            let (_, report) = hear(&feed, LONG).unwrap();
-            assert_eq!(format!("{:?}", report.unwrap()), expected);
-        }
+        writes_too_late(&mut stopped, &feed);
         assert_eq!(
             register.read(guard.credential()).await.unwrap().as_deref(),
             Some(&b"in time"[..])
@@ -209,7 +186,7 @@ fn ten_of_sixteen(manner: Manner) {
         println!("ten of sixteen killed: the widest gap was {widest:?}");
         assert!(widest < 2 * CLAIM_LEASE + grace(), "a gap of {widest:?}");
         for (_, child) in &mut living {
-            eventually("the end of a child", || child.status().is_some()).await;
+            eventually("the end of a child", async || child.status().is_some()).await;
         }
         drop((living, dying));
         server.is_clean().await;

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fencepost_rig::{Child, feed};
+use fencepost_store_tests::actor::{Report, Served, hear, kill};
+use fencepost_store_tests::grace;
 
-use crate::actor::{Part, Report, Served, Task, free_if_long_held, hear, kill};
+use crate::actor::{At, Part, Task, free_if_long_held};
 use crate::support::{CLAIM_LEASE, LONG, NAME, Server, is_soak, locker, now, open, run, soon};
 
 const PROCESSES: usize = 16;
@@ -104,7 +106,7 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
         .map(|id| {
             let waiters = WAITERS / PROCESSES + usize::from(id < WAITERS % PROCESSES);
             let part = Part {
-                url: server.0.url(),
+                store: At(server.0.url()),
                 ttl: LONG,
                 task: Task::WaitOnce {
                     waiters,
@@ -166,13 +168,11 @@ async fn two_hundred(fate: Fate) -> (f64, Duration) {
         _ => assert!(served.len() >= WAITERS / 4 && served.len() >= living.sum::<usize>()),
     }
     assert!(order >= 0.99, "served in another order: {order}");
-    assert!(gap < 2 * CLAIM_LEASE + busy(), "a gap of {gap:?}");
+    assert!(
+        gap < 2 * CLAIM_LEASE + grace(Duration::ZERO),
+        "a gap of {gap:?}"
+    );
     (order, gap)
-}
-
-/// What a busy machine may add to what is promised. In a soak the test is alone.
-fn busy() -> Duration {
-    Duration::from_secs(if is_soak() { 0 } else { 3 })
 }
 
 /// Spearman's ρ between the order of these places and the order in which they are given.

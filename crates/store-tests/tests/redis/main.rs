@@ -5,7 +5,7 @@
 //! long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod cancellation;
@@ -31,7 +31,7 @@ mod tls;
 mod ways;
 
 /// The twelve nastiest, in the order in which the protocol's description lists them.
-const NASTY: &[(&str, fn())] = &[
+const NASTY: &[Listed] = &[
     (
         "01_push_delayed_past_its_lease",
         pushes::delayed_past_its_lease,
@@ -92,7 +92,7 @@ const NASTY: &[(&str, fn())] = &[
     ("12_clock_centuries_forward", clock::centuries_forward),
 ];
 
-const MORE: &[(&str, fn())] = &[
+const MORE: &[Listed] = &[
     ("a_long_road", connections::a_long_road_does_not_lose_a_lock),
     ("many_leases_at_a_distance", renewals::many_at_a_distance),
     (
@@ -122,7 +122,7 @@ const MORE: &[(&str, fn())] = &[
     ),
 ];
 
-const FENCES: &[(&str, fn())] = &[
+const FENCES: &[Listed] = &[
     (
         "forgotten_before_a_release",
         fences::forgotten_before_a_release,
@@ -167,7 +167,7 @@ const FENCES: &[(&str, fn())] = &[
     ),
 ];
 
-const QUIET: &[(&str, fn())] = &[
+const QUIET: &[Listed] = &[
     ("is_asked_for_plainly", quiet::is_asked_for_plainly),
     ("a_waiter_is_noticed", quiet::a_waiter_is_noticed),
     (
@@ -204,13 +204,13 @@ const QUIET: &[(&str, fn())] = &[
     ),
 ];
 
-const RUNTIMES: &[(&str, fn())] = &[
+const RUNTIMES: &[Listed] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     ("ended_while_connecting", runtimes::ended_while_connecting),
     ("none_at_all", runtimes::none_at_all),
 ];
 
-const FAULTS: &[(&str, fn())] = &[
+const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
     ("silent", faults::silent),
     ("web_server", faults::a_web_server),
@@ -234,7 +234,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("stopped_while_waiting", silence::while_waiting),
 ];
 
-const WAYS: &[(&str, fn())] = &[
+const WAYS: &[Listed] = &[
     ("unix_socket", ways::unix_socket),
     ("user_and_password", ways::user_and_password),
     ("database_number", ways::database_number),
@@ -242,50 +242,28 @@ const WAYS: &[(&str, fn())] = &[
     ("tls_with_client_certificate", tls::client_certificate),
 ];
 
-const INTEROP: &[(&str, fn())] = &[("counters_are_exact", interop::counters_are_exact)];
+const INTEROP: &[Listed] = &[("counters_are_exact", interop::counters_are_exact)];
 
-const LINE: &[(&str, fn())] = &[
+const LINE: &[Listed] = &[
     ("two_commands_a_turn", line::two_commands_a_turn),
     ("in_order", line::in_order),
     ("ten_killed_at_once", line::ten_killed_at_once),
     ("ten_killed_one_by_one", line::ten_killed_one_by_one),
 ];
 
-const STORM: &[(&str, fn())] = &[("sixteen_processes", storm::storm)];
+const STORM: &[Listed] = &[("sixteen_processes", storm::storm)];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let runs = support::runs();
-    let themes = [
-        ("nasty", NASTY, runs),
-        ("more", MORE, 1),
-        ("fences", FENCES, 1),
-        ("quiet", QUIET, runs),
-        ("runtimes", RUNTIMES, 1),
-        ("faults", FAULTS, 1),
-        ("ways", WAYS, 1),
-        ("interop", INTEROP, 1),
-        ("line", LINE, 1),
-        ("storm", STORM, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("nasty", 1, NASTY),
+        Theme::once("more", MORE),
+        Theme::once("fences", FENCES),
+        Theme::repeated("quiet", 1, QUIET),
+        Theme::once("runtimes", RUNTIMES),
+        Theme::once("faults", FAULTS),
+        Theme::once("ways", WAYS),
+        Theme::once("interop", INTEROP),
+        Theme::once("line", LINE),
+        Theme::once("storm", STORM),
+    ]);
 }

@@ -41,11 +41,14 @@ pub(crate) fn delayed_past_its_lease() {
         });
         assert_eq!(releases(&holder, &held).await, Release::Freed);
         let mut plain = server.plain();
-        eventually("the grant", || {
+        eventually("the grant", async || {
             !kept_for(&mut plain, wanted.owner).is_zero()
         })
         .await;
-        eventually("its end", || kept_for(&mut plain, wanted.owner).is_zero()).await;
+        eventually("its end", async || {
+            kept_for(&mut plain, wanted.owner).is_zero()
+        })
+        .await;
         // Nobody else wants it: only the waiter itself can take it again, later.
         let (_, grant) = soon("a grant that counts", waiting).await.unwrap();
         let kept = kept_for(&mut plain, wanted.owner);

@@ -128,7 +128,7 @@ pub(crate) fn nobody_in_line_is_overtaken() {
             async move { locker.acquire(NAME).await.unwrap() }
         });
         let mut first = None;
-        eventually("somebody has it", || {
+        eventually("somebody has it", async || {
             // Between its plain commands the one who comes later has the key, and knows that it is not its own yet.
             first = plain.text(&["GET", NAME]);
             first.as_ref().is_some_and(|value| !value.contains('~'))
@@ -286,7 +286,7 @@ pub(crate) fn the_fence_was_forgotten_and_the_first_is_gone() {
             let locker = quiet.locker.clone();
             async move { locker.acquire(NAME).await }
         });
-        eventually("the script", || is_lost.load(Ordering::Relaxed)).await;
+        eventually("the script", async || is_lost.load(Ordering::Relaxed)).await;
         // Whoever only counts makes no counter: nobody would be left to give it an end.
         assert_eq!(plain.number(&["EXISTS", FENCE]), 0);
         plain.does(&["DEL", NAME]);

@@ -100,7 +100,7 @@ pub(crate) fn strangers_keep_their_connections() {
                 "{id} was ended"
             );
         }
-        eventually("the locks to be free", || {
+        eventually("the locks to be free", async || {
             server.plain().number(&["EXISTS", "lock 0"]) == 0
         })
         .await;

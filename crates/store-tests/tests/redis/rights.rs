@@ -71,7 +71,10 @@ pub(crate) fn no_kill() {
             let guard = soon("the lock", one.acquire(NAME)).await.unwrap();
             let before = proxy.counts().connections;
             proxy.cut();
-            eventually("a new connection", || proxy.counts().connections > before).await;
+            eventually("a new connection", async || {
+                proxy.counts().connections > before
+            })
+            .await;
             assert!(guard.release().await.is_released());
             pass_on(&server, &other, &one).await;
         }

@@ -81,7 +81,7 @@ pub(crate) fn while_renewing() {
         let locker = impatient(&server.store().await, ttl);
         let guard = locker.acquire(NAME).await.unwrap();
         let mut plain = server.plain();
-        eventually("half of a lease", || {
+        eventually("half of a lease", async || {
             kept_for(&mut plain, guard.owner()) < ttl * 7 / 10
         })
         .await;
@@ -89,7 +89,7 @@ pub(crate) fn while_renewing() {
         // A renewal is due, and gets no answer.
         tokio::time::sleep(ttl / 4).await;
         server.goes_on();
-        eventually("a renewal", || {
+        eventually("a renewal", async || {
             kept_for(&mut plain, guard.owner()) > ttl * 8 / 10
         })
         .await;
@@ -187,13 +187,13 @@ pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
             let locker = locker(&open(proxy.address()).await, ttl);
             let guard = locker.acquire(NAME).await.unwrap();
             dies_silently(&proxy);
-            eventually("another connection", || {
+            eventually("another connection", async || {
                 assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
                 proxy.counts().connections == 2
             })
             .await;
             let mut plain = server.plain();
-            eventually("a renewal", || {
+            eventually("a renewal", async || {
                 assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
                 kept_for(&mut plain, guard.owner()) > ttl * 8 / 10
             })

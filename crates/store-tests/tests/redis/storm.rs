@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use fencepost::random::{Random, SeededRandom, SystemRandom};
 use fencepost_rig::{Child, Ears, Feed, Proxy, Signal, feed};
+use fencepost_store_tests::actor::{Report, Served, hear, kill};
 
-use crate::actor::{Part, Report, Served, Task, hear, kill};
+use crate::actor::{At, Count, Part, Task};
 use crate::support::{LONG, NAME, Plain, Server, is_soak, run_within};
 
 const PROCESSES: usize = 16;
@@ -47,6 +48,7 @@ impl Log {
                 *self.failed.entry(kind).or_default() += 1;
             }
             Report::Ready | Report::Done => {}
+            other => panic!("nobody asked for {other:?}"),
         }
     }
 
@@ -105,9 +107,9 @@ impl Storm {
 
     fn child(&self, id: usize) -> Child {
         let part = Part {
-            url: format!("redis://{}", self.proxies[id].address()),
+            store: At(format!("redis://{}", self.proxies[id].address())),
             ttl: TTL,
-            task: Task::Count { tasks: 2 },
+            task: Task::Verb(Count { tasks: 2 }),
         };
         part.start(id, &self.ears)
     }

@@ -82,6 +82,6 @@ pub(crate) fn database_number() {
         plain.does(&["SELECT", "7"]);
         assert_eq!(plain.number(&["EXISTS", NAME]), 1);
         assert!(held.release().await.is_released());
-        eventually("its end", || plain.number(&["EXISTS", NAME]) == 0).await;
+        eventually("its end", async || plain.number(&["EXISTS", NAME]) == 0).await;
     });
 }

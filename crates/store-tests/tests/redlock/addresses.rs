@@ -79,7 +79,7 @@ pub(crate) fn users_and_passwords() {
         // A server that answers too late gets the lock by an extension.
         let ttl = Duration::from_secs(6);
         let guard = locker(&store, ttl).acquire(NAME).await.unwrap();
-        eventually("all three", || {
+        eventually("all three", async || {
             let mut plain = servers.plain(2);
             plain.does(&["SELECT", "5"]);
             plain.text(&["GET", NAME]).is_some()

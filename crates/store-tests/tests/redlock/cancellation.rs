@@ -1,39 +1,13 @@
 //! Dropped at every await, with one server slower than the others: no key is left on any of them.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost_rig::Direction;
 
-use crate::support::{LONG, NAME, Servers, locker, run, soon};
+use crate::support::{LONG, NAME, Servers, locker, polled, run, soon};
 
 /// A future that is not woken for this long waits for the holder.
 const NO_PROGRESS: Duration = Duration::from_millis(150);
-
-/// Ends with `None` after so many polls.
-struct PollLimit<F> {
-    left: usize,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // The next poll would cut it off anyway: now is as good.
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
 
 pub(crate) fn of_a_free_lock() {
     run(async {
@@ -46,10 +20,7 @@ pub(crate) fn of_a_free_lock() {
             road.delay(Direction::ToClient, Duration::from_millis(3));
             for polls in 1.. {
                 let locker = locker(&store, LONG);
-                let asked = PollLimit {
-                    left: polls,
-                    future: Box::pin(locker.acquire(NAME)),
-                };
+                let asked = polled(polls, locker.acquire(NAME));
                 let done = soon("the future", asked).await;
                 let is_done = done.is_some();
                 drop(done);
@@ -74,10 +45,7 @@ pub(crate) fn of_a_lock_that_is_held() {
         for polls in 1.. {
             let held = holder.acquire(NAME).await.unwrap();
             let locker = locker(&store, LONG);
-            let mut asked = Box::pin(PollLimit {
-                left: polls,
-                future: Box::pin(locker.acquire(NAME)),
-            });
+            let mut asked = Box::pin(polled(polls, locker.acquire(NAME)));
             // As far as it gets, and after the release a little further.
             let early = tokio::time::timeout(NO_PROGRESS, &mut asked).await;
             assert!(held.release().await.is_released());
@@ -109,10 +77,7 @@ pub(crate) fn of_a_release() {
         for polls in 1.. {
             let locker = locker(&store, LONG);
             let guard = locker.acquire(NAME).await.unwrap();
-            let release = PollLimit {
-                left: polls,
-                future: Box::pin(guard.release()),
-            };
+            let release = polled(polls, guard.release());
             let is_done = soon("the future", release).await.is_some();
             soon("everything to be given back", locker.shutdown()).await;
             servers.are_clean().await;

@@ -50,7 +50,7 @@ pub(crate) fn counters_are_exact() {
             tasks.push(tokio::spawn(count(locker, servers.plain(0), turns)));
         }
         for child in &mut children {
-            eventually_within(longest, "a foreign client's turns", || {
+            eventually_within(longest, "a foreign client's turns", async || {
                 child.status().is_some()
             })
             .await;

@@ -4,27 +4,28 @@ use std::time::Duration;
 
 use fencepost::resource::RedisRegister;
 use fencepost::stores::redis::Redis;
-use fencepost_rig::{Child, Feed, Signal, feed};
+use fencepost_rig::{Child, Feed};
+use fencepost_store_tests::actor::{Part, Task, kill, stop, writes_too_late};
 
-use crate::actor::{Part, Report, hear};
-use crate::support::{LONG, NAME, Servers, is_soak, locker, now, run, soon};
+use crate::actor::At;
+use crate::support::{LONG, NAME, Servers, locker, now, run, soon};
 
 const TTL: Duration = Duration::from_secs(2);
 
-/// What a busy machine may add to what is promised. In a soak the tests are alone.
 fn grace() -> Duration {
-    Duration::from_millis(if is_soak() { 700 } else { 3_000 })
+    fencepost_store_tests::grace(Duration::from_millis(700))
 }
 
 fn holder(servers: &Servers) -> (Child, Feed) {
     let part = Part {
-        address: servers.address(),
-        register: servers.0[0].url(),
+        store: At {
+            servers: servers.address(),
+            register: servers.0[0].url(),
+        },
         ttl: TTL,
+        task: Task::Hold,
     };
-    let (feed, ears) = feed();
-    let child = part.start(&ears);
-    assert_eq!(hear(&feed, LONG), Some(Report::Holds));
+    let (child, feed, _) = part.start_holding();
     (child, feed)
 }
 
@@ -34,8 +35,7 @@ pub(crate) fn a_killed_holder() {
         let servers = Servers::start();
         let next = locker(&servers.store().await, LONG);
         let (mut child, _feed) = holder(&servers);
-        child.signal(Signal::SIGKILL).unwrap();
-        child.wait(LONG).unwrap();
+        kill(&mut child);
         let killed = now();
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         let cost = now().since(killed);
@@ -54,14 +54,10 @@ pub(crate) fn a_stopped_holder() {
         let register = Redis::open(&servers.0[0].url()).await.unwrap();
         let register = RedisRegister::new(&register, "count");
         let (mut child, feed) = holder(&servers);
-        child.signal(Signal::SIGSTOP).unwrap();
-        assert!(child.wait_stopped(LONG));
+        stop(&child);
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         register.write(guard.credential(), "in time").await.unwrap();
-        child.send(&"write").unwrap();
-        child.signal(Signal::SIGCONT).unwrap();
-        assert_eq!(hear(&feed, LONG), Some(Report::Refused));
-        assert_eq!(hear(&feed, LONG), Some(Report::Lost));
+        writes_too_late(&mut child, &feed);
         let kept = register.read(guard.credential()).await.unwrap();
         assert_eq!(kept.as_deref(), Some(&b"in time"[..]));
         assert!(guard.release().await.is_released());

@@ -35,7 +35,7 @@ pub(crate) fn a_majority_flushed() {
         let store = servers.patient_store().await;
         let locker = locker(&store, LONG);
         let guard = servers.held_everywhere(&locker).await;
-        eventually("all servers tell", || {
+        eventually("all servers tell", async || {
             (0..3).all(|at| is_listened_to(&servers, at))
         })
         .await;
@@ -108,7 +108,7 @@ pub(crate) fn a_loss_is_remembered() {
             assert_eq!(renewed(&store, &claim).await, Renewal::Lost);
         }
         roads.0[2].heal();
-        eventually("what was taken in vain is given back", || {
+        eventually("what was taken in vain is given back", async || {
             servers.held_by(claim.owner) == [0]
         })
         .await;

@@ -4,7 +4,7 @@
 //! that instead of testing. With `FENCEPOST_SOAK=1` the attacks run twenty times, and the others take their long form.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod addresses;
@@ -20,7 +20,7 @@ mod minority;
 mod silence;
 mod support;
 
-const ATTACKS: &[(&str, fn())] = &[
+const ATTACKS: &[Listed] = &[
     ("one_lost", minority::lost),
     ("one_slow", minority::slow),
     ("one_stopped", minority::stopped),
@@ -71,7 +71,7 @@ const ATTACKS: &[(&str, fn())] = &[
     ("a_stopped_holder", kills::a_stopped_holder),
 ];
 
-const ADDRESSES: &[(&str, fn())] = &[
+const ADDRESSES: &[Listed] = &[
     ("that_cannot_be", addresses::that_cannot_be),
     (
         "one_server_with_two_names",
@@ -83,7 +83,7 @@ const ADDRESSES: &[(&str, fn())] = &[
     ("scripts_forgotten", addresses::scripts_forgotten),
 ];
 
-const HEALING: &[(&str, fn())] = &[
+const HEALING: &[Listed] = &[
     (
         "outlives_another_loss_empty",
         healing::outlives_another_loss_empty,
@@ -115,7 +115,7 @@ const HEALING: &[(&str, fn())] = &[
     ("not_on_a_young_server", healing::not_on_a_young_server),
 ];
 
-const LOSSES: &[(&str, fn())] = &[
+const LOSSES: &[Listed] = &[
     ("a_majority_flushed", losses::a_majority_flushed),
     (
         "a_majority_restarted_empty",
@@ -132,7 +132,7 @@ const LOSSES: &[(&str, fn())] = &[
     ),
 ];
 
-const LAYOUT: &[(&str, fn())] = &[
+const LAYOUT: &[Listed] = &[
     ("of_the_version_before", layout::of_the_version_before),
     ("of_a_later_version", layout::of_a_later_version),
     (
@@ -143,42 +143,21 @@ const LAYOUT: &[(&str, fn())] = &[
     ("kept_for_as_long_as_told", layout::kept_for_as_long_as_told),
 ];
 
-const FENCES: &[(&str, fn())] = &[(
+const FENCES: &[Listed] = &[(
     "rise_under_contention_and_faults",
     fences::rise_under_contention_and_faults,
 )];
 
-const INTEROP: &[(&str, fn())] = &[("counters_are_exact", interop::counters_are_exact)];
+const INTEROP: &[Listed] = &[("counters_are_exact", interop::counters_are_exact)];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let themes = [
-        ("attacks", ATTACKS, support::runs()),
-        ("addresses", ADDRESSES, 1),
-        ("healing", HEALING, support::runs()),
-        ("losses", LOSSES, support::runs()),
-        ("layout", LAYOUT, 1),
-        ("fences", FENCES, 1),
-        ("interop", INTEROP, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("attacks", 2, ATTACKS),
+        Theme::once("addresses", ADDRESSES),
+        Theme::repeated("healing", 2, HEALING),
+        Theme::repeated("losses", 2, LOSSES),
+        Theme::once("layout", LAYOUT),
+        Theme::once("fences", FENCES),
+        Theme::once("interop", INTEROP),
+    ]);
 }

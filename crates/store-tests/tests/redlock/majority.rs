@@ -30,7 +30,7 @@ pub(crate) fn lost() {
             let (store, wait, claim) = (store.clone(), wait.clone(), crate::support::claim(LONG));
             async move { store.acquire(&claim, &wait).await }
         });
-        eventually("it waits", || wait.was_heard()).await;
+        eventually("it waits", async || wait.was_heard()).await;
         servers.0[0].crash();
         servers.0[2].crash();
 
@@ -197,7 +197,10 @@ pub(crate) fn a_young_server_does_not_vote_too_early() {
             let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             time.unwrap().subsec_millis() >= 800
         };
-        eventually("the second is almost over", is_late_in_the_second).await;
+        eventually("the second is almost over", async || {
+            is_late_in_the_second()
+        })
+        .await;
         let started = Instant::now();
         let servers = Servers::start();
         let careful = Redlock::builder(&servers.address()).restart_delay(delay);

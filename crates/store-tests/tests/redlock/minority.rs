@@ -64,7 +64,7 @@ pub(crate) fn slow() {
         assert!(started.elapsed() < slow, "{:?}", started.elapsed());
         assert_eq!(servers.value(0), None, "nothing has arrived there yet");
         let mut seen = servers.plain(0);
-        eventually("the late requests", || {
+        eventually("the late requests", async || {
             seen.number(&["EXISTS", COUNTER]) == 1
         })
         .await;
@@ -109,7 +109,10 @@ pub(crate) fn restarted_with_its_data() {
         let (mine, other) = (servers.store().await, servers.store().await);
         let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
         let guard = mine.acquire(NAME).await.unwrap();
-        eventually("all three", || servers.held_by(guard.owner()).len() == 3).await;
+        eventually("all three", async || {
+            servers.held_by(guard.owner()).len() == 3
+        })
+        .await;
         for at in 0..3 {
             servers.0[at].restart().unwrap();
             assert!(other.try_acquire(NAME).await.unwrap().is_none());
@@ -185,7 +188,7 @@ pub(crate) fn a_late_key_is_given_back() {
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         roads.0[2].heal();
         let mut seen = servers.plain(2);
-        eventually("the late requests", || {
+        eventually("the late requests", async || {
             seen.number(&["EXISTS", COUNTER]) == 1
         })
         .await;
@@ -201,7 +204,10 @@ pub(crate) fn a_lost_release_is_sent_again() {
         let store = roads.store().await;
         let claim = claim(LONG);
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
-        eventually("all three", || servers.held_by(claim.owner).len() == 3).await;
+        eventually("all three", async || {
+            servers.held_by(claim.owner).len() == 3
+        })
+        .await;
         roads.0[2].swallow(Direction::ToServer);
         assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
         assert_eq!(servers.held_by(claim.owner), [2]);
@@ -248,7 +254,10 @@ pub(crate) fn asking_again_keeps_the_epoch() {
         servers.0[2].signal(Signal::SIGSTOP).unwrap();
         let first = store.try_acquire(&claim).await.unwrap().unwrap();
         servers.0[2].signal(Signal::SIGCONT).unwrap();
-        eventually("all three", || servers.held_by(claim.owner).len() == 3).await;
+        eventually("all three", async || {
+            servers.held_by(claim.owner).len() == 3
+        })
+        .await;
         for _ in 0..20 {
             let again = store.try_acquire(&claim).await.unwrap().unwrap();
             assert_eq!(again.epoch, first.epoch);

@@ -32,14 +32,14 @@ pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
             let guard = servers.held_everywhere(&locker).await;
             roads.0.iter().for_each(dies_silently);
             let is_held = || assert!(!guard.is_lost(), "lost with a TTL of {ttl:?}");
-            eventually("other connections", || {
+            eventually("other connections", async || {
                 is_held();
                 roads.0.iter().all(|road| road.counts().connections >= 2)
             })
             .await;
             let mut plain = [0, 1, 2].map(|at| servers.plain(at));
             let enough = i64::try_from(ttl.as_millis()).unwrap() * 8 / 10;
-            eventually("a renewal", || {
+            eventually("a renewal", async || {
                 is_held();
                 let mut left = plain.iter_mut().map(|plain| plain.number(&["PTTL", NAME]));
                 left.all(|left| left > enough)

@@ -1,50 +1,21 @@
 //! Three private servers, roads to them that fail on demand, and eyes of our own on what each of them holds.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::clock::{BootClock, Clock};
 use fencepost::stores::redlock::Redlock;
-use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, Moment, OwnerId, Renewal};
-use fencepost_rig::resp::{Connection, Value};
+use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, OwnerId, Renewal};
 use fencepost_rig::{Proxy, Redis};
+pub(crate) use fencepost_store_tests::redis::{Plain, contains};
+use fencepost_store_tests::until_nothing_is_left;
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, polled, run,
+    run_within, soon,
+};
 
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Much less than the TTLs here, much more than what a busy machine needs.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
 /// Its counter, on each server.
 pub(crate) const COUNTER: &str = "fp:{stock}:quorum:stock";
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
-}
-
-/// How often each attack runs.
-pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 2 }
-}
-
-/// Runs on the thread of the test, which must outlive the servers it starts.
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    run_within(2 * LONG, test);
-}
-
-pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let done = tokio::time::timeout(longest, test).await;
-        done.expect("a test that ends");
-    });
-}
 
 pub(crate) struct Servers(pub(crate) [Redis; 3]);
 
@@ -80,7 +51,7 @@ impl Servers {
     }
 
     pub(crate) fn plain(&self, at: usize) -> Plain {
-        Plain(Connection::open(self.0[at].address(), SOON).unwrap())
+        Plain::open(self.0[at].address())
     }
 
     /// The lock's value on one server.
@@ -169,29 +140,9 @@ impl Servers {
 
     pub(crate) async fn is_clean(&self, at: usize) {
         let mut plain = self.plain(at);
-        let mut left = String::new();
-        let started = Instant::now();
-        while started.elapsed() < SOON {
-            left = what_is_left(&mut plain);
-            if left.is_empty() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("left at server {at}: {left}");
+        let left = async || plain.left_besides("}:quorum:");
+        until_nothing_is_left(SOON, left).await;
     }
-}
-
-fn what_is_left(plain: &mut Plain) -> String {
-    let mut left = String::new();
-    for key in plain.texts(&["KEYS", "*"]) {
-        let life = plain.number(&["PTTL", &key]);
-        // −2: gone since.
-        if life != -2 && !(key.starts_with("fp:{") && key.contains("}:quorum:") && life > 0) {
-            left.push_str(&format!("{key} ({life} ms) "));
-        }
-    }
-    left
 }
 
 /// A proxy in front of each server.
@@ -218,7 +169,7 @@ fn address_of(servers: [SocketAddr; 3]) -> String {
 
 /// A store that waits for servers as long as a busy machine may need.
 async fn open_patient(address: &str) -> Arc<Redlock> {
-    let builder = Redlock::builder(address).node_timeout(SOON / 2);
+    let builder = Redlock::builder(address).node_timeout(Duration::from_secs(5));
     Arc::new(builder.open().await.unwrap())
 }
 
@@ -226,101 +177,10 @@ pub(crate) async fn open(address: &str) -> Arc<Redlock> {
     Arc::new(Redlock::open(address).await.unwrap())
 }
 
-/// A client that knows nothing of ours.
-pub(crate) struct Plain(Connection);
-
-impl Plain {
-    pub(crate) fn ask(&mut self, words: &[&str]) -> Value {
-        self.0.ask(words).unwrap()
-    }
-
-    /// A command that must work.
-    pub(crate) fn does(&mut self, words: &[&str]) {
-        let answer = self.ask(words);
-        assert!(!matches!(answer, Value::Error(_)), "{words:?}: {answer:?}");
-    }
-
-    pub(crate) fn number(&mut self, words: &[&str]) -> i64 {
-        match self.ask(words) {
-            Value::Number(number) => number,
-            other => panic!("{words:?}: {other:?}"),
-        }
-    }
-
-    pub(crate) fn text(&mut self, words: &[&str]) -> Option<String> {
-        match self.ask(words) {
-            Value::Text(text) => Some(text),
-            Value::Nil => None,
-            other => panic!("{words:?}: {other:?}"),
-        }
-    }
-
-    pub(crate) fn texts(&mut self, words: &[&str]) -> Vec<String> {
-        let Value::List(values) = self.ask(words) else {
-            panic!("{words:?}: not a list")
-        };
-        let text = |value| match value {
-            Value::Text(text) => text,
-            other => panic!("{words:?}: {other:?}"),
-        };
-        values.into_iter().map(text).collect()
-    }
-}
-
-/// Whether a message on a road has this in it.
-pub(crate) fn contains(message: &[u8], text: &str) -> bool {
-    message
-        .windows(text.len())
-        .any(|part| part == text.as_bytes())
-}
-
 /// A renewal that a majority decides.
 pub(crate) async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
     let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
     renewed.unwrap()
-}
-
-/// A locker whose tasks each ask the servers.
-pub(crate) fn locker(store: &Arc<Redlock>, ttl: Duration) -> Locker {
-    let builder = Locker::builder(store.clone()).ttl(ttl);
-    builder.without_hand_over().build().unwrap()
-}
-
-/// A claim as a locker makes them.
-pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim::new(
-        NAME.try_into().unwrap(),
-        OwnerId::random(&fencepost::random::SystemRandom),
-        ttl,
-    )
-    .with_label("test")
-}
-
-pub(crate) fn now() -> Moment {
-    BootClock.now()
-}
-
-/// Waits until it is so.
-pub(crate) async fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    eventually_within(LONG, what, is_so).await;
-}
-
-pub(crate) async fn eventually_within(
-    longest: Duration,
-    what: &str,
-    mut is_so: impl FnMut() -> bool,
-) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < longest, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// What must happen soon.
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    let done = tokio::time::timeout(SOON, future).await;
-    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
 }
 
 /// The error is of this kind, and says so.

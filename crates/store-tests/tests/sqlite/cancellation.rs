@@ -1,30 +1,11 @@
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
+//! Requests that are dropped at any moment leave nothing in the file.
+
 use std::time::Duration;
 
 use fencepost::random::{Random, SystemRandom};
 use fencepost::{Backend, Claim, ErrorKind, Release, Wait};
 
-use crate::support::{LONG, Place, claim, take, until, wait_for};
-
-/// Polls `future` `times` times, each time when it asks to be polled, then drops it. `None`: it was not ready by then.
-async fn polled<T>(times: u32, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = times;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Pending if left > 0 => Poll::Pending,
-            Poll::Pending => Poll::Ready(None),
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-        }
-    })
-    .await
-}
+use crate::support::{LONG, Place, claim, polled, take, until, wait_for};
 
 #[tokio::test]
 async fn dropping_at_every_poll_and_releasing_leaves_nothing_behind() {

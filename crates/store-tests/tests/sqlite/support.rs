@@ -1,15 +1,12 @@
 //! What the tests of this store share.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use fencepost::random::SystemRandom;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Claim, Grant, LockName, OwnerId, Renewal, Result, Wait};
+use fencepost::{Backend, Claim, Grant, Renewal, Result, Wait};
+pub(crate) use fencepost_store_tests::{LONG, claim_on as claim, polled};
+use fencepost_store_tests::{eventually, within};
 use tempfile::TempDir;
-
-/// Longer than anything takes here; only a defect reaches it.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A folder with a file of locks in it.
 pub(crate) struct Place {
@@ -44,12 +41,6 @@ impl Place {
     }
 }
 
-/// A claim of a new owner.
-pub(crate) fn claim(name: &str, ttl: Duration) -> Claim {
-    let owner = OwnerId::random(&SystemRandom);
-    Claim::new(LockName::new(name).unwrap(), owner, ttl).with_label(format!("test:{owner}"))
-}
-
 /// Takes a lock that must be free.
 pub(crate) async fn take(store: &Sqlite, claim: &Claim) -> Grant {
     store.try_acquire(claim).await.unwrap().expect("it is free")
@@ -65,9 +56,8 @@ pub(crate) async fn renew(store: &Sqlite, claim: &Claim) -> Result<Renewal> {
 /// Waits for a lock.
 pub(crate) async fn wait_for(store: &Sqlite, claim: &Claim) -> Grant {
     let wait = Wait::default();
-    tokio::time::timeout(LONG, store.acquire(claim, &wait))
+    within(LONG, "the lock", store.acquire(claim, &wait))
         .await
-        .expect("the lock comes before long")
         .unwrap()
 }
 
@@ -81,13 +71,9 @@ pub(crate) async fn stand_and_freeze(store: &Sqlite, claim: &Claim) {
     }
 }
 
-/// Waits until `condition` holds.
-pub(crate) async fn until(condition: impl AsyncFn() -> bool) {
-    let deadline = std::time::Instant::now() + LONG;
-    while !condition().await {
-        assert!(std::time::Instant::now() < deadline, "it never happens");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+/// Waits until a condition holds.
+pub(crate) async fn until(condition: impl AsyncFnMut() -> bool) {
+    eventually("what the test waits for", condition).await;
 }
 
 /// Waits until this claim's label stands in the line of its lock.

@@ -1,37 +1,11 @@
 //! A request that is given up at any of its awaits leaves no node behind.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencepost::Locker;
 use fencepost_rig::Direction;
 
-use crate::support::{Eyes, NAME, SESSION, Server, locker, open, run, soon};
-
-/// Ends with `None` after so many polls.
-struct PollLimit<F> {
-    left: usize,
-    future: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for PollLimit<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        match self.future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // The next poll would cut it off anyway: now is as good.
-            Poll::Pending if self.left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
+use crate::support::{Eyes, NAME, SESSION, Server, locker, open, polled, run, soon};
 
 /// Free, held all the time, and given back while it waits; the answers are late, so that every await is one.
 pub(crate) fn at_every_await() {
@@ -85,16 +59,13 @@ async fn cancelled(
         Stage::Free => None,
         _ => Some(soon("the lock", holder.acquire(NAME)).await.unwrap()),
     };
-    let asking = Box::pin(async {
+    let asking = async {
         match only_try {
             true => ours.try_acquire(NAME).await.unwrap(),
             false => Some(ours.acquire(NAME).await.unwrap()),
         }
-    });
-    let mut asking = PollLimit {
-        left: polls,
-        future: asking,
     };
+    let mut asking = Box::pin(polled(polls, asking));
     let mut held = held;
     let patience = Duration::from_millis(150);
     let mut answer = tokio::time::timeout(patience, &mut asking).await;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use fencepost::stores::zookeeper::Zookeeper;
 use fencepost::{Guard, Locker, LostReason, Moment};
-use fencepost_rig::{Direction, Proxy, Signal, ZookeeperEnsemble, feed};
+use fencepost_rig::{Direction, Proxy, Signal, ZookeeperEnsemble};
+use fencepost_store_tests::actor::{stop, wake};
 
-use crate::actor::{Part, Report, hear};
+use crate::kills::{is_served_after, waiting};
 use crate::support::{
     BASE, Eyes, GRACE, LONG, NAME, SESSION, locker, now, open, run, soon, take, until_quiet,
 };
@@ -208,18 +209,9 @@ pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
         let there = Eyes::open(ensemble.leader()).await;
         let holder = locker(&open(ensemble.leader(), session).await, session);
         let held = holder.acquire(NAME).await.unwrap();
-        let (feed, ears) = feed();
-        let mut waiter = Part {
-            address: ensemble.first(),
-            session: SESSION,
-            ttl: SESSION,
-            writes_to: None,
-        }
-        .start(0, &ears);
-        assert_eq!(hear(&feed), Report::Ready);
+        let (mut waiter, feed) = waiting(ensemble.first());
         there.wait_for_line(2).await;
-        waiter.signal(Signal::SIGSTOP).unwrap();
-        assert!(waiter.wait_stopped(LONG));
+        stop(&waiter);
         assert!(held.release().await.is_released());
         let here = Eyes::open(ensemble.first()).await;
         here.wait_for_line(1).await;
@@ -231,7 +223,7 @@ pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
             1,
             "the follower knows nothing of that"
         );
-        waiter.signal(Signal::SIGCONT).unwrap();
+        wake(&waiter);
         // Long enough for it to take an old turn for a lock.
         assert!(
             feed.next(SESSION).is_err(),
@@ -240,11 +232,6 @@ pub(crate) fn waiter_stopped_at_a_follower_cut_off() {
         ensemble.0.heal();
         let fence = next.fence().as_i64();
         assert!(next.release().await.is_released());
-        let Report::Granted { fence: late, .. } = hear(&feed) else {
-            panic!("it was to get the lock")
-        };
-        assert!(late > fence);
-        waiter.send(&"done").unwrap();
-        assert_eq!(hear(&feed), Report::Released(true));
+        is_served_after(fence, &mut waiter, &feed);
     });
 }

@@ -1,21 +1,48 @@
 //! Real processes that hold the lock or wait for it, and are killed or stopped.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fencepost::Fence;
 use fencepost::resource::SqliteRegister;
-use fencepost_rig::{Signal, feed, folder};
+use fencepost_rig::{Child, Feed, feed, folder};
+use fencepost_store_tests::actor::{
+    Order, Part, Report, Task, kill, report, stop, wake, writes_too_late,
+};
 
-use crate::actor::{Part, Report, hear, kill};
+use crate::actor::At;
 use crate::support::{GRACE, LONG, NAME, SESSION, Server, locker, now, open, run, soon};
 
-fn part(server: &Server, ttl: Duration) -> Part {
+/// A child that takes the lock and holds it.
+fn holding(address: SocketAddr, ttl: Duration, register: PathBuf) -> Part<At> {
     Part {
-        address: server.0.address(),
-        session: SESSION,
+        store: At {
+            address,
+            session: SESSION,
+            register,
+        },
         ttl,
-        writes_to: None,
+        task: Task::Hold,
     }
+}
+
+/// One that stands in line, and never writes.
+pub(crate) fn waiting(address: SocketAddr) -> (Child, Feed) {
+    let (feed, ears) = feed();
+    let child = holding(address, SESSION, PathBuf::new()).start(0, &ears);
+    assert_eq!(report(&feed), Report::Ready);
+    (child, feed)
+}
+
+/// It has the lock under a fence larger than this, and gives it back.
+pub(crate) fn is_served_after(fence: i64, child: &mut Child, feed: &Feed) {
+    match report(feed) {
+        Report::Held { fence: late } => assert!(late > fence, "it took its old turn for a lock"),
+        other => panic!("it was to get the lock: {other:?}"),
+    }
+    child.send(&Order::Release).unwrap();
+    assert_eq!(report(feed), Report::Released(true));
 }
 
 /// The others get the lock a session timeout later, and not before a living holder would have been told.
@@ -23,12 +50,8 @@ pub(crate) fn a_holder() {
     run(async {
         let server = Server::start();
         let next = locker(&server.store().await, SESSION);
-        let (feed, ears) = feed();
-        let mut holder = part(&server, SESSION).start(0, &ears);
-        assert_eq!(hear(&feed), Report::Ready);
-        let Report::Granted { fence, .. } = hear(&feed) else {
-            panic!("it was to get the lock")
-        };
+        let part = holding(server.0.address(), SESSION, PathBuf::new());
+        let (mut holder, _feed, fence) = part.start_holding();
         let waiting = tokio::spawn(async move { next.acquire(NAME).await.unwrap() });
         server.eyes().await.wait_for_line(2).await;
         let killed = now();
@@ -54,9 +77,7 @@ pub(crate) fn a_waiter() {
         let holder = locker(&server.store().await, SESSION);
         let held = holder.acquire(NAME).await.unwrap();
         let eyes = server.eyes().await;
-        let (feed, ears) = feed();
-        let mut dead = part(&server, SESSION).start(0, &ears);
-        assert_eq!(hear(&feed), Report::Ready);
+        let (mut dead, _feed) = waiting(server.0.address());
         eyes.wait_for_line(2).await;
         let behind = tokio::spawn({
             let holder = holder.clone();
@@ -83,27 +104,18 @@ pub(crate) fn a_holder_stopped_beyond_its_ttl() {
         let file = files.path().join("count.db");
         let register = SqliteRegister::open(&file, "count", &0_i64).unwrap();
         let next = locker(&server.store().await, SESSION);
-        let (feed, ears) = feed();
-        let mut stopped = Part {
-            writes_to: Some(file),
-            ..part(&server, SESSION / 2)
-        }
-        .start(0, &ears);
-        assert_eq!(hear(&feed), Report::Ready);
-        assert!(matches!(hear(&feed), Report::Granted { .. }));
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        let part = holding(server.0.address(), SESSION / 2, file);
+        let (mut stopped, feed, _) = part.start_holding();
+        stop(&stopped);
         let asked = now();
         let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
         let recovered = now().since(asked);
         println!("a holder was stopped: the next was served after {recovered:?}");
         assert!(recovered < SESSION + GRACE, "{recovered:?}");
         register.update(guard.credential(), |_| 7).unwrap();
-        stopped.send(&"write").unwrap();
-        stopped.signal(Signal::SIGCONT).unwrap();
-        for expected in [Report::Refused, Report::Lost, Report::Released(false)] {
-            assert_eq!(hear(&feed), expected);
-        }
+        writes_too_late(&mut stopped, &feed);
+        stopped.send(&Order::Release).unwrap();
+        assert_eq!(report(&feed), Report::Released(false));
         register
             .update(guard.credential(), |number| {
                 assert_eq!(number, 7);
@@ -124,28 +136,20 @@ pub(crate) fn a_waiter_stopped_beyond_its_session() {
         let holder = locker(&open(server.0.address(), session).await, session);
         let held = holder.acquire(NAME).await.unwrap();
         let eyes = server.eyes().await;
-        let (feed, ears) = feed();
-        let mut stopped = part(&server, SESSION).start(0, &ears);
-        assert_eq!(hear(&feed), Report::Ready);
+        let (mut stopped, feed) = waiting(server.0.address());
         eyes.wait_for_line(2).await;
         let place = eyes.line().await.remove(1);
-        stopped.signal(Signal::SIGSTOP).unwrap();
-        assert!(stopped.wait_stopped(LONG));
+        stop(&stopped);
         // Its session ends; the lock goes from hand to hand without it.
         eyes.wait_for_line(1).await;
         assert!(held.release().await.is_released());
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
-        stopped.signal(Signal::SIGCONT).unwrap();
+        wake(&stopped);
         eyes.wait_for_line(2).await;
         assert_ne!(eyes.line().await[1], place);
         let fence = next.fence().as_i64();
         assert!(next.release().await.is_released());
-        let Report::Granted { fence: late, .. } = hear(&feed) else {
-            panic!("it was to get the lock")
-        };
-        assert!(late > fence);
-        stopped.send(&"done").unwrap();
-        assert_eq!(hear(&feed), Report::Released(true));
+        is_served_after(fence, &mut stopped, &feed);
         drop(stopped);
         eyes.is_clean().await;
     });

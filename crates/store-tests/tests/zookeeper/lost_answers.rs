@@ -22,7 +22,10 @@ async fn lose_the_answer(proxy: &Proxy, is_done: impl AsyncFn() -> bool) {
     let before = proxy.counts().connections;
     proxy.cut();
     proxy.heal();
-    eventually("a new connection", || proxy.counts().connections > before).await;
+    eventually("a new connection", async || {
+        proxy.counts().connections > before
+    })
+    .await;
 }
 
 async fn stage() -> (Server, Proxy, Eyes, fencepost::Locker) {

@@ -5,7 +5,7 @@
 //! long form. Figures are printed either way.
 #![allow(clippy::unwrap_used)]
 
-use libtest_mimic::{Arguments, Trial};
+use fencepost_store_tests::trials::{self, Listed, Theme};
 
 mod actor;
 mod cancellation;
@@ -22,7 +22,7 @@ mod silence;
 mod support;
 mod ways;
 
-const NASTY: &[(&str, fn())] = &[
+const NASTY: &[Listed] = &[
     ("answer_lost_while_acquiring", lost_answers::while_acquiring),
     ("answer_lost_while_waiting", lost_answers::while_waiting),
     ("answer_lost_while_releasing", lost_answers::while_releasing),
@@ -48,7 +48,7 @@ const NASTY: &[(&str, fn())] = &[
     ("waiter_stopped", kills::a_waiter_stopped_beyond_its_session),
 ];
 
-const ENSEMBLE: &[(&str, fn())] = &[
+const ENSEMBLE: &[Listed] = &[
     ("leader_killed", ensemble::leader_killed),
     ("majority_lost", ensemble::majority_lost),
     ("follower_cut_off", ensemble::follower_cut_off),
@@ -62,7 +62,7 @@ const ENSEMBLE: &[(&str, fn())] = &[
     ),
 ];
 
-const FAULTS: &[(&str, fn())] = &[
+const FAULTS: &[Listed] = &[
     ("absent", faults::absent),
     ("silent", faults::silent),
     ("web_server", faults::a_web_server),
@@ -79,7 +79,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("node_deleted_while_waiting", faults::deleted_while_waiting),
 ];
 
-const WAYS: &[(&str, fn())] = &[
+const WAYS: &[Listed] = &[
     ("a_base_of_its_own", ways::a_base_of_its_own),
     ("the_root", ways::the_root),
     ("several_hosts", ways::several_hosts),
@@ -89,7 +89,7 @@ const WAYS: &[(&str, fn())] = &[
     ("transactions_are_few", ways::transactions_are_few),
 ];
 
-const FOLDERS: &[(&str, fn())] = &[
+const FOLDERS: &[Listed] = &[
     ("removed_when_idle", folders::removed_when_idle),
     (
         "of_others_are_left_alone",
@@ -98,7 +98,7 @@ const FOLDERS: &[(&str, fn())] = &[
     ("vanish_under_a_newcomer", folders::vanish_under_a_newcomer),
 ];
 
-const RUNTIMES: &[(&str, fn())] = &[
+const RUNTIMES: &[Listed] = &[
     ("the_next_one_goes_on", runtimes::the_next_one_goes_on),
     (
         "an_old_place_is_given_up",
@@ -107,37 +107,16 @@ const RUNTIMES: &[(&str, fn())] = &[
     ("none_at_all", runtimes::none_at_all),
 ];
 
-const INTEROP: &[(&str, fn())] = &[("curator", interop::curator), ("kazoo", interop::kazoo)];
+const INTEROP: &[Listed] = &[("curator", interop::curator), ("kazoo", interop::kazoo)];
 
 fn main() {
-    if let Some(part) = actor::Part::of_this_process() {
-        return actor::play(&part);
-    }
-    let mut arguments = Arguments::from_args();
-    if support::is_soak() {
-        // Side by side they would disturb each other's figures.
-        arguments.test_threads = Some(1);
-    }
-    let themes = [
-        ("nasty", NASTY, support::runs()),
-        ("ensemble", ENSEMBLE, support::runs()),
-        ("faults", FAULTS, 1),
-        ("ways", WAYS, 1),
-        ("folders", FOLDERS, 1),
-        ("runtimes", RUNTIMES, 1),
-        ("interop", INTEROP, 1),
-    ];
-    let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
-        tests
-            .iter()
-            .map(move |&(name, test)| trial(theme, name, test, runs))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
-}
-
-fn trial(theme: &str, name: &str, test: fn(), runs: usize) -> Trial {
-    Trial::test(format!("{theme}::{name}"), move || {
-        (0..runs).for_each(|_| test());
-        Ok(())
-    })
+    trials::main::<actor::At>([
+        Theme::repeated("nasty", 2, NASTY),
+        Theme::repeated("ensemble", 2, ENSEMBLE),
+        Theme::once("faults", FAULTS),
+        Theme::once("ways", WAYS),
+        Theme::once("folders", FOLDERS),
+        Theme::once("runtimes", RUNTIMES),
+        Theme::once("interop", INTEROP),
+    ]);
 }

@@ -21,7 +21,10 @@ pub(crate) fn cut_while_holding() {
         for _ in 0..5 {
             let before = proxy.counts().connections;
             proxy.cut();
-            eventually("a new connection", || proxy.counts().connections > before).await;
+            eventually("a new connection", async || {
+                proxy.counts().connections > before
+            })
+            .await;
             guard.extend(session).await.unwrap();
         }
         assert!(!guard.is_lost());
@@ -50,7 +53,10 @@ pub(crate) fn cut_while_waiting() {
             let before = proxy.counts().connections;
             if cut_first {
                 proxy.cut();
-                eventually("a new connection", || proxy.counts().connections > before).await;
+                eventually("a new connection", async || {
+                    proxy.counts().connections > before
+                })
+                .await;
                 assert!(held.release().await.is_released());
             } else {
                 // The news of the release gets lost with the connection.

@@ -47,9 +47,12 @@ pub(crate) fn for_a_moment() {
         let locker = impatient(&store, session);
         let guard = take(&locker).await;
         server.stops();
-        eventually("a renewal that fails", || guard.renewal_trouble().is_some()).await;
+        eventually("a renewal that fails", async || {
+            guard.renewal_trouble().is_some()
+        })
+        .await;
         server.goes_on();
-        eventually("a renewal that works", || {
+        eventually("a renewal that works", async || {
             guard.renewal_trouble().is_none() || guard.is_lost()
         })
         .await;

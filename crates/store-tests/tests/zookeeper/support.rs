@@ -1,54 +1,24 @@
 //! A private server, sessions at it through a proxy, and eyes of our own on what it holds.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fencepost::clock::{BootClock, Clock};
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Claim, Guard, Locker, Moment, OwnerId};
+use fencepost::{Guard, Locker};
 use fencepost_rig::Proxy;
+use fencepost_store_tests::until_nothing_is_left;
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, eventually, is_soak, locker, now, polled, run, run_within, soon,
+};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
-/// Whatever does not happen within this time never will.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// Much less than what would be a hang, much more than what a busy machine needs.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// The session timeout of most stores here, and the longest TTL.
 pub(crate) const SESSION: Duration = Duration::from_secs(2);
 /// What a busy machine may add to what the protocol promises, and the server's tick.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// The node below which locks are.
 pub(crate) const BASE: &str = "/locks";
-/// The lock everybody here wants.
-pub(crate) const NAME: &str = "stock";
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
-}
-
-/// How often each of the nasty tests runs.
-pub(crate) fn runs() -> usize {
-    if is_soak() { 20 } else { 2 }
-}
-
-/// Runs on the thread of the test, which must outlive the server it starts.
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    run_within(2 * LONG, test);
-}
-
-pub(crate) fn run_within(longest: Duration, test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let done = tokio::time::timeout(longest, test).await;
-        done.expect("a test that ends");
-    });
-}
 
 /// A server of our own.
 pub(crate) struct Server(pub(crate) fencepost_rig::Zookeeper);
@@ -105,31 +75,23 @@ impl Eyes {
     }
 
     pub(crate) async fn wait_for_line(&self, length: usize) {
-        let started = Instant::now();
-        while self.line().await.len() != length {
-            assert!(
-                started.elapsed() < LONG,
-                "waited in vain for a line of {length}"
-            );
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually(&format!("a line of {length}"), async || {
+            self.line().await.len() == length
+        })
+        .await;
     }
 
     /// Waits until nothing is left below the base: the server removes empty containers.
     pub(crate) async fn is_clean(&self) {
-        let started = Instant::now();
-        loop {
+        until_nothing_is_left(SOON, async || {
             let mut left = Vec::new();
             for folder in self.children(BASE).await {
                 left.extend(self.children(&format!("{BASE}/{folder}")).await);
                 left.push(folder);
             }
-            if left.is_empty() {
-                return;
-            }
-            assert!(started.elapsed() < SOON, "left at the server: {left:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            left.join(", ")
+        })
+        .await;
     }
 
     pub(crate) async fn make(&self, path: &str, data: &str, mode: CreateMode) {
@@ -144,12 +106,6 @@ pub(crate) async fn open(address: SocketAddr, session: Duration) -> Arc<Zookeepe
     // Longer than the default: other tests may keep the machine busy.
     let builder = builder.session_timeout(session).connect_timeout(SOON);
     Arc::new(builder.open().await.unwrap())
-}
-
-/// A locker whose tasks each stand in the server's line.
-pub(crate) fn locker(store: &Arc<Zookeeper>, ttl: Duration) -> Locker {
-    let builder = Locker::builder(store.clone()).ttl(ttl);
-    builder.without_hand_over().build().unwrap()
 }
 
 /// One that does not put up with silence.
@@ -182,33 +138,4 @@ pub(crate) async fn until_quiet(road: &Proxy) {
         quiet_looks = if now == sent { quiet_looks + 1 } else { 0 };
         sent = now;
     }
-}
-
-/// A claim as a locker makes them.
-pub(crate) fn claim(ttl: Duration) -> Claim {
-    Claim::new(
-        NAME.try_into().unwrap(),
-        OwnerId::random(&fencepost::random::SystemRandom),
-        ttl,
-    )
-    .with_label("test")
-}
-
-pub(crate) fn now() -> Moment {
-    BootClock.now()
-}
-
-/// Waits until it is so.
-pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < LONG, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// What must happen soon.
-pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    let done = tokio::time::timeout(SOON, future).await;
-    done.unwrap_or_else(|_| panic!("not within {SOON:?}: {what}"))
 }

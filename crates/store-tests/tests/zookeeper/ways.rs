@@ -209,7 +209,7 @@ pub(crate) fn one_waiter_is_woken() {
         // Until they have set their watches.
         let sent = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         assert!(held.release().await.is_released());
-        eventually("the first waiter", || waiters[0].1.is_finished()).await;
+        eventually("the first waiter", async || waiters[0].1.is_finished()).await;
         let now = sent_when_quiet(waiters.iter().map(|(proxy, _)| proxy)).await;
         // The second looks once more, because the first has noted in its node that it holds the lock now.
         assert!(now[0] > sent[0]);
