@@ -23,6 +23,7 @@ mod setup;
 mod state;
 mod story;
 
+use fencepost_rig::is_soak;
 use scenarios::{BROKEN, Broken, LIMITS, SOUND, SOUND_DEEPER, Scenario};
 use search::search;
 
@@ -71,8 +72,4 @@ fn convict(accused: &[Broken]) {
         println!("{}", conviction.story);
         assert_eq!(conviction.promise, *breaks, "{title}");
     }
-}
-
-fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
 }

@@ -31,6 +31,7 @@ mod state;
 mod story;
 mod variants;
 
+use fencepost_rig::is_soak;
 use scenarios::{
     FORGETFUL_SERVER, FORGETFUL_SERVER_DEEPER, NATIVE, NATIVE_DEEPER, Scenario, THREE_CLIENTS,
     THREE_CLIENTS_DEEPER, TWO_CLIENTS, TWO_CLIENTS_DEEPER,
@@ -111,8 +112,4 @@ fn keeps_every_promise(title: &str, setup: &Setup) {
             conviction.promise, conviction.story
         );
     }
-}
-
-fn is_soak() -> bool {
-    std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1")
 }

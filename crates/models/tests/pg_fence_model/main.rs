@@ -16,13 +16,13 @@ mod search;
 mod server;
 mod setup;
 
+use fencepost_rig::is_soak;
 use search::search;
 use setup::{BROKEN, LIMITS, SOUND, SOUND_DEEPER, Setup};
 
 #[test]
 fn fences_rise() {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    let deeper = SOUND_DEEPER.iter().filter(|_| is_soak);
+    let deeper = SOUND_DEEPER.iter().filter(|_| is_soak());
     for (title, setup) in SOUND.iter().chain(deeper) {
         let outcome = search(setup);
         println!("{title}: {} states", outcome.states);
