@@ -1,17 +1,73 @@
 //! Output that survives a closed pipe, and colour only where somebody sees it.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Writes a line to standard output. A reader that went away (`| head`) is no reason to fail.
+/// Where the words of a thread go.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Output {
+    /// To standard output and standard error, at once.
+    #[default]
+    Shown,
+    /// Nowhere yet: somebody shows them later, in one piece.
+    Kept(Arc<Mutex<Vec<u8>>>),
+}
+
+thread_local! {
+    static OUTPUT: RefCell<Output> = const { RefCell::new(Output::Shown) };
+}
+
+impl Output {
+    /// That of the thread that asks.
+    pub(crate) fn of_this_thread() -> Self {
+        OUTPUT.with_borrow(Clone::clone)
+    }
+
+    /// Takes what was written so far, if it was kept.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        match self {
+            Self::Shown => Vec::new(),
+            Self::Kept(text) => {
+                mem::take(&mut *text.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    /// Writes a line, with its end. A reader that went away (`| head`) is no reason to fail.
+    pub(crate) fn write(&self, mut shown: impl Write, line: &[u8]) {
+        match self {
+            Self::Shown => {
+                let _ = shown.write_all(line).and_then(|()| shown.flush());
+            }
+            Self::Kept(text) => {
+                let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+                text.extend_from_slice(line);
+            }
+        }
+    }
+}
+
+/// From now on the words of this thread are kept.
+pub(crate) fn keep_output() -> Output {
+    let output = Output::Kept(Arc::default());
+    OUTPUT.set(output.clone());
+    output
+}
+
+/// Writes a line to the output of this thread.
 pub(crate) fn say(line: impl AsRef<str>) {
-    if cfg!(test) {
+    let output = Output::of_this_thread();
+    if cfg!(test) && matches!(output, Output::Shown) {
         // The test runner captures this, and nothing else.
         return println!("{}", line.as_ref());
     }
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", line.as_ref());
-    let _ = out.flush();
+    output.write(
+        io::stdout().lock(),
+        format!("{}\n", line.as_ref()).as_bytes(),
+    );
 }
 
 /// Announces a part of the work.
@@ -102,6 +158,18 @@ mod tests {
         );
         assert_eq!(without_escapes("plain [1m"), "plain [1m");
         assert_eq!(without_escapes("cut \x1b["), "cut ");
+    }
+
+    #[test]
+    fn what_a_thread_says_can_be_kept() {
+        let kept = std::thread::spawn(|| {
+            let output = keep_output();
+            say("first");
+            output.write(io::stderr(), b"second\n");
+            output.take()
+        });
+        assert_eq!(kept.join().unwrap(), b"first\nsecond\n");
+        assert!(matches!(Output::of_this_thread(), Output::Shown));
     }
 
     #[test]
