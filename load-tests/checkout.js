@@ -1,10 +1,10 @@
-// Baskets of three out of fifty products, at two instances. Some orders are asked for twice under the same key, at the other
-// instance; some are confirmed, some cancelled, some left alone. In the end every unit must be where the users saw it go.
+// Baskets of three out of fifty products, at two instances. Some orders are repeated with the same key at the other instance; some are
+// confirmed, some cancelled, some left pending. In the end, the service's count of every unit must match what the users saw.
 //
-// BASE_URLS  the instances, with commas between   [http://127.0.0.1:8080]
+// BASE_URLS  the instances, separated by commas   [http://127.0.0.1:8080]
 // VUS        users                                [100]
 // DURATION   how long                             [60s; QUICK=1: 5s]
-// STOCK      units of a product; every fifth has a twentieth of it [1000]
+// STOCK      units of a product; every fifth product has a twentieth of that [1000]
 
 import http from 'k6/http';
 import { check } from 'k6';
@@ -25,11 +25,11 @@ const made = new Counter('orders_created');
 const refused = new Counter('orders_refused');
 const replay_differs = new Counter('replays_that_differ');
 const violations = new Counter('invariant_violations');
-// What the answers said, less what the service says in the end. Anything but 0 was lost or doubled.
+// What the answers said, minus what the service says in the end. Any value except 0 means lost or duplicated units.
 const sold = new Counter('units_sold_unaccounted');
 const reserved = new Counter('units_reserved_unaccounted');
 
-// Refused is an answer, too.
+// A refusal is a valid answer, too.
 http.setResponseCallback(http.expectedStatuses(200, 201, 409));
 
 export const options = {
@@ -54,7 +54,7 @@ export const options = {
   summaryTrendStats: TREND,
 };
 
-// An order's id is no name: there would be as many as orders.
+// Group by route: an order id in the name would give one metric per order.
 function post(url, body, more = {}) {
   const name = url.replace(/\/orders\/[^/]+/, '/orders/{id}');
   const text = body === null ? null : JSON.stringify(body);
@@ -65,7 +65,7 @@ function post(url, body, more = {}) {
 
 const told = {};
 
-// What fails, fails often: each user tells the first of a kind.
+// Failures repeat: each user reports only the first of a kind.
 function tell_once(name, { status, body, error }) {
   if ([200, 201, 409].includes(status) || told[status]) return;
   told[status] = true;

@@ -1,9 +1,9 @@
-// What the scripts against /reset, /purchase and /stock have in common.
+// Code shared by the scripts that use /reset, /purchase and /stock.
 //
 // BASE_URL   the service            [http://127.0.0.1:8080]
 // LOCK       the lock strategy      [safe]
-// TOKEN      the admin token, where the service wants one
-// QUICK=1    seconds instead of a minute, and no limits on time: they mean nothing then
+// TOKEN      the admin token, if the service requires one
+// QUICK=1    seconds instead of a minute, and no time limits, which would mean nothing then
 
 import http from 'k6/http';
 import { Counter, Rate, Trend } from 'k6/metrics';
@@ -14,10 +14,10 @@ const LOCK = __ENV.LOCK || 'safe';
 
 export const created = new Counter('purchases_created');
 export const rejected = new Counter('purchases_rejected');
-// Of those that were answered: a service that refuses everybody is quick, too.
+// Only successful purchases: a service that refuses everyone is fast, too.
 const share = new Rate('purchases_created_share');
 const took = new Trend('purchase_created_duration', true);
-// What was put in, less what was sold, less what is left. Anything but 0 was sold twice or lost.
+// The initial stock, minus what was sold, minus what is left. Any value except 0 means units sold twice or lost.
 const unaccounted = new Counter('units_unaccounted');
 
 export const NOTHING_LOST = { units_unaccounted: ['count==0'] };
@@ -32,7 +32,7 @@ function post(path, body, tags) {
   return http.post(`${BASE_URL}${path}`, JSON.stringify(body), { headers: headers(), tags });
 }
 
-// Throws when the service is not there: without it no other figure means anything.
+// Throws if the service does not answer: no other figure would mean anything.
 export function reset(product_id, stock) {
   const answer = post('/reset', { product_id, stock });
   if (answer.status !== 200) throw new Error(`POST /reset: ${answer.status} ${answer.body}`);
@@ -40,7 +40,7 @@ export function reset(product_id, stock) {
   return { product_id };
 }
 
-// The answer's body, or null when there was none of the kind. Refused is an answer, too.
+// The body of a valid answer, or null. A refusal is a valid answer, too.
 export function purchase(product_id, tags) {
   const answer = post('/purchase', { product_id, quantity: 1, lock_strategy: LOCK }, tags);
   if (answer.status !== 200) return null;

@@ -1,4 +1,4 @@
-// A hundred users for a minute, all on one product, with one attempt each: whoever finds the lock taken is refused.
+// A hundred users for a minute, all on one product, with one attempt each: a user that finds the lock taken is refused.
 
 import { sleep } from 'k6';
 import { IS_QUICK, NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
@@ -20,7 +20,7 @@ export const options = {
       purchase_created_duration: ['p(95)<500', 'p(99)<1000'],
     }),
     http_req_failed: ['rate<0.10'],
-    // Each is one attempt, and most find the lock taken or, near the end, nothing left; but who holds the lock buys.
+    // Each is one attempt. Most find the lock taken or, near the end, no stock; a user that gets the lock buys.
     purchases_created: [IS_QUICK ? 'count>=20' : 'count>=500'],
     purchases_created_share: ['rate>0.05'],
     ...NOTHING_LOST,

@@ -1,4 +1,4 @@
-// Fifty users want the only unit at the same moment: exactly one gets it.
+// Fifty users want the only unit at the same moment. Exactly one gets it.
 
 import { NOTHING_LOST, count_what_is_left, purchase, reset } from './facade.js';
 import { TREND } from './summary.js';

@@ -1,5 +1,5 @@
-// Thirty users at once, later up to twenty that come one after the other. Whoever finds the lock taken asks again, by one of three
-// schedules; the figures of each are told apart by the tag `schedule`.
+// Thirty users at once, later a ramp up to twenty users. A user that finds the lock taken retries with one of three schedules. The tag
+// `schedule` separates their figures.
 
 import { sleep } from 'k6';
 import exec from 'k6/execution';
@@ -28,7 +28,7 @@ const stages = IS_QUICK
   ? [{ duration: '2s', target: 20 }, { duration: '1s', target: 0 }]
   : [{ duration: '10s', target: 20 }, { duration: '15s', target: 20 }, { duration: '5s', target: 0 }];
 
-// Asked for by name, so that each has a line of its own among the figures. The limit holds whatever was measured.
+// A threshold per schedule, so that each gets its own line among the figures. The limit itself is always met.
 const per_schedule = {};
 for (const name of NAMES) {
   per_schedule[`retries_per_purchase{schedule:${name}}`] = ['max>=0'];
@@ -46,7 +46,7 @@ export const options = {
       'http_req_duration{scenario:ramped}': ['p(95)<1000'],
     }),
     http_req_failed: ['rate<0.10'],
-    // Whoever asks again sixteen times gets what there is.
+    // Sixteen retries are enough to get the remaining stock.
     purchases_created: ['count>=30'],
     given_up: ['rate<0.05'],
     ...per_schedule,

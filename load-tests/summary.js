@@ -1,4 +1,4 @@
-// Every threshold with what was measured, as text, and all figures as JSON in the file SUMMARY.
+// Prints every threshold with the measured value, and writes all figures as JSON to the file SUMMARY.
 
 export const TREND = ['min', 'med', 'avg', 'p(90)', 'p(95)', 'p(99)', 'max'];
 

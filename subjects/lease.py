@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""A lock of somebody else's, ready to be put on trial: fencepost crash --lock='python3 subjects/lease.py'"""
+"""An external lock that the lab can try: fencepost crash --lock='python3 subjects/lease.py'"""
 import json, sqlite3, sys, time, uuid
 
 TAKE = """INSERT INTO my_locks VALUES (:key, :token, :now + :ttl) ON CONFLICT (key) DO UPDATE
           SET token = excluded.token, until = excluded.until WHERE until <= :now"""
-GIVE_BACK = "DELETE FROM my_locks WHERE key = ? AND token = ? AND until > ?"
+RELEASE = "DELETE FROM my_locks WHERE key = ? AND token = ? AND until > ?"
 
 
 def say(**reply):
-    print(json.dumps(reply), flush=True)  # a line that is not flushed was not said
+    print(json.dumps(reply), flush=True)  # flush every line, or the lab does not see it
 
 
 def take(key, token, wait_ms):
-    """Whether the lock was taken, and whether somebody else had it at first."""
+    """Returns whether the lock was taken, and whether it was contended."""
     give_up, contended = time.monotonic() + wait_ms / 1000, False
     while True:
-        now = time.monotonic()  # on Linux the same clock in every process
+        now = time.monotonic()  # on Linux, all processes share this clock
         if db.execute(TAKE, {"key": key, "token": token, "now": now, "ttl": ttl}).rowcount == 1:
             return True, contended
         contended = True
@@ -24,8 +24,8 @@ def take(key, token, wait_ms):
         time.sleep(0.005)
 
 
-def give_back(key, token):
-    return db.execute(GIVE_BACK, (key, token, time.monotonic())).rowcount == 1
+def release(key, token):
+    return db.execute(RELEASE, (key, token, time.monotonic())).rowcount == 1
 
 
 def buy(ask):
@@ -39,7 +39,7 @@ def buy(ask):
     if after >= 0:
         time.sleep(ask["delay_us"] / 1e6)
         db.execute("UPDATE stock SET units = ? WHERE product = ?", (after, key))
-    give_back(key, token)
+    release(key, token)
     sold = {"outcome": "sold", "after": after} if after >= 0 else {"outcome": "no_stock"}
     return {"before": before, "contended": contended, "waited_ms": waited_ms, **sold}
 
@@ -55,7 +55,7 @@ for line in sys.stdin:
             break
         db = sqlite3.connect(path, timeout=30, isolation_level=None)
         db.execute("CREATE TABLE IF NOT EXISTS my_locks (key TEXT PRIMARY KEY, token TEXT, until REAL)")
-        say(type="init_ok")  # promises nothing: judged as a plain lock
+        say(type="init_ok")  # no claims: judged as a plain lock
     elif kind == "acquire":
         token = str(uuid.uuid4())
         taken, contended = take(ask["key"], token, ask["wait_ms"])
@@ -66,9 +66,9 @@ for line in sys.stdin:
         else:
             say(type="refused", op=op)
     elif kind == "step":
-        say(type="stepped", op=op)  # with this line the step is taken
+        say(type="stepped", op=op)  # the lab executes the step when it reads this line
     elif kind == "release":
-        ours = give_back(*holds[ask["hold"]])
+        ours = release(*holds[ask["hold"]])
         say(type="released", op=op, outcome="released" if ours else "already_lost")
     elif kind == "purchase":
         say(type="purchased", op=op, **buy(ask))

@@ -39,7 +39,7 @@ pub(crate) fn chosen<'a>(jobs: &'a [Job], filter: Option<&str>) -> Result<Vec<&'
     if chosen.is_empty() {
         let names: Vec<_> = jobs.iter().map(|job| job.name).collect();
         bail!(
-            "no name contains «{filter}»; there are: {}",
+            "no name contains '{filter}'; there are: {}",
             names.join(", ")
         );
     }

@@ -140,7 +140,7 @@ fn chosen(names: &[String]) -> Result<Vec<(&'static str, &'static str)>> {
     for name in names {
         if !SCRIPTS.iter().any(|(known, _)| known == name) {
             let known: Vec<_> = SCRIPTS.iter().map(|(known, _)| *known).collect();
-            bail!("there is no «{name}»; there are: {}", known.join(", "));
+            bail!("there is no '{name}'; there are: {}", known.join(", "));
         }
     }
     let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| chosen == name);

@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "Examples:
   cargo xtask test                     every test and check; the count comes last
   cargo xtask test --install           the same, with sudo for missing system packages
-  cargo xtask test --filter cancel     only tests and checks whose name contains «cancel»
+  cargo xtask test --filter cancel     only tests and checks whose name contains 'cancel'
   cargo xtask prepare                  only what the tests need beyond cargo
   cargo xtask soak --list              the long loops and what each shows
   cargo xtask soak --filter kill       one of them

@@ -31,7 +31,7 @@ impl Stage {
 
     fn add_program(&self, name: &str, script: &str) {
         // Written by another process: were the file open for writing in this one while a parallel test forks,
-        // starting it would fail with «text file busy».
+        // starting it would fail with "text file busy".
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
         let mut shell = Command::new("sh");
         shell

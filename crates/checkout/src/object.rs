@@ -1,6 +1,6 @@
 //! JSON objects, and nothing else in their place.
 //!
-//! What serde derives for a struct also takes a list of its fields in order. Our contract says «object», and a list that happens to
+//! What serde derives for a struct also takes a list of its fields in order. Our contract says "object", and a list that happens to
 //! fit is a mistake of the one who sends it.
 
 use std::fmt;

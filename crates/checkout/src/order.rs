@@ -131,7 +131,7 @@ pub struct OrderRequest {
 
 /// One product of an order, with the shop that is to sell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct OrderLine {
     /// Which product.
     pub product_id: Id,
     /// Whom the customer expects to sell it.
@@ -144,7 +144,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basket {
     request: OrderRequest,
-    lines: Vec<Line>,
+    lines: Vec<OrderLine>,
 }
 
 /// Why an order makes no sense.
@@ -175,9 +175,9 @@ impl Basket {
         if count > MAX_LINES {
             return Err(NotABasket::TooLong);
         }
-        let mut lines: Vec<Line> = Vec::with_capacity(count);
+        let mut lines: Vec<OrderLine> = Vec::with_capacity(count);
         for shop in shops {
-            lines.extend(shop.item_products.iter().map(|item| Line {
+            lines.extend(shop.item_products.iter().map(|item| OrderLine {
                 product_id: item.product_id.clone(),
                 shop_id: shop.shop_id.clone(),
                 quantity: item.quantity.get(),
@@ -194,7 +194,7 @@ impl Basket {
     }
 
     /// The lines, sorted by product.
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[OrderLine] {
         &self.lines
     }
 
@@ -265,7 +265,7 @@ impl Checkout {
     /// [`NotPriced`] when a product is missing or another shop's.
     pub fn price(basket: &Basket, products: &[Product]) -> Result<Self, NotPriced> {
         let found = |id: &Id| products.iter().find(|product| product.product_id == *id);
-        let ids = |wrong: &dyn Fn(&Line) -> bool| -> Vec<Id> {
+        let ids = |wrong: &dyn Fn(&OrderLine) -> bool| -> Vec<Id> {
             let lines = basket.lines().iter().filter(|line| wrong(line));
             lines.map(|line| line.product_id.clone()).collect()
         };

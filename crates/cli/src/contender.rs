@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use fencepost::stores::kinds::ZOOKEEPER;
 use fencepost_rig::Interrupt;
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Resource};
-use fencepost_trial::store::Place;
-use fencepost_trial::store::locks::Kind;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::store::reach::HAS_POSTGRES;
 use fencepost_trial::strategy::{Stores, Strategy};
 
@@ -20,7 +20,7 @@ mod external;
 mod lock;
 
 pub(crate) use external::ExternalLock;
-pub(crate) use lock::{Lock, lock_of, strategies};
+pub(crate) use lock::{Lock, strategies};
 
 /// Somebody on trial, and how to start its processes.
 #[derive(Debug)]
@@ -69,12 +69,12 @@ impl Contender {
         match lock {
             Lock::Help => Ok(None),
             Lock::Strategy(strategy) | Lock::Of(_, strategy) => {
-                fits(strategy, &site.place)?;
+                fits(strategy, &site.store)?;
                 let ours = Self::ours(strategy);
                 ours.map(Some).map_err(|stopped| explain(&stopped, None))
             }
-            Lock::External(_) if site.place.lock_servers().is_some() => {
-                let store = site.place.name();
+            Lock::External(_) if !site.store.keeps_stock() => {
+                let store = site.store.name();
                 let what = "locks of other programs are not tried on these servers so far";
                 Err(Fault::new(exit::USAGE, what)
                     .at(format_args!("--store {store}"))
@@ -82,7 +82,7 @@ impl Contender {
                     .try_this("the same with --store redis or sqlite"))
             }
             Lock::External(external) => {
-                let claims = external.claims(&site.place, ttl_ms, resource, interrupt)?;
+                let claims = external.claims(&site.store, ttl_ms, resource, interrupt)?;
                 Ok(Some(Self::external(external.clone(), claims)))
             }
         }
@@ -118,11 +118,11 @@ pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), Fault> {
 }
 
 /// A lock that a store does not have cannot be tried there.
-pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
-    if strategy.stores.include(place) {
+pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault> {
+    if strategy.stores.include(store) {
         return Ok(());
     }
-    let (name, store) = (strategy.name, place.name());
+    let (name, store) = (strategy.name, store.name());
     let (what, advice) = match (strategy.stores, HAS_POSTGRES) {
         (Stores::Postgres, true) => (
             format!("{name} is a lock of the database: it is tried on Postgres"),
@@ -134,7 +134,7 @@ pub(crate) fn fits(strategy: &Strategy, place: &Place) -> Result<(), Fault> {
         ),
         (Stores::Zookeeper, _) => (
             format!("{name} stands in line at ZooKeeper: it is tried there"),
-            if Kind::Zookeeper.is_built_in() {
+            if ZOOKEEPER.is_built_in() {
                 format!("--lock={name} --store zk      or --lock help for all, a line each")
             } else {
                 format!("{WITH_ALL_STORES}, then --lock={name} --store zk")

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use fencepost::stores::StoreAddress;
 
 use fencepost_trial::text::numbers::count;
 
 use crate::fault::Fault;
 use crate::screen::Look;
-use crate::store::{LockStore, ServerKind};
+use crate::store::LockStore;
 use crate::values::duration;
 
 #[cfg(feature = "etcd")]
@@ -98,17 +99,18 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     )),
     expect(unused_variables, reason = "Redis has words of its own")
 )]
-fn at(store: &LockStore, address: &str, slow: Duration) -> Result<Examination, Fault> {
-    let server = ServerKind::of(address).map_or("Redis", |server| server.name);
-    match server {
+fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Examination, Fault> {
+    let kind = address.kind();
+    let address = address.as_str();
+    match kind.name {
         #[cfg(feature = "postgres")]
-        "Postgres" => reach::in_runtime(postgres::examine(store, address, slow)),
+        "postgres" | "postgres_table" => reach::in_runtime(postgres::examine(store, address, slow)),
         #[cfg(feature = "etcd")]
         "etcd" => reach::in_runtime(etcd::examine(store, address, slow)),
         #[cfg(feature = "zookeeper")]
-        "ZooKeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
+        "zookeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
         #[cfg(feature = "redlock")]
-        _ if address.starts_with("redlock://") => redlock::examine(store, address, slow),
+        "redlock" => redlock::examine(store, address, slow),
         _ => redis::examine(address, slow),
     }
 }

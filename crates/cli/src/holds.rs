@@ -4,6 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use clap::Args;
+use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, SQLITE};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, Scenario, Trial, Watch};
@@ -13,8 +14,7 @@ use fencepost_trial::report::html;
 use fencepost_trial::report::json::holds::report;
 use fencepost_trial::report::terminal::grounds;
 use fencepost_trial::report::terminal::holds::{Lanes, title};
-use fencepost_trial::store::Place;
-use fencepost_trial::store::locks::Kind;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::numbers;
 
 use crate::contender::{Contender, Lock, outlives_servers, strategies};
@@ -23,7 +23,7 @@ use crate::fault::Fault;
 use crate::results::{FileFlags, Files};
 use crate::screen::Screen;
 use crate::stopped::explain;
-use crate::store::{Site, TrialStore};
+use crate::store::{self, Site};
 use crate::trial_flags::TrialFlags;
 use crate::values::{BadValue, nearest, random_seed, seed, ttl, work};
 
@@ -140,10 +140,10 @@ fn run(
         }
         servers_to_fail(scenario, asked)?
     } else {
-        asked.unwrap_or(TrialStore::Sqlite).open()?
+        store::open(&asked.unwrap_or_default())?
     };
-    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.place));
-    lasts_long_enough(ttl_ms, &site.place)?;
+    let ttl_ms = arguments.ttl.unwrap_or(scenario.ttl_ms_at(&site.store));
+    lasts_long_enough(ttl_ms, &site.store)?;
     let resource = match scenario {
         Scenario::ShortStock => Resource::Stock,
         _ => Resource::Number,
@@ -153,14 +153,14 @@ fn run(
         return list();
     };
     // Where servers fail, the trial starts its own; this one was there to see that it can, and for external locks to say what they promise.
-    let place = site.place.clone();
+    let store = site.store.clone();
     let _site = (!scenario.fails_servers()).then_some(site);
     let trial = Trial {
         scenario,
         strategy: contender.strategy,
         ttl_ms,
-        work_ms: work_ms.unwrap_or(Trial::work_ms_at(&place)),
-        place,
+        work_ms: work_ms.unwrap_or(Trial::work_ms_at(&store)),
+        store,
         seed: arguments.seed.unwrap_or_else(random_seed),
     };
     let files = Files::open(&arguments.files)?;
@@ -195,42 +195,46 @@ fn run(
 
 /// The store whose servers are killed: only ever the lab's own.
 fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, Fault> {
-    let store = asked.unwrap_or(TrialStore::PrivateRedis);
-    let what = match (scenario, &store) {
-        (_, TrialStore::PrivateRedis) => return store.open(),
-        (_, TrialStore::Sqlite) => "a file has no server that could fail",
-        (_, TrialStore::PrivatePostgres) => "this trial is not held on Postgres so far",
-        (_, TrialStore::Locks(servers)) if servers.is_private() => match (scenario, servers.kind) {
-            (Scenario::Failover, Kind::Etcd) | (Scenario::RestartEmpty, Kind::Redlock) => {
-                return servers.open_to_fail();
+    let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
+    let kind = asked.kind();
+    let what = if *kind == SQLITE {
+        "a file has no server that could fail"
+    } else if !asked.is_private() {
+        "servers are killed here, so they have to be the lab's own"
+    } else if *kind == REDIS {
+        return store::open(&asked);
+    } else if *kind == POSTGRES {
+        "this trial is not held on Postgres so far"
+    } else {
+        match (scenario, kind.name) {
+            (Scenario::Failover, "etcd") | (Scenario::RestartEmpty, "redlock") => {
+                return store::open_to_fail(&asked);
             }
-            (Scenario::Failover, Kind::Redlock) => "Redlock has no replica that could take over",
+            (Scenario::Failover, "redlock") => "Redlock has no replica that could take over",
             (Scenario::Failover, _) => "this trial is not held on ZooKeeper so far",
-            (_, Kind::Etcd) => "etcd keeps its data: it does not come back empty",
+            (_, "etcd") => "etcd keeps its data: it does not come back empty",
             (_, _) => "ZooKeeper keeps its data: it does not come back empty",
-        },
-        _ => "servers are killed here, so they have to be the lab's own",
+        }
     };
-    Err(not_here(what, &store.name(), scenario))
+    Err(not_here(what, asked.name(), scenario))
 }
 
 /// How soon servers free the lock of a dead process is their affair: less than that cannot be judged.
-fn lasts_long_enough(ttl_ms: u64, place: &Place) -> Result<(), Fault> {
-    let (shortest, Some(kind)) = (place.shortest_ttl_ms(), place.lock_servers()) else {
-        return Ok(());
-    };
+fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
+    let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
     if ttl_ms >= shortest {
         return Ok(());
     }
-    let why = match kind {
-        Kind::Etcd => "leases of etcd have whole seconds, at least two",
-        _ => "the lock of a dead process is free when its session ends, not sooner",
+    let why = if *kind == ETCD {
+        "leases of etcd have whole seconds, at least two"
+    } else {
+        "the lock of a dead process is free when its session ends, not sooner"
     };
-    let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title());
+    let what = format!("a TTL of {ttl_ms} ms is too short for {}", kind.title);
     Err(Fault::new(exit::USAGE, what)
         .at(format_args!(
             "--ttl {ttl_ms} --store {}: {why}",
-            place.name()
+            store.name()
         ))
         .effect("none: nobody was asked anything")
         .try_this(format_args!("--ttl {shortest}")))

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         wait_ms: arguments.wait,
-        place: site.place.clone(),
+        store: site.store.clone(),
         ..Sale::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     if arguments.all {
@@ -131,11 +131,11 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     if !json {
         screen.print(&format!(
             "{}\n",
-            table::all_title(sale, strategy::at(&sale.place).count())
+            table::all_title(sale, strategy::at(&sale.store).count())
         ));
     }
     let mut runs = Vec::new();
-    for strategy in strategy::at(&sale.place) {
+    for strategy in strategy::at(&sale.store) {
         let sale = Sale {
             strategy,
             ..sale.clone()

@@ -62,15 +62,15 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
         return Err(nothing_to_wait_for(strategy));
     }
     let site = arguments.trial.open_store(Some(&arguments.lock))?;
-    fits(strategy, &site.place)?;
+    fits(strategy, &site.store)?;
     let comparison = Comparison {
         stock: arguments.stock,
         concurrency: arguments.concurrency,
         delay_us: arguments.delay,
         max_retries: arguments.max_retries,
-        ttl_ms: arguments.ttl.max(site.place.shortest_ttl_ms()),
+        ttl_ms: arguments.ttl.max(site.store.shortest_ttl_ms()),
         budget_ms: arguments.budget,
-        place: site.place.clone(),
+        store: site.store.clone(),
         ..Comparison::new(strategy, arguments.seed.unwrap_or_else(random_seed))
     };
     let files = Files::open(&arguments.files)?;

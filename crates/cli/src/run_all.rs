@@ -12,7 +12,7 @@ use fencepost_trial::report::html;
 use fencepost_trial::report::json::matrix;
 use fencepost_trial::report::terminal::matrix::{Shown, progress, title};
 use fencepost_trial::sale::Stopped;
-use fencepost_trial::store::Place;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::store::reach::HAS_POSTGRES;
 use fencepost_trial::text::numbers::plural;
 
@@ -57,9 +57,9 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
     let page = folder.map(open_page).transpose()?;
     let mut screen = arguments.trial.screen();
     if !as_json {
-        screen.print(&format!("{}\n", title(&site.place, seed)));
+        screen.print(&format!("{}\n", title(&site.store, seed)));
     }
-    let cells = cells(&site.place, seed);
+    let cells = cells(&site.store, seed);
     let lab = Lab {
         cells: &cells,
         folder,
@@ -74,13 +74,13 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, F
     if as_json {
         screen.print_json(&matrix::reports(runs.iter()));
     } else {
-        let elsewhere = elsewhere(&site.place);
+        let elsewhere = elsewhere(&site.store);
         let shown = Shown {
             cells: &cells,
             runs: &runs,
             took_ns,
             elsewhere: &elsewhere,
-            place: &site.place,
+            store: &site.store,
             seed,
         };
         let mut text = shown.text(quiet, screen.ink);
@@ -121,8 +121,8 @@ fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
 }
 
 /// Where to go on from SQLite.
-fn elsewhere(place: &Place) -> Vec<(&'static str, String)> {
-    if *place != Place::Sqlite {
+fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
+    if *store != TrialStore::sqlite() {
         return Vec::new();
     }
     let redis = match Redis::is_installed() {

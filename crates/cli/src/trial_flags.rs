@@ -1,17 +1,18 @@
 //! The flags that all trials share, and the store that they and `--lock` name together.
 
 use clap::Args;
+use fencepost_trial::store::TrialStore;
 
-use crate::contender::{Lock, lock_of};
+use crate::contender::Lock;
 use crate::exit;
 use crate::fault::Fault;
 use crate::screen::{Look, Screen};
-use crate::store::{LockServers, Site, TrialStore};
+use crate::store::{self, Site, parse_trial_store};
 
 /// The flags of every command that runs a trial.
 #[derive(Debug, Args)]
 pub(crate) struct TrialFlags {
-    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = TrialStore::parse)]
+    #[arg(long, env = "FENCEPOST_STORE", hide_env_values = true, value_parser = parse_trial_store)]
     store: Option<TrialStore>,
     #[command(flatten)]
     pub(crate) look: Look,
@@ -21,7 +22,7 @@ impl TrialFlags {
     /// Opens the store of a command that leaves its servers alone.
     pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, Fault> {
         let store = self.store_for(lock)?;
-        store.unwrap_or(TrialStore::Sqlite).open()
+        store::open(&store.unwrap_or_default())
     }
 
     /// The store that was asked for, by its own flag or by the name of a lock.
@@ -30,17 +31,17 @@ impl TrialFlags {
             return Ok(self.store.clone());
         };
         match &self.store {
-            None => Ok(Some(TrialStore::Locks(LockServers::private(*kind)))),
-            Some(TrialStore::Locks(servers)) if servers.kind == *kind => Ok(self.store.clone()),
+            None => Ok(Some(TrialStore::private(kind))),
+            Some(store) if store.is(kind) => Ok(self.store.clone()),
             Some(other) => {
-                let (lock, store) = (lock_of(*kind), other.name());
-                let name = kind.name();
-                let what = format!("{lock} is a lock of {}", kind.title());
+                let (lock, store) = (kind.name, other.name());
+                let what = format!("{lock} is a lock of {}", kind.title);
                 Err(Fault::new(exit::USAGE, what)
                     .at(format_args!("--lock={lock} --store {store}"))
                     .effect("none: no process was started")
                     .try_this(format_args!(
-                        "--lock={lock}      or --lock={lock} --store {name}://HOST for your own"
+                        "--lock={lock}      or --lock={lock} --store {} for your own",
+                        kind.form
                     )))
             }
         }

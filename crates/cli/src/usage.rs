@@ -4,11 +4,12 @@ use std::error::Error as _;
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use fencepost::stores::without_password;
 
 use crate::exit;
 use crate::fault::Fault;
 use crate::help::{COMMANDS, USE};
-use crate::values::{BadValue, OutOfRange, nearest, without_password};
+use crate::values::{BadValue, OutOfRange, nearest};
 
 /// Says what is wrong with `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {

@@ -4,14 +4,12 @@ use std::fmt;
 
 mod durations;
 mod numbers;
-mod passwords;
 
 pub(crate) use durations::duration;
 pub(crate) use numbers::{
     OutOfRange, at_once, budget, concurrency, delay, port, random_seed, retries, seed, stock, ttl,
     wait, work,
 };
-pub(crate) use passwords::without_password;
 
 /// A value that a flag does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]

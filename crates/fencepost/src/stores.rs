@@ -6,7 +6,7 @@
 mod address;
 #[cfg(feature = "etcd")]
 pub mod etcd;
-mod kinds;
+pub mod kinds;
 mod kit;
 #[cfg(feature = "memory")]
 pub mod memory;

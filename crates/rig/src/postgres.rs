@@ -92,24 +92,24 @@ impl Postgres {
         let mut ports_left = PORTS;
         let base = SETTINGS.iter().chain(settings);
         let settings: Vec<String> = base.map(|setting| (*setting).to_owned()).collect();
-        let place = Place {
+        let environment = Environment {
             programs: &programs,
             folder: &home,
             user: user.as_ref(),
         };
-        place.make_data(template)?;
+        environment.make_data(template)?;
         loop {
             ports_left -= 1;
             let port = free_port()?;
-            let started = place.spawn(port, &settings);
+            let started = environment.spawn(port, &settings);
             let (child, said) = started?;
-            match place.wait_until_ready(child, port) {
+            match environment.wait_until_ready(child, port) {
                 Ok(child) => {
                     return Ok(Self {
                         child,
                         said: Mutex::new(said),
                         port,
-                        version: place.version(),
+                        version: environment.version(),
                         programs,
                         user,
                         settings,
@@ -129,23 +129,23 @@ impl Postgres {
     pub fn standby(&self) -> Result<Self, ServerError> {
         let folder = folder()?;
         let home = make_home(&folder, self.user.as_ref())?;
-        let place = Place {
+        let environment = Environment {
             programs: &self.programs,
             folder: &home,
             user: self.user.as_ref(),
         };
-        let mut copy = place.program("pg_basebackup");
+        let mut copy = environment.program("pg_basebackup");
         copy.args([
             "--write-recovery-conf",
             "--checkpoint=fast",
             "--no-sync",
             "--pgdata",
         ]);
-        copy.arg(place.data()).arg("--dbname").arg(self.url());
+        copy.arg(environment.data()).arg("--dbname").arg(self.url());
         ended_well(&mut copy, "could not copy the primary")?;
         let port = free_port()?;
-        let (child, said) = place.spawn(port, &self.settings)?;
-        let child = place.wait_until_ready(child, port)?;
+        let (child, said) = environment.spawn(port, &self.settings)?;
+        let child = environment.wait_until_ready(child, port)?;
         Ok(Self {
             child,
             said: Mutex::new(said),
@@ -187,13 +187,13 @@ impl Postgres {
     /// As [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
-        let place = Place {
+        let environment = Environment {
             programs: &self.programs,
             folder: &self.home(),
             user: self.user.as_ref(),
         };
-        let (child, said) = place.spawn(self.port, &self.settings)?;
-        let child = place.wait_until_ready(child, self.port)?;
+        let (child, said) = environment.spawn(self.port, &self.settings)?;
+        let child = environment.wait_until_ready(child, self.port)?;
         self.said = Mutex::new(said);
         self.child = child;
         Ok(())
@@ -290,13 +290,13 @@ fn is_there(pid: i32) -> bool {
 }
 
 /// With what, where and as whom its programs run.
-struct Place<'a> {
+struct Environment<'a> {
     programs: &'a Path,
     folder: &'a Path,
     user: Option<&'a User>,
 }
 
-impl Place<'_> {
+impl Environment<'_> {
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(self.folder).stdin(Stdio::null());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::history::{self, Header, HoldSettings};
 use crate::protocol::Claims;
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub struct Trial {
     /// How long the holder works, where that is the question.
     pub work_ms: u64,
     /// Where.
-    pub place: Place,
+    pub store: TrialStore,
     /// The random seed: it decides who is asked first where both are ready.
     pub seed: u64,
 }
@@ -49,8 +49,8 @@ impl Trial {
     pub const WORK_MS: u64 = 3_000;
 
     /// The default at this place: some stores cannot have leases as short.
-    pub fn work_ms_at(place: &Place) -> u64 {
-        Self::WORK_MS.max(place.shortest_ttl_ms() * 3 / 2)
+    pub fn work_ms_at(store: &TrialStore) -> u64 {
+        Self::WORK_MS.max(store.shortest_ttl_ms() * 3 / 2)
     }
 
     /// A trial with the default settings.
@@ -60,7 +60,7 @@ impl Trial {
             strategy,
             ttl_ms: scenario.ttl_ms(),
             work_ms: Self::WORK_MS,
-            place: scenario.place(),
+            store: scenario.store(),
             seed,
         }
     }
@@ -72,7 +72,7 @@ impl Trial {
             strategy: strategy::find(&header.strategy)?,
             ttl_ms: header.ttl_ms,
             work_ms: header.holds?.work_ms,
-            place: Place::named(&header.store)?,
+            store: TrialStore::named(&header.store)?,
             seed: header.seed,
         })
     }
@@ -91,7 +91,7 @@ impl Trial {
             scenario: self.scenario.name().into(),
             strategy: self.strategy.name.into(),
             promise: self.strategy.promise,
-            store: self.place.name().into(),
+            store: self.store.name().into(),
             seed: self.seed,
             stock: 0,
             concurrency: self.scenario.processes(),
@@ -112,14 +112,14 @@ impl Trial {
     /// The command that runs this trial with another strategy. Flags appear only where they differ from the default.
     pub fn command(&self, strategy: &str) -> String {
         let mut text = format!("fencepost {} --lock={strategy}", self.scenario.command());
-        if self.ttl_ms != self.scenario.ttl_ms_at(&self.place) {
+        if self.ttl_ms != self.scenario.ttl_ms_at(&self.store) {
             text.push_str(&format!(" --ttl {}", self.ttl_ms));
         }
-        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::work_ms_at(&self.place) {
+        if self.scenario == Scenario::TtlEdge && self.work_ms != Self::work_ms_at(&self.store) {
             text.push_str(&format!(" --work {}", self.work_ms));
         }
-        if self.place.name() != self.scenario.place().name() {
-            text.push_str(&format!(" --store {}", self.place.typed()));
+        if self.store.name() != self.scenario.store().name() {
+            text.push_str(&format!(" --store {}", self.store.typed()));
         }
         text
     }
@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn every_lock_is_tried_in_every_scenario() {
         let able = |strategy: &&'static Strategy| strategy.lock.is_some();
-        let locks = || strategy::at(&Place::Sqlite).filter(able);
+        let sqlite = TrialStore::sqlite();
+        let locks = || strategy::at(&sqlite).filter(able);
         let anywhere = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
         let cells =
             anywhere.flat_map(|scenario| locks().map(move |lock| Trial::new(scenario, lock, 7)));

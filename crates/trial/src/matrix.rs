@@ -4,7 +4,7 @@ use crate::history::{Event, History};
 use crate::holds::{self, Scenario, Trial};
 use crate::retry::{self, Comparison};
 use crate::sale::{self, Sale};
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 use crate::verdict::{Outcome, Verdict};
 
@@ -47,17 +47,17 @@ const fn column(name: &'static str, scenario: Option<Scenario>) -> Column {
 }
 
 impl Column {
-    /// The words after `fencepost` that run it at this place in the other rows, without `--lock`, `--store` and `--seed`.
-    pub fn command(&self, place: &Place) -> String {
+    /// The words after `fencepost` that run it on this store in the other rows, without `--lock`, `--store` and `--seed`.
+    pub fn command(&self, store: &TrialStore) -> String {
         let Some(scenario) = self.scenario else {
             return format!("{} --delay={DELAY_US}", sale::SCENARIO);
         };
         let mut text = scenario.command().to_owned();
-        let (ttl_ms, work_ms) = times(place);
-        if scenario.ttl_ms_at(place) != ttl_ms {
+        let (ttl_ms, work_ms) = times(store);
+        if scenario.ttl_ms_at(store) != ttl_ms {
             text.push_str(&format!(" --ttl {ttl_ms}"));
         }
-        if scenario == Scenario::TtlEdge && work_ms != Trial::work_ms_at(place) {
+        if scenario == Scenario::TtlEdge && work_ms != Trial::work_ms_at(store) {
             text.push_str(&format!(" --work {work_ms}"));
         }
         text
@@ -65,8 +65,8 @@ impl Column {
 }
 
 /// The lease of the other rows, and the work beyond it.
-fn times(place: &Place) -> (u64, u64) {
-    match place.shortest_ttl_ms() {
+fn times(store: &TrialStore) -> (u64, u64) {
+    match store.shortest_ttl_ms() {
         ..=TTL_MS => (TTL_MS, WORK_MS),
         longer => (longer, longer + longer / 2),
     }
@@ -83,28 +83,33 @@ pub enum Cell {
     Retry(Comparison),
 }
 
-/// Everything there is to run at this place, column by column.
-pub fn cells(place: &Place, seed: u64) -> Vec<Cell> {
+/// Everything there is to run on this store, column by column.
+pub fn cells(store: &TrialStore, seed: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for column in &COLUMNS {
-        let all = strategy::at(place);
-        cells.extend(all.filter_map(|strategy| cell(column, strategy, place, seed)));
+        let all = strategy::at(store);
+        cells.extend(all.filter_map(|strategy| cell(column, strategy, store, seed)));
     }
     cells.extend(strategy::find(RETRY_LOCK).map(|strategy| {
         Cell::Retry(Comparison {
             budget_ms: RETRY_BUDGET_MS,
-            place: place.clone(),
+            store: store.clone(),
             ..Comparison::new(strategy, seed)
         })
     }));
     cells
 }
 
-fn cell(column: &Column, strategy: &'static Strategy, place: &Place, seed: u64) -> Option<Cell> {
-    let place = place.clone();
+fn cell(
+    column: &Column,
+    strategy: &'static Strategy,
+    store: &TrialStore,
+    seed: u64,
+) -> Option<Cell> {
+    let store = store.clone();
     let Some(scenario) = column.scenario else {
         let mut race = Sale::new(strategy, seed);
-        race.place = place;
+        race.store = store;
         if !DEFAULT_TIMES.contains(&strategy.name) {
             race.delay_us = DELAY_US;
         }
@@ -112,11 +117,11 @@ fn cell(column: &Column, strategy: &'static Strategy, place: &Place, seed: u64) 
     };
     strategy.lock?;
     let mut trial = Trial::new(scenario, strategy, seed);
-    trial.ttl_ms = scenario.ttl_ms_at(&place);
-    trial.work_ms = Trial::work_ms_at(&place);
-    trial.place = place;
+    trial.ttl_ms = scenario.ttl_ms_at(&store);
+    trial.work_ms = Trial::work_ms_at(&store);
+    trial.store = store;
     if !DEFAULT_TIMES.contains(&strategy.name) {
-        (trial.ttl_ms, trial.work_ms) = times(&trial.place);
+        (trial.ttl_ms, trial.work_ms) = times(&trial.store);
     }
     Some(Cell::Hold(trial))
 }
@@ -293,7 +298,7 @@ mod tests {
 
     #[test]
     fn every_cell_has_files_of_its_own_and_an_expectation() {
-        let cells = cells(&Place::Sqlite, 1);
+        let cells = cells(&TrialStore::sqlite(), 1);
         let mut stems: Vec<String> = cells.iter().map(Cell::file_stem).collect();
         assert_eq!(stems[0], "oversell_none");
         assert!(stems.contains(&"crash_naive".to_owned()));
@@ -306,17 +311,17 @@ mod tests {
 
     #[test]
     fn a_column_says_how_its_short_cells_are_run() {
-        let places =
-            ["sqlite", "etcd", "zk://10.0.0.1", "redlock"].map(|name| Place::named(name).unwrap());
-        for cell in places.iter().flat_map(|place| cells(place, 1)) {
+        let stores = ["sqlite", "etcd", "zk://10.0.0.1", "redlock"]
+            .map(|name| TrialStore::named(name).unwrap());
+        for cell in stores.iter().flat_map(|store| cells(store, 1)) {
             let Cell::Hold(trial) = &cell else { continue };
             let (at, name) = (cell.column().unwrap(), trial.strategy.name);
-            let mut words = COLUMNS[at].command(&trial.place);
+            let mut words = COLUMNS[at].command(&trial.store);
             if DEFAULT_TIMES.contains(&name) {
                 words = trial.scenario.command().to_owned();
             }
             let said: Vec<&str> = words.split(' ').collect();
-            let store = format!(" --store {}", trial.place.name());
+            let store = format!(" --store {}", trial.store.name());
             let runs = trial.command(name).replace(&format!(" --lock={name}"), "");
             let runs = runs.replace(&store, "");
             let runs: Vec<&str> = runs.split(' ').skip(1).collect();
@@ -326,16 +331,14 @@ mod tests {
 
     #[test]
     fn on_redis_the_same_is_run() {
-        let (url, name) = ("redis://cache".into(), "redis".into());
-        let cells = cells(&Place::Redis { url, name }, 1);
+        let cells = cells(&TrialStore::named("redis").unwrap(), 1);
         let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
         assert_eq!(verdicts, 16 + 7 * 6 + 4);
     }
 
     #[test]
     fn on_postgres_its_own_locks_are_run_too() {
-        let (url, name) = ("postgres://shop".into(), "postgres".into());
-        let cells = cells(&Place::Postgres { url, name }, 1);
+        let cells = cells(&TrialStore::named("postgres").unwrap(), 1);
         let verdicts: usize = cells.iter().map(Cell::verdicts).sum();
         assert_eq!(verdicts, 21 + 12 * 6 + 4);
         let of = |name| {

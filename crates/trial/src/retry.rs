@@ -6,7 +6,7 @@
 use crate::history::{Header, History, What};
 use crate::protocol::{Pauses, Retry};
 use crate::sale::{self, Sale};
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy::{self, Group, Strategy};
 use crate::text::numbers::count;
 use crate::verdict::Outcome;
@@ -41,7 +41,7 @@ pub struct Comparison {
     /// How long a process waits in all before it gives up.
     pub budget_ms: u64,
     /// Where it takes place.
-    pub place: Place,
+    pub store: TrialStore,
     /// The random seed: it decides the order in which processes are asked, and their jitter.
     pub seed: u64,
 }
@@ -68,7 +68,7 @@ impl Comparison {
             max_retries: Self::MAX_RETRIES,
             ttl_ms: Self::TTL_MS,
             budget_ms: Self::BUDGET_MS,
-            place: Place::default(),
+            store: TrialStore::default(),
             seed,
         }
     }
@@ -115,7 +115,7 @@ impl Comparison {
                 seed: self.seed,
             }),
             lease_ms: Some(self.ttl_ms),
-            place: self.place.clone(),
+            store: self.store.clone(),
             ..Sale::new(self.strategy, self.seed)
         }
     }
@@ -144,7 +144,7 @@ impl Comparison {
             max_retries: first.max_retries,
             ttl_ms: header.ttl_ms,
             budget_ms: first.budget_ms,
-            place: Place::named(&header.store)?,
+            store: TrialStore::named(&header.store)?,
             seed: header.seed,
         })
     }
@@ -168,8 +168,8 @@ impl Comparison {
         for (flag, value, _) in numbers.iter().filter(|(_, value, usual)| value != usual) {
             text.push_str(&format!(" {flag} {value}"));
         }
-        if self.place != Place::Sqlite {
-            text.push_str(&format!(" --store {}", self.place.typed()));
+        if self.store != TrialStore::sqlite() {
+            text.push_str(&format!(" --store {}", self.store.typed()));
         }
         format!("{text} --seed {}", self.seed)
     }

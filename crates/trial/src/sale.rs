@@ -8,7 +8,7 @@ use fencepost::random::{Random, SeededRandom};
 
 use crate::history::{self, Header};
 use crate::protocol::Retry;
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub struct Sale {
     /// How long an attempt waits for the lock; 0 is one attempt.
     pub wait_ms: u64,
     /// Where it takes place.
-    pub place: Place,
+    pub store: TrialStore,
     /// The random seed: it decides in which order the processes are asked.
     pub seed: u64,
     /// How attempts go on when the lock is taken, instead of waiting.
@@ -71,7 +71,7 @@ impl Sale {
             concurrency,
             delay_us,
             wait_ms: 0,
-            place: Place::default(),
+            store: TrialStore::default(),
             seed,
             retry: None,
             lease_ms: None,
@@ -87,7 +87,7 @@ impl Sale {
             concurrency: header.concurrency,
             delay_us: header.delay_us,
             wait_ms: header.wait_ms,
-            place: Place::named(&header.store)?,
+            store: TrialStore::named(&header.store)?,
             seed: header.seed,
             retry: None,
             lease_ms: None,
@@ -114,7 +114,7 @@ impl Sale {
             scenario: SCENARIO.into(),
             strategy: self.strategy.name.into(),
             promise: self.strategy.promise,
-            store: self.place.name().into(),
+            store: self.store.name().into(),
             seed: self.seed,
             stock: self.stock.into(),
             concurrency: self.concurrency,
@@ -153,8 +153,8 @@ impl Sale {
     /// The flags that both a single race and `--all` take.
     pub(crate) fn settings(&self) -> String {
         let mut text = format!(" --stock={} --concurrency={}", self.stock, self.concurrency);
-        if self.place != Place::Sqlite {
-            text.push_str(&format!(" --store {}", self.place.typed()));
+        if self.store != TrialStore::sqlite() {
+            text.push_str(&format!(" --store {}", self.store.typed()));
         }
         if self.delay_us != Self::DELAY_US {
             text.push_str(&format!(" --delay={}", self.delay_us));

@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use place::Place;
 pub(crate) use swept::Swept;
+pub use trial_store::{TrialStore, lock_only_kinds, private_name};
 
-use locks::{Apart, Kind};
+use fencepost::stores::StoreAddress;
+use fencepost::stores::kinds::{POSTGRES, POSTGRES_TABLE, REDIS, SQLITE};
+
+use locks::Apart;
 
 use crate::protocol::Failure;
 use latch::Latches;
@@ -15,7 +18,6 @@ use stock::Stock;
 
 pub mod latch;
 pub mod locks;
-mod place;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -25,6 +27,7 @@ pub mod reach;
 pub(crate) mod redis;
 pub mod stock;
 mod swept;
+mod trial_store;
 
 /// The lock of a trial with one lock; the first of two.
 pub const FIRST: &str = "product_A";
@@ -47,14 +50,17 @@ pub enum Ground {
 impl Ground {
     /// The ground that a single endpoint names: `sqlite:PATH`, `redis://…` or `postgres://…`.
     pub fn parse(endpoint: &str) -> Option<Self> {
-        if reach::names_redis(endpoint) {
-            return Some(Self::Redis(endpoint.to_owned()));
+        let address: StoreAddress = endpoint.parse().ok()?;
+        let kind = address.kind();
+        if *kind == REDIS {
+            Some(Self::Redis(endpoint.to_owned()))
+        } else if *kind == POSTGRES || *kind == POSTGRES_TABLE {
+            Some(Self::Postgres(endpoint.to_owned()))
+        } else if *kind == SQLITE {
+            Some(Self::Sqlite(PathBuf::from(address.rest())))
+        } else {
+            None
         }
-        if reach::names_postgres(endpoint) {
-            return Some(Self::Postgres(endpoint.to_owned()));
-        }
-        let path = endpoint.strip_prefix("sqlite:")?;
-        Some(Self::Sqlite(PathBuf::from(path)))
     }
 
     /// The ground that a subject's endpoints name: the first of them, or `etcd://…`, `zk://…` or `redlock://…` with a file after it.
@@ -65,7 +71,7 @@ impl Ground {
         let ground = endpoints.iter().find_map(|endpoint| Self::parse(endpoint));
         let servers = endpoints
             .iter()
-            .find(|endpoint| endpoint.contains("://") && Kind::of(endpoint).is_some());
+            .find(|endpoint| TrialStore::named(endpoint).is_some_and(|store| !store.keeps_stock()));
         match (servers, ground) {
             (Some(servers), Some(Self::Sqlite(data))) => Ok(Self::Locks(Apart {
                 servers: servers.clone(),
@@ -232,11 +238,8 @@ pub(crate) mod tests {
     }
 
     impl SomePostgres {
-        pub(crate) fn place(&self) -> Place {
-            Place::Postgres {
-                url: self.url.clone(),
-                name: "postgres".into(),
-            }
+        pub(crate) fn place(&self) -> TrialStore {
+            TrialStore::private(&POSTGRES).at(self.url.clone())
         }
     }
 
@@ -288,18 +291,16 @@ pub(crate) mod tests {
 
     impl Servers {
         /// Every place there is here.
-        pub(crate) fn places(&self) -> Vec<Place> {
-            let redis = self.redis.as_ref().map(|server| Place::Redis {
-                url: server.url(),
-                name: "redis".into(),
-            });
+        pub(crate) fn places(&self) -> Vec<TrialStore> {
+            let redis = self.redis.as_ref();
+            let redis = redis.map(|server| TrialStore::private(&REDIS).at(server.url()));
             let postgres = self.postgres.as_ref().map(SomePostgres::place);
-            let all = [Some(Place::Sqlite), redis, postgres];
+            let all = [Some(TrialStore::sqlite()), redis, postgres];
             all.into_iter().flatten().collect()
         }
 
         /// Grounds in a state as new, as long as the keeper lives.
-        pub(crate) fn grounds(&self, places: &[Place]) -> (impl Sized + use<>, Vec<Ground>) {
+        pub(crate) fn grounds(&self, places: &[TrialStore]) -> (impl Sized + use<>, Vec<Ground>) {
             let folder = tempfile::tempdir().unwrap();
             let grounds = places.iter().map(|place| place.ground(folder.path()));
             let grounds: Vec<Ground> = grounds.collect();
@@ -331,7 +332,7 @@ pub(crate) mod tests {
 
     #[test]
     fn servers_for_locks_come_with_a_file() {
-        let place = Place::named("etcd://127.0.0.1:2379,127.0.0.1:2479").unwrap();
+        let place = TrialStore::named("etcd://127.0.0.1:2379,127.0.0.1:2479").unwrap();
         let ground = place.ground(Path::new("/tmp"));
         let endpoints = ground.endpoints();
         assert_eq!(endpoints[1], "sqlite:/tmp/run.db");
@@ -342,17 +343,14 @@ pub(crate) mod tests {
     #[test]
     fn each_trial_has_a_ground_of_its_own_and_leaves_nothing() {
         if let Some(server) = redis() {
-            apart_and_nothing_left(&Place::Redis {
-                url: server.url(),
-                name: "redis".into(),
-            });
+            apart_and_nothing_left(&TrialStore::private(&REDIS).at(server.url()));
         }
         if let Some(database) = postgres() {
             apart_and_nothing_left(&database.place());
         }
     }
 
-    fn apart_and_nothing_left(place: &Place) {
+    fn apart_and_nothing_left(place: &TrialStore) {
         let [one, two] = [(); 2].map(|()| place.ground(Path::new("")));
         one.prepare().unwrap();
         two.prepare().unwrap();

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use fencepost::BoxFuture;
+use fencepost::stores::kinds::{POSTGRES, ZOOKEEPER};
 
 use crate::protocol::{Claims, Outcome, Promise, Purchase, ReleaseWord};
-use crate::store::locks::Kind;
 use crate::store::stock::Stock;
-use crate::store::{Ground, Place};
+use crate::store::{Ground, TrialStore};
 
 mod atomic;
 mod constraint;
@@ -107,13 +107,13 @@ pub enum Stores {
 }
 
 impl Stores {
-    /// Whether this place is among them.
-    pub fn include(self, place: &Place) -> bool {
+    /// Whether this store is among them.
+    pub fn include(self, store: &TrialStore) -> bool {
         match self {
             Self::Everywhere => true,
-            Self::Any => !matches!(place, Place::Locks { .. }),
-            Self::Postgres => matches!(place, Place::Postgres { .. }),
-            Self::Zookeeper => place.lock_servers() == Some(Kind::Zookeeper),
+            Self::Any => store.keeps_stock(),
+            Self::Postgres => store.is(&POSTGRES),
+            Self::Zookeeper => store.is(&ZOOKEEPER),
         }
     }
 }

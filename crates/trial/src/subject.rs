@@ -204,7 +204,7 @@ fn refuse(op: Option<u64>, failure: Failure) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Place;
+    use crate::store::TrialStore;
     use crate::strategy::exhibit::none;
 
     fn converse(requests: &str) -> Vec<serde_json::Value> {
@@ -260,7 +260,7 @@ mod tests {
 
     fn hold(strategy: &Strategy, requests: &str, stop: fn()) -> Vec<serde_json::Value> {
         let folder = tempfile::tempdir().unwrap();
-        let ground = Place::Sqlite.ground(folder.path());
+        let ground = TrialStore::sqlite().ground(folder.path());
         ground.prepare().unwrap();
         let init = format!(
             r#"{{"type":"init","id":"A","keys":["k"],"ttl_ms":60000,"endpoints":["{ground}"],"resource":"number"}}"#

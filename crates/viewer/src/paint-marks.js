@@ -66,7 +66,7 @@ function paintOverlap({ palette, view, layout, model, room }, overlap, joins) {
   overlapWords({ palette, view, layout, room }, overlap, bad, colour);
 }
 
-// «2 holders · 0.9 ms» beside the place where it begins, or, if it is too short to hold words, next to it.
+// "2 holders · 0.9 ms" beside the place where it begins, or, if it is too short to hold words, next to it.
 function overlapWords({ palette, view, layout, room }, overlap, bad, colour) {
   const { g, c } = palette;
   palette.font(11, 600);

@@ -22,7 +22,7 @@ pub(super) fn async_functions_state_cancel_safety(files: &[SourceFile]) -> Vec<F
                 findings.push(Finding::new(
                     file,
                     at + 1,
-                    format!("{name}: no «{SECTION}» in its documentation"),
+                    format!("{name}: no '{SECTION}' in its documentation"),
                 ));
             }
         }

@@ -33,7 +33,7 @@ function lockRow() {
     write(name, rest);
     write(small, who);
     write(holder, who);
-    // Fences are long and differ at their end. «.0» says only that nobody handed the lock on.
+    // Fences are long and differ at their end. ".0" says only that nobody handed the lock on.
     const number = lock.fence?.replace(/\.0$/, '') ?? '–';
     write(front, number.slice(0, -6));
     write(back, number.slice(-6));

@@ -12,7 +12,7 @@ use fencepost_rig::{Child, Feed, Interrupt, Said, Silence, feed, folder};
 use fencepost_trial::holds::{FIRST, SECOND};
 use fencepost_trial::processes::Stopped;
 use fencepost_trial::protocol::{Claims, Promise, Reply, Request, Resource};
-use fencepost_trial::store::Place;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::strategy::{Buyer, Failure, Group, Opening, Remark, Setup, Stores, Strategy};
 
 use crate::exit;
@@ -66,7 +66,7 @@ impl ExternalLock {
     /// Starts it once and asks what it promises.
     pub(super) fn claims(
         &self,
-        place: &Place,
+        store: &TrialStore,
         ttl_ms: u64,
         resource: Resource,
         interrupt: Interrupt,
@@ -74,7 +74,7 @@ impl ExternalLock {
         let no_folder = |error| Stopped::Store(format!("no temporary folder: {error}"));
         let told = |stopped| explain(&stopped, None);
         let folder = folder().map_err(|error| told(no_folder(error)))?;
-        let ground = place.ground(folder.path());
+        let ground = store.ground(folder.path());
         ground.prepare().map_err(|error| told(error.into()))?;
         let (feed, ears) = feed();
         let child = Child::spawn(self.command(), 0, &ears);

@@ -1,10 +1,11 @@
 //! The values of `--lock`: the lab's strategies, the library's lock on certain servers, or the command of an external lock.
 
-use fencepost_trial::store::locks::Kind;
+use fencepost::stores::StoreKind;
+use fencepost_trial::store::{lock_only_kinds, private_name};
 use fencepost_trial::strategy;
 
 use super::external::ExternalLock;
-use crate::store::LockServers;
+use crate::store::parse_trial_store;
 use crate::values::{BadValue, nearest};
 
 /// The value of `--lock`.
@@ -14,7 +15,7 @@ pub(crate) enum Lock {
     Help,
     Strategy(&'static strategy::Strategy),
     /// The library's lock on servers of this kind.
-    Of(Kind, &'static strategy::Strategy),
+    Of(&'static StoreKind, &'static strategy::Strategy),
     /// A program of the user's own.
     External(ExternalLock),
 }
@@ -27,9 +28,9 @@ impl Lock {
         if let Some(external) = ExternalLock::parse(text) {
             return Ok(Self::External(external));
         }
-        let kind = Kind::ALL.into_iter().find(|kind| lock_of(*kind) == text);
+        let kind = lock_only_kinds().find(|kind| kind.name == text);
         if let (Some(kind), Some(library)) = (kind, strategy::find(LIBRARY)) {
-            LockServers::parse(kind.name()).transpose()?;
+            parse_trial_store(private_name(kind))?;
             return Ok(Self::Of(kind, library));
         }
         let found = strategy::find(text).map(Self::Strategy);
@@ -49,12 +50,14 @@ impl Lock {
 }
 
 fn unknown(text: &str) -> BadValue {
-    let names = strategy::ALL.map(|strategy| strategy.name);
-    let of_servers = Kind::ALL.map(lock_of);
+    let names = strategy::ALL.iter().map(|strategy| strategy.name);
+    let names: Vec<&str> = names
+        .chain(lock_only_kinds().map(|kind| kind.name))
+        .collect();
     let all = format!("--lock help for all {}, a line each", strategy::ALL.len());
     BadValue {
         what: format!("there is no strategy '{text}'"),
-        advice: match nearest(text, &[&names[..], &of_servers].concat()) {
+        advice: match nearest(text, &names) {
             Some(name) => format!("--lock={name}      or {all}"),
             None => all,
         },
@@ -71,15 +74,6 @@ fn holding_locks() -> Vec<&'static str> {
 
 /// The strategy that is the library's lock as it is meant to be used.
 const LIBRARY: &str = "watchdog";
-
-/// What `--lock` calls the library's lock on such servers.
-pub(crate) fn lock_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Etcd => "etcd",
-        Kind::Zookeeper => "zookeeper",
-        Kind::Redlock => "redlock",
-    }
-}
 
 const YOURS: &str = "\
 \x20 YOUR OWN

@@ -5,7 +5,6 @@ use fencepost::{Error, ErrorKind};
 use crate::exit;
 use crate::fault::Fault;
 use crate::store::LockStore;
-use crate::store::ServerKind;
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
 /// For the clients that cannot do without one.
@@ -41,12 +40,8 @@ where
 
 /// A store that cannot be examined.
 pub(super) fn refused(store: &LockStore, error: &Error) -> Fault {
-    let form = |address| ServerKind::of(address).map_or("", |server| server.form);
     let (form, name) = match store {
-        LockStore::Address(address) => (
-            form(address),
-            ServerKind::of(address).map_or("it", |server| server.name),
-        ),
+        LockStore::Address(address) => (address.kind().form, address.kind().server),
         LockStore::Sqlite(_) => ("sqlite:PATH", "it"),
     };
     let place = format!("{}: {}", store.place(), error.message());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::redis::ProtocolVersion;
 use fencepost::stores::redis::Redis;
+use fencepost::stores::without_password;
 
 use super::finding::Finding;
 use super::pace::{self, CLOCK_CHECKS, Clock, ROUND_TRIP_CHECKS};
@@ -11,7 +12,6 @@ use super::rules::apply;
 use super::{Examination, PATIENCE};
 use crate::exit;
 use crate::fault::Fault;
-use crate::values::without_password;
 
 mod info;
 mod memory;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencepost::stores::kinds::REDLOCK;
 use fencepost::stores::redlock::Redlock;
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::reach::refused;
 use super::redis::{self, Gone, Node};
 use super::rules::apply;
 use crate::fault::Fault;
-use crate::store::{LockStore, ServerKind};
+use crate::store::LockStore;
 
 mod each;
 mod rules;
@@ -38,9 +39,10 @@ pub(super) fn examine(
     }
     if nodes.is_empty() {
         let place = store.place();
-        let fault = silent.into_iter().next().map(|(_, gone)| {
-            gone.fault(&place, ServerKind::of(address).map_or("", |kind| kind.form))
-        });
+        let fault = silent
+            .into_iter()
+            .next()
+            .map(|(_, gone)| gone.fault(&place, REDLOCK.form));
         return Err(fault.unwrap_or_else(|| Fault::new(crate::exit::USAGE, "no servers").at(place)));
     }
     let readings = Readings {

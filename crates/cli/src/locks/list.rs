@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use fencepost::stores::kinds::REDIS;
 use fencepost::{Listed, Moment};
 use fencepost_trial::text::ink::Role;
 use fencepost_trial::text::numbers::{count, plural};
 
 use super::{Desk, document};
 use crate::fault::Fault;
-use crate::store::{LockStore, ServerKind};
+use crate::store::LockStore;
 use crate::wording::{age, fence, harmless, seconds};
 
 /// How long the store may take to go through all it has.
@@ -94,9 +95,7 @@ fn summary(desk: &Desk, pattern: Option<&str>, found: usize) -> String {
         None => String::new(),
     };
     let hint = match (&desk.store, pattern) {
-        (LockStore::Address(address), None)
-            if ServerKind::of(address).is_some_and(ServerKind::is_redis) =>
-        {
+        (LockStore::Address(address), None) if address.kind().server == REDIS.server => {
             "      (a pattern such as 'lock:*' also finds other clients' locks: kind plain, holder ?)"
         }
         _ => "",

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use fencepost_checkout::storage::sqlite::SqliteStorage;
 use fencepost_checkout::storage::{Storage, StorageError};
 
+use fencepost::stores::without_password;
+
 use crate::exit;
 use crate::fault::Fault;
 use crate::store::WITH_ALL_STORES;
-use crate::values::{BadValue, without_password};
+use crate::values::BadValue;
 
 /// What `--db` asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use fencepost::stores::kinds::REDIS;
 use fencepost_checkout::http::ExtraRoutes;
 use fencepost_checkout::service::Service;
-use fencepost_trial::store::Place;
+use fencepost_trial::store::TrialStore;
 
 use crate::exit;
 use crate::fault::Fault;
@@ -23,14 +24,13 @@ pub(super) fn off() -> ExtraRoutes {
 
 /// Opens the scratch shop, and returns its routes. It is where the locks are if products can be there, and else in a file of its own.
 pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
-    let place = match store {
-        LockStore::Address(url) if url.starts_with("redis://") => Place::Redis {
-            url: url.clone(),
-            name: store.place(),
-        },
-        _ => Place::Sqlite,
+    let trial_store = match store {
+        LockStore::Address(address) => TrialStore::named(address.as_str())
+            .filter(|store| store.is(&REDIS))
+            .unwrap_or_default(),
+        LockStore::Sqlite(_) => TrialStore::sqlite(),
     };
-    let opened = tokio::task::spawn_blocking(move || ScratchShop::open(&place)).await;
+    let opened = tokio::task::spawn_blocking(move || ScratchShop::open(&trial_store)).await;
     let words = match opened {
         Ok(Ok(shop)) => return Ok(routes::of(shop)),
         Ok(Err(failure)) => failure.to_string(),

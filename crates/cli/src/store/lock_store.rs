@@ -5,22 +5,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::stores::kinds::{SQLITE, ZOOKEEPER};
 use fencepost::stores::sqlite::Sqlite;
+use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
 use fencepost::{Backend, Error, ErrorKind};
 
-use super::server_kind::ServerKind;
 use crate::exit;
 use crate::fault::{Fault, system_words};
-use crate::values::{BadValue, without_password};
+use crate::values::BadValue;
 use crate::wording::{seconds, shell_word};
+use fencepost_trial::store::TrialStore;
 
 /// The value of `--store` where locks are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockStore {
     /// A file shared by the processes of this machine; without a path, that of this user.
     Sqlite(Option<PathBuf>),
-    /// A server at this address.
-    Address(String),
+    /// Servers at this address.
+    Address(StoreAddress),
 }
 
 /// A store that cannot be used, in words that fit into a sentence.
@@ -39,38 +41,28 @@ const SQLITE_ADVICE: &str = "--store sqlite:PATH for another file";
 
 impl LockStore {
     pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
-        if let Some(server) = ServerKind::of(text) {
-            server.is_built_in()?;
-            return Ok(Self::Address(text.to_owned()));
+        if text == "sqlite" {
+            return Ok(Self::Sqlite(None));
         }
-        match text {
-            "sqlite" => Ok(Self::Sqlite(None)),
-            "redis" | "redlock" | "postgres" | "etcd" | "zk" => Err(BadValue {
+        if let Some(store) = TrialStore::named(text).filter(TrialStore::is_private) {
+            return Err(private(text, store.kind()));
+        }
+        match text.parse::<StoreAddress>() {
+            Ok(address) if *address.kind() != SQLITE => {
+                is_built_in(&address)?;
+                Ok(Self::Address(address))
+            }
+            Ok(file) if !file.rest().is_empty() => Ok(Self::Sqlite(Some(file.rest().into()))),
+            _ => Err(BadValue {
                 what: format!(
-                    "--store {text} is a private server, which nobody else could ask for a lock"
+                    "there is no store '{}' in this version",
+                    without_password(text)
                 ),
                 advice: format!(
-                    "--store {text}://{} for one you run · no --store for sqlite",
-                    if text == "redlock" {
-                        "HOST,HOST,HOST"
-                    } else {
-                        "HOST"
-                    }
+                    "--store sqlite: a file of yours · sqlite:PATH: any file · {}",
+                    known_addresses()
                 ),
             }),
-            _ => match text.strip_prefix("sqlite:") {
-                Some(path) if !path.is_empty() => Ok(Self::Sqlite(Some(path.into()))),
-                _ => Err(BadValue {
-                    what: format!(
-                        "there is no store '{}' in this version",
-                        without_password(text)
-                    ),
-                    advice: format!(
-                        "--store sqlite: a file of yours · sqlite:PATH: any file · {}",
-                        ServerKind::shown()
-                    ),
-                }),
-            },
         }
     }
 
@@ -81,7 +73,7 @@ impl LockStore {
                 Some(path) => path.display().to_string(),
                 None => "sqlite".to_owned(),
             },
-            Self::Address(address) => without_password(address),
+            Self::Address(address) => address.to_string(),
         }
     }
 
@@ -103,7 +95,7 @@ impl LockStore {
         let typed = match self {
             Self::Sqlite(None) => "sqlite".to_owned(),
             Self::Sqlite(Some(path)) => format!("sqlite:{}", path.display()),
-            Self::Address(address) => without_password(address),
+            Self::Address(address) => address.to_string(),
         };
         format!(" --store {}", shell_word(&typed))
     }
@@ -113,8 +105,8 @@ impl LockStore {
         match self {
             // Its locks end with the session, which must not be shorter.
             #[cfg(feature = "zookeeper")]
-            Self::Address(address) if address.starts_with("zk://") => {
-                let builder = fencepost::stores::zookeeper::Zookeeper::builder(address);
+            Self::Address(address) if *address.kind() == ZOOKEEPER => {
+                let builder = fencepost::stores::zookeeper::Zookeeper::builder(address.as_str());
                 let session = ttl.max(fencepost::DEFAULT_TTL);
                 match builder.session_timeout(session).open().await {
                     Ok(store) => Ok(Arc::new(store)),
@@ -136,7 +128,7 @@ impl LockStore {
                 Ok(file)
             }
             Self::Address(address) => {
-                let opened = fencepost::stores::open(address).await;
+                let opened = address.open().await;
                 opened.map_err(|error| NotOpened::new(self, &error))
             }
         }
@@ -171,7 +163,7 @@ impl LockStore {
                     Err(error) => Err(NotOpened::new(self, &error)),
                 }
             }
-            Self::Address(address) => match fencepost::stores::open_to_look(address).await {
+            Self::Address(address) => match address.open_to_look().await {
                 Ok(store) => Ok(Some(store)),
                 Err(error) => Err(NotOpened::new(self, &error)),
             },
@@ -265,15 +257,48 @@ fn advice(store: &LockStore, kind: ErrorKind) -> Cow<'static, str> {
     let LockStore::Address(address) = store else {
         return SQLITE_ADVICE.into();
     };
-    let Some(server) = ServerKind::of(address) else {
-        return "no --store for sqlite".into();
-    };
+    let store = address.kind();
     match kind {
         ErrorKind::Unavailable => {
-            format!("start {} there · no --store for sqlite", server.name).into()
+            format!("start {} there · no --store for sqlite", store.server).into()
         }
-        _ => format!("--store {} · no --store for sqlite", server.form).into(),
+        _ => format!("--store {} · no --store for sqlite", store.form).into(),
     }
+}
+
+/// Somebody named servers that only the lab starts.
+fn private(name: &str, kind: &StoreKind) -> BadValue {
+    BadValue {
+        what: format!("--store {name} is a private server, which nobody else could ask for a lock"),
+        advice: format!(
+            "--store {} for one you run · no --store for sqlite",
+            kind.form
+        ),
+    }
+}
+
+fn is_built_in(address: &StoreAddress) -> Result<(), BadValue> {
+    let scheme = address.scheme();
+    if scheme.is_built_in {
+        return Ok(());
+    }
+    Err(BadValue {
+        what: format!("this program was built without {}", scheme.prefix),
+        advice: "build it with --features full, which brings all stores · no --store for sqlite"
+            .into(),
+    })
+}
+
+/// How the addresses of servers begin that this program knows.
+fn known_addresses() -> String {
+    let servers = KINDS.iter().filter(|kind| ***kind != SQLITE);
+    let schemes = servers.filter_map(|kind| kind.schemes.first());
+    let known = schemes.filter(|scheme| scheme.is_built_in);
+    let mut forms: Vec<String> = known
+        .map(|scheme| format!("{}HOST", scheme.prefix))
+        .collect();
+    forms.dedup();
+    forms.join(" · ")
 }
 
 /// The file of this user: its fence counter must outlive a reboot, so it is no temporary file.
@@ -297,14 +322,14 @@ mod tests {
     fn etcd_is_reached_with_tls_too() {
         let address = "etcds://ci:p@a,b";
         let parsed = LockStore::parse(address).unwrap();
-        assert_eq!(parsed, LockStore::Address(address.into()));
+        assert_eq!(parsed, LockStore::Address(address.parse().unwrap()));
         assert_eq!(parsed.place(), "etcds://ci:***@a,b");
     }
 
     #[test]
     fn advice_can_be_followed() {
         let advice = LockStore::parse("redlock").unwrap_err().advice;
-        assert!(advice.starts_with("--store redlock://HOST,HOST,HOST "));
+        assert!(advice.starts_with("--store redlock://[USER:PASSWORD@]HOST,HOST,HOST"));
     }
 
     #[test]
@@ -318,7 +343,7 @@ mod tests {
             "unix:/run/redis.sock",
         ] {
             let parsed = LockStore::parse(address).unwrap();
-            assert_eq!(parsed, LockStore::Address(address.into()));
+            assert_eq!(parsed, LockStore::Address(address.parse().unwrap()));
             assert!(!parsed.place().contains(":p@"), "{}", parsed.place());
         }
         for refused in ["redis", "etcd", "sqlite:", "mysql://u:hunter2@h", ""] {

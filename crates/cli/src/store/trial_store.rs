@@ -1,295 +1,169 @@
-//! The store of a trial: a file, a private server, or one that the user runs.
+//! The store of a trial: what `--store` names, and the servers that are started for it.
 
-use fencepost_rig::{Postgres, Redis, RedisError, ServerError};
-use fencepost_trial::store::Place;
-use fencepost_trial::store::reach::{
-    HAS_POSTGRES, NotReached, is_address, is_postgres_address, names_postgres, reach,
-    reach_postgres,
-};
+use std::fmt;
+
+use fencepost::stores::kinds::{POSTGRES, REDIS, SQLITE};
+use fencepost::stores::without_password;
+use fencepost_trial::store::reach::{HAS_POSTGRES, NotReached, has_valid_address, reach};
+use fencepost_trial::store::{TrialStore, private_name};
 use fencepost_trial::text::numbers::decimal;
 
-use super::lock_servers::{LockServers, PrivateLockServers};
-use super::{PATIENCE, WITH_ALL_STORES};
+use super::private_servers::PrivateServers;
+use super::{NO_EFFECT, PATIENCE, WITH_ALL_STORES};
 use crate::exit;
 use crate::fault::Fault;
-use crate::values::{BadValue, without_password};
+use crate::values::BadValue;
 
-/// The value of `--store` for a trial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TrialStore {
-    /// A file of this run, shared by its processes.
-    Sqlite,
-    /// A private Redis server of this run.
-    PrivateRedis,
-    /// A Redis server at this address.
-    Redis(String),
-    /// A private Postgres server of this run.
-    PrivatePostgres,
-    /// A Postgres database at this address.
-    Postgres(String),
-    /// Servers that keep locks and nothing else.
-    Locks(LockServers),
-}
-
-/// A place that can be used.
+/// A store that can be used.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) place: Place,
-    // Lives as long as the place is used.
-    pub(super) _server: PrivateServer,
+    pub(crate) store: TrialStore,
+    /// The servers that were started for it. They end with this.
+    _servers: Option<Box<dyn fmt::Debug>>,
 }
 
-/// A server that was started for this run.
-#[derive(Debug)]
-pub(super) enum PrivateServer {
-    None,
-    Redis(#[expect(dead_code, reason = "only kept alive")] Redis),
-    Postgres(#[expect(dead_code, reason = "only kept alive")] Postgres),
-    Locks(#[expect(dead_code, reason = "only kept alive")] PrivateLockServers),
+/// The value of `--store` for a trial.
+pub(crate) fn parse_trial_store(text: &str) -> Result<TrialStore, BadValue> {
+    let store = TrialStore::named(text).ok_or_else(|| unknown(text))?;
+    let kind = store.kind();
+    if !kind.is_built_in() || *kind == POSTGRES && !HAS_POSTGRES {
+        return Err(BadValue {
+            what: format!("this program was built without {}", kind.title),
+            advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
+        });
+    }
+    if !has_valid_address(&store) {
+        return Err(BadValue {
+            what: format!(
+                "'{}' is not a valid address of {}",
+                store.name(),
+                kind.title
+            ),
+            advice: format!("--store {}", kind.form),
+        });
+    }
+    Ok(store)
 }
 
-impl TrialStore {
-    pub(crate) fn parse(text: &str) -> Result<Self, BadValue> {
-        if let Some(servers) = LockServers::parse(text) {
-            return servers.map(Self::Locks);
-        }
-        match text {
-            "sqlite" => Ok(Self::Sqlite),
-            "redis" => Ok(Self::PrivateRedis),
-            url if is_address(url) => Ok(Self::Redis(url.to_owned())),
-            url if url.starts_with("redis://") => Err(BadValue {
-                what: format!("'{}' is not the address of a server", without_password(url)),
-                advice: "redis://HOST, redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT/DATABASE".into(),
-            }),
-            name if (name == "postgres" || names_postgres(name)) && !HAS_POSTGRES => Err(BadValue {
-                what: "this program was built without Postgres".into(),
-                advice: format!(
-                    "{WITH_ALL_STORES} · --store sqlite or redis meanwhile"
-                ),
-            }),
-            "postgres" => Ok(Self::PrivatePostgres),
-            url if is_postgres_address(url) => Ok(Self::Postgres(url.to_owned())),
-            url if names_postgres(url) => Err(BadValue {
-                what: format!("'{}' is not the address of a database", without_password(url)),
-                advice: "postgres://USER@HOST/DATABASE or postgres://USER:PASSWORD@HOST:PORT/DATABASE".into(),
-            }),
-            other => Err(BadValue {
-                what: format!(
-                    "there is no store '{}' in this version",
-                    without_password(other)
-                ),
-                advice: "--store sqlite: a file, nothing to install · redis, postgres, redlock, etcd, zk: private servers · \
-                    redis://HOST and so on: yours"
-                    .into(),
-            }),
-        }
-    }
-
-    /// What `--store` calls it, fit to be shown.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Sqlite => "sqlite".into(),
-            Self::PrivateRedis => "redis".into(),
-            Self::PrivatePostgres => "postgres".into(),
-            Self::Locks(servers) => servers.name(),
-            Self::Redis(url) | Self::Postgres(url) => without_password(url),
-        }
-    }
-
-    /// Starts what has to be started, and makes sure that it answers.
-    pub(crate) fn open(&self) -> Result<Site, Fault> {
-        match self {
-            Self::Sqlite => Ok(Site {
-                place: Place::Sqlite,
-                _server: PrivateServer::None,
-            }),
-            Self::PrivateRedis => {
-                let server = Redis::start().map_err(|error| no_server(&error, "redis"))?;
-                let (url, name) = (server.url(), "redis".to_owned());
-                Ok(Site {
-                    place: Place::Redis { url, name },
-                    _server: PrivateServer::Redis(server),
-                })
-            }
-            Self::Redis(url) => {
-                let name = without_password(url);
-                reach(url, PATIENCE).map_err(|reason| not_reached(&name, &reason))?;
-                Ok(Site {
-                    place: Place::Redis {
-                        url: url.clone(),
-                        name,
-                    },
-                    _server: PrivateServer::None,
-                })
-            }
-            Self::Locks(servers) => servers.open(),
-            Self::PrivatePostgres => {
-                // It outlives no power failure: waiting for the disk would only slow the trials down.
-                let server = Postgres::start_with(&["fsync=off"]);
-                let server = server.map_err(|error| no_postgres(&error))?;
-                let (url, name) = (server.url(), "postgres".to_owned());
-                Ok(Site {
-                    place: Place::Postgres { url, name },
-                    _server: PrivateServer::Postgres(server),
-                })
-            }
-            Self::Postgres(url) => {
-                let name = without_password(url);
-                let reached = reach_postgres(url, PATIENCE);
-                reached.map_err(|reason| postgres_not_reached(&name, &reason))?;
-                Ok(Site {
-                    place: Place::Postgres {
-                        url: url.clone(),
-                        name,
-                    },
-                    _server: PrivateServer::None,
-                })
-            }
-        }
+fn unknown(text: &str) -> BadValue {
+    BadValue {
+        what: format!(
+            "there is no store '{}' in this version",
+            without_password(text)
+        ),
+        advice: if text.starts_with("redlock?") {
+            "--store redlock · --store 'redlock?restart_delay=30s'".into()
+        } else {
+            "--store sqlite: a file, nothing to install · redis, postgres, redlock, etcd, zk: private servers · \
+             redis://HOST and so on: yours"
+                .into()
+        },
     }
 }
 
-pub(super) fn no_server(error: &RedisError, store: &str) -> Fault {
-    if matches!(error, RedisError::NotInstalled) {
-        let what = format!("--store {store} starts a private redis-server, and none is installed");
-        let fault = Fault::new(exit::STORE, what).at(error);
-        return fault.try_this(format_args!(
-            "{} · --store {store}://HOST for your own",
-            RedisError::INSTALL
-        ));
-    }
-    let fault = Fault::new(exit::STORE, "cannot start a private redis-server").at(error);
-    let words = match error {
-        RedisError::NotRunning { last_words, .. } => last_words.as_slice(),
-        _ => &[],
+/// Starts what has to be started, and makes sure that it answers.
+pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
+    let started = if store.is_private() && !store.is(&SQLITE) {
+        Some(private_servers(store)?.start(store)?)
+    } else {
+        None
     };
-    let fault = words
-        .iter()
-        .fold(fault, |fault, words| fault.with("said", words));
-    fault.effect("none: no process was started")
+    let Some(started) = started else {
+        reach(store, PATIENCE).map_err(|reason| not_reached(store, &reason))?;
+        return Ok(Site {
+            store: store.clone(),
+            _servers: None,
+        });
+    };
+    let store = store.clone().at(started.address);
+    // They have just been started, and several have to find each other first.
+    reach(&store, 10 * PATIENCE).map_err(|reason| not_reached(&store, &reason))?;
+    Ok(Site {
+        store,
+        _servers: Some(started.servers),
+    })
 }
 
-fn no_postgres(error: &ServerError) -> Fault {
-    match error {
-        ServerError::NotInstalled { what, install } => {
-            let what_then = "--store postgres starts a private server, and none is installed";
-            Fault::new(exit::STORE, what_then)
-                .at(format_args!("no {what} in /usr/lib/postgresql"))
-                .try_this(format_args!(
-                    "{install} · --store postgres://USER@HOST/DATABASE for your own"
-                ))
-        }
-        ServerError::NotRunning {
-            program,
-            what,
-            last_words,
-        } => {
-            let place = format!("{}: {what}", program.display());
-            let fault = Fault::new(exit::STORE, "cannot start a private Postgres").at(place);
-            let fault = last_words
-                .iter()
-                .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: no process was started")
-        }
-        error => Fault::new(exit::STORE, "cannot start a private Postgres")
-            .at(error)
-            .effect("none: no process was started"),
+/// For a trial that starts and kills its own servers: finds out only whether it can.
+pub(crate) fn open_to_fail(store: &TrialStore) -> Result<Site, Fault> {
+    let servers = private_servers(store)?;
+    if !(servers.is_installed)() {
+        return Err(servers.not_installed());
     }
+    Ok(Site {
+        store: store.clone(),
+        _servers: None,
+    })
 }
 
-fn postgres_not_reached(name: &str, reason: &NotReached) -> Fault {
-    let others = "--store postgres for a private one · no --store for sqlite";
-    let effect = "none: no process was started";
-    match reason {
-        NotReached::Silent(words) => {
-            let tried = decimal(PATIENCE.as_secs_f64());
-            Fault::new(exit::STORE, "cannot reach the store")
-                .at(format_args!("{name}: {words}, tried for {tried} s"))
-                .effect(effect)
-                .try_this(format_args!("start Postgres there · {others}"))
-        }
-        NotReached::Refuses(words) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("{name}: {words}"))
-            .effect(effect)
-            .try_this(format_args!(
-                "postgres://USER:PASSWORD@HOST/DATABASE · {others}"
-            )),
-    }
+fn private_servers(store: &TrialStore) -> Result<&'static PrivateServers, Fault> {
+    PrivateServers::of(store.kind()).ok_or_else(|| {
+        let what = format!("there are no private servers of {}", store.kind().title);
+        Fault::new(exit::USAGE, what)
+            .at(format_args!("--store {}", store.name()))
+            .effect(NO_EFFECT)
+            .try_this(format_args!("--store {}", store.kind().form))
+    })
 }
 
-fn not_reached(name: &str, reason: &NotReached) -> Fault {
-    let others = "--store redis for a private one · no --store for sqlite";
-    let effect = "none: no process was started";
-    match reason {
-        NotReached::Silent(words) => {
-            let tried = decimal(PATIENCE.as_secs_f64());
-            Fault::new(exit::STORE, "cannot reach the store")
-                .at(format_args!("{name}: {words}, tried for {tried} s"))
-                .effect(effect)
-                .try_this(format_args!("start Redis there · {others}"))
-        }
-        NotReached::Refuses(words) if words.starts_with("parse error") => {
-            Fault::new(exit::STORE, "this is not a Redis server")
-                .at(format_args!("{name}: answers, but not as Redis does"))
-                .effect(effect)
-                .try_this(format_args!("another HOST:PORT · {others}"))
-        }
-        NotReached::Refuses(words) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("{name}: {words}"))
-            .effect(effect)
-            .try_this(format_args!("redis://USER:PASSWORD@HOST · {others}")),
-    }
+fn not_reached(store: &TrialStore, reason: &NotReached) -> Fault {
+    let (name, kind) = (store.name(), store.kind());
+    let others = format!(
+        "--store {} for a private one · no --store for sqlite",
+        private_name(kind)
+    );
+    let (title, what, advice) = match reason {
+        NotReached::Silent(words) => (
+            "cannot reach the store",
+            format!("{words}, tried for {} s", decimal(PATIENCE.as_secs_f64())),
+            format!("start {} there", kind.server),
+        ),
+        NotReached::Refuses(words) if *kind == REDIS && words.starts_with("parse error") => (
+            "this is not a Redis server",
+            "answers, but not as Redis does".to_owned(),
+            "another HOST:PORT".to_owned(),
+        ),
+        NotReached::Refuses(words) => (
+            "cannot use the store",
+            words.clone(),
+            format!("--store {}", kind.form),
+        ),
+    };
+    Fault::new(exit::STORE, title)
+        .at(format_args!("{name}: {what}"))
+        .effect(NO_EFFECT)
+        .try_this(format_args!("{advice} · {others}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use fencepost_trial::text::ink::Ink;
-
     use super::*;
 
-    #[test]
-    fn a_store_is_named_or_given_by_its_address() {
-        assert_eq!(TrialStore::parse("sqlite"), Ok(TrialStore::Sqlite));
-        assert_eq!(TrialStore::parse("redis"), Ok(TrialStore::PrivateRedis));
-        assert_eq!(
-            TrialStore::parse("redis://cache"),
-            Ok(TrialStore::Redis("redis://cache".into()))
-        );
-        let refused = TrialStore::parse("redis://u:hunter2@h:port").unwrap_err();
-        assert_eq!(
-            refused.what,
-            "'redis://u:***@h:port' is not the address of a server"
-        );
-        let refused = TrialStore::parse("mysql://u:hunter2@h").unwrap_err();
-        assert!(!refused.what.contains("hunter2"), "{}", refused.what);
+    fn refused(text: &str) -> BadValue {
+        parse_trial_store(text).unwrap_err()
     }
 
     #[test]
-    fn where_no_postgres_is_installed_the_way_to_one_is_told() {
-        let missing = ServerError::NotInstalled {
-            what: "Postgres",
-            install: "apt-get install postgresql",
-        };
-        let told = no_postgres(&missing).text(Ink::PLAIN);
+    fn a_store_is_named_or_given_by_its_address() {
+        for text in ["sqlite", "redis", "redis://cache"] {
+            assert_eq!(parse_trial_store(text).unwrap().name(), text);
+        }
         assert_eq!(
-            told,
-            "error: --store postgres starts a private server, and none is installed\n  \
-             where     no Postgres in /usr/lib/postgresql\n  \
-             try       apt-get install postgresql · --store postgres://USER@HOST/DATABASE for your own\n"
+            refused("redis://u:hunter2@h:port").what,
+            "'redis://u:***@h:port' is not a valid address of Redis"
         );
+        let unknown = refused("mysql://u:hunter2@h");
+        assert!(!unknown.what.contains("hunter2"), "{}", unknown.what);
+        assert!(refused("redlock?restart_delay=3").advice.contains("30s"));
     }
 
     #[cfg(feature = "postgres")]
     #[test]
     fn a_database_is_named_or_given_by_its_address() {
-        assert_eq!(
-            TrialStore::parse("postgres"),
-            Ok(TrialStore::PrivatePostgres)
-        );
-        for url in ["postgres://u@h/d", "postgresql://u:p@h:1/d"] {
-            assert_eq!(TrialStore::parse(url), Ok(TrialStore::Postgres(url.into())));
+        for text in ["postgres", "postgres://u@h/d", "postgresql://u@h:1/d"] {
+            assert_eq!(parse_trial_store(text).unwrap().name(), text);
         }
-        let refused = TrialStore::parse("postgres://u:hunter2@h:port/d").unwrap_err();
+        let refused = refused("postgres://u:hunter2@h:port/d");
         assert!(!refused.what.contains("hunter2"), "{}", refused.what);
     }
 }

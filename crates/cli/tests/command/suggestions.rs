@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencepost_trial::holds::Scenario;
-use fencepost_trial::store::Place;
+use fencepost_trial::store::TrialStore;
 use fencepost_trial::strategy;
 
 use crate::{Ran, run};
@@ -83,7 +83,7 @@ fn all_suggestions() -> BTreeSet<String> {
     let scenarios = Scenario::ALL.into_iter().filter(|all| !all.fails_servers());
     let mut trials = Vec::new();
     for scenario in scenarios {
-        for lock in strategy::at(&Place::Sqlite).filter(|lock| lock.lock.is_some()) {
+        for lock in strategy::at(&TrialStore::sqlite()).filter(|lock| lock.lock.is_some()) {
             let work = match scenario {
                 Scenario::TtlEdge => " --work 450",
                 Scenario::Crash => " --work 100",

@@ -36,7 +36,7 @@ pub(crate) fn fire_and_keep_quiet() {
     for Alert { name, .. } in alerts() {
         for way in ["fires", "keeps quiet"] {
             let wanted = format!("{name} {way}");
-            assert!(names.contains(&&*wanted), "no test «{wanted}»");
+            assert!(names.contains(&&*wanted), "no test '{wanted}'");
         }
     }
     let folder = files::folder().join("prometheus");

@@ -188,7 +188,7 @@ pub(crate) fn runs_as_nobody_special() {
     );
 }
 
-/// The very words of the image: they say «healthy» of a service that is ready, and of nothing else.
+/// The very words of the image: they say "healthy" of a service that is ready, and of nothing else.
 pub(crate) fn its_healthcheck_tells() {
     let dockerfile = text("Dockerfile");
     let check = dockerfile.split("HEALTHCHECK").nth(1).unwrap();

@@ -36,6 +36,11 @@ impl StoreAddress {
         self.kind
     }
 
+    /// How it begins, and whether this build knows such addresses.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     /// The whole address. It may carry passwords.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Place, ServerError, ended_well, make_home, not_installed, programs, user};
+use super::{Environment, ServerError, ended_well, make_home, not_installed, programs, user};
 use crate::folder::{TempDir, folder};
 
 /// Names the folder to copy. Without it every server makes its own data.
@@ -26,14 +26,14 @@ impl PostgresTemplate {
         let user = user()?;
         let folder = folder()?;
         let home = make_home(&folder, user.as_ref())?;
-        let place = Place {
+        let environment = Environment {
             programs: &programs,
             folder: &home,
             user: user.as_ref(),
         };
-        place.compute_data()?;
+        environment.compute_data()?;
         Ok(Self {
-            data: place.data(),
+            data: environment.data(),
             _folder: folder,
         })
     }
@@ -49,7 +49,7 @@ pub(super) fn of_environment() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).map(PathBuf::from)
 }
 
-impl Place<'_> {
+impl Environment<'_> {
     /// Copies a template to where the data of this server are to be.
     pub(super) fn copy_data(&self, template: &Path) -> Result<(), ServerError> {
         let mut copy = Command::new("cp");

@@ -4,7 +4,7 @@ use crate::history::{Change, Event, Fault, Header, HoldSettings, What};
 use crate::holds::facts::Facts;
 use crate::holds::{Scenario, Trial, verdict};
 use crate::protocol::{Action, Claims, Outcome, Purchase, ReleaseWord};
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy;
 use crate::verdict::Verdict;
 
@@ -278,7 +278,7 @@ impl Tale {
         let mut trial = Trial::new(self.scenario, strategy, 7041);
         trial.ttl_ms = self.ttl_ms;
         if let Some(store) = &self.store {
-            trial.place = Place::named(store).unwrap();
+            trial.store = TrialStore::named(store).unwrap();
         }
         Header {
             recorded: "2026-11-15T08:41:07+00:00".into(),

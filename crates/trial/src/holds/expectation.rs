@@ -49,10 +49,10 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
 pub fn expected(trial: &Trial) -> Option<Outcome> {
     let expected = of_strategy(trial.scenario, trial.strategy.name)?;
     let survives = match trial.scenario {
-        Scenario::Failover => trial.place.name() == "etcd",
+        Scenario::Failover => trial.store.name() == "etcd",
         // Who has forgotten has no vote.
         Scenario::RestartEmpty => {
-            let delay = locks::restart_delay(trial.place.name());
+            let delay = locks::restart_delay(trial.store.name());
             delay.is_some_and(|delay| delay.as_millis() >= u128::from(trial.ttl_ms))
         }
         _ => false,

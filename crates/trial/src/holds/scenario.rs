@@ -1,6 +1,8 @@
 //! The scenarios of lock trials: what happens to the holder, or to the store.
 
-use crate::store::Place;
+use fencepost::stores::kinds::REDIS;
+
+use crate::store::TrialStore;
 
 /// What happens to the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +89,9 @@ impl Scenario {
         }
     }
 
-    /// The default at this place: some stores cannot have leases as short.
-    pub fn ttl_ms_at(self, place: &Place) -> u64 {
-        self.ttl_ms().max(place.shortest_ttl_ms())
+    /// The default on this store: some stores cannot have leases as short.
+    pub fn ttl_ms_at(self, store: &TrialStore) -> u64 {
+        self.ttl_ms().max(store.shortest_ttl_ms())
     }
 
     /// Whether the lab makes servers fail: then they are its own, started for this one trial.
@@ -97,12 +99,12 @@ impl Scenario {
         matches!(self, Self::Failover | Self::RestartEmpty)
     }
 
-    /// Where it takes place unless told otherwise.
-    pub fn place(self) -> Place {
+    /// The store unless another one is given.
+    pub fn store(self) -> TrialStore {
         if self.fails_servers() {
-            Place::private_redis()
+            TrialStore::private(&REDIS)
         } else {
-            Place::default()
+            TrialStore::default()
         }
     }
 

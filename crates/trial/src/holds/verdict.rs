@@ -214,7 +214,7 @@ impl Court<'_> {
     /// The same trial with another strategy, where it can be tried.
     fn next(&self, strategy: &str, remark: &'static str) -> Option<Next> {
         let trial = self.trial.as_ref()?;
-        let is_there = strategy::find(strategy)?.stores.include(&trial.place);
+        let is_there = strategy::find(strategy)?.stores.include(&trial.store);
         let command = is_there.then(|| trial.command(strategy))?;
         Some(Next { command, remark })
     }
@@ -230,9 +230,9 @@ impl Court<'_> {
         let trial = self.trial.as_ref()?;
         let other = Trial {
             scenario,
-            ttl_ms: scenario.ttl_ms_at(&trial.place),
+            ttl_ms: scenario.ttl_ms_at(&trial.store),
             // This trial's own may be shorter than the lease there, which would show nothing.
-            work_ms: Trial::work_ms_at(&trial.place),
+            work_ms: Trial::work_ms_at(&trial.store),
             ..trial.clone()
         };
         let command = other.command(trial.strategy.name);

@@ -88,7 +88,7 @@ pub(crate) fn record(
     watch: &mut dyn Watch,
     interrupt: Interrupt,
 ) -> Result<(), Stopped> {
-    let site = Swept::prepare(&sale.place)?;
+    let site = Swept::prepare(&sale.store)?;
     let stock = site.ground.stock()?;
     let line = StartingLine::draw(site.folder.path());
     let line = line.map_err(|error| Stopped::Store(format!("no line to start at: {error}")))?;

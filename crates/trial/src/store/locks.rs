@@ -24,73 +24,6 @@ const NO_KEY: i64 = -2;
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What kind of servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A cluster with a leader.
-    Etcd,
-    /// An ensemble with a leader, or a single server.
-    Zookeeper,
-    /// Redis servers that know nothing of each other.
-    Redlock,
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Redlock, Self::Etcd, Self::Zookeeper];
-
-    /// The kind that a name or an address is of: `etcd`, `etcd://…`, `redlock?restart_delay=30s`.
-    pub fn of(text: &str) -> Option<Self> {
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
-        let name = scheme.unwrap_or_else(|| text.split('?').next().unwrap_or_default());
-        match name {
-            "etcd" | "etcds" => Some(Self::Etcd),
-            "zk" => Some(Self::Zookeeper),
-            "redlock" => Some(Self::Redlock),
-            _ => None,
-        }
-    }
-
-    /// What `--store` calls private ones.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Etcd => "etcd",
-            Self::Zookeeper => "zk",
-            Self::Redlock => "redlock",
-        }
-    }
-
-    /// What people call it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Etcd => "etcd",
-            Self::Zookeeper => "ZooKeeper",
-            Self::Redlock => "Redlock",
-        }
-    }
-
-    /// Whether the lab was built with it.
-    pub fn is_built_in(self) -> bool {
-        match self {
-            Self::Etcd => cfg!(feature = "etcd"),
-            Self::Zookeeper => cfg!(feature = "zookeeper"),
-            Self::Redlock => cfg!(feature = "redlock"),
-        }
-    }
-
-    /// The shortest TTL that can be judged there: how soon the lock of a dead process is free is the servers' affair.
-    pub(super) fn shortest_ttl_ms(self, is_private: bool) -> u64 {
-        match self {
-            // Leases have whole seconds, at least two.
-            Self::Etcd => 2_000,
-            // Sessions have at least two ticks: 4 s, unless the server is told otherwise.
-            Self::Zookeeper if is_private => 2_000,
-            Self::Zookeeper => 4_000,
-            Self::Redlock => 0,
-        }
-    }
-}
-
 /// Such servers, the space of one trial there, and the file with what is sold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apart {
@@ -191,7 +124,7 @@ pub fn grow_old(store: &str) {
 ///
 /// # Errors
 /// [`NotReached`] says why they cannot be used. A refusal comes at once.
-pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+pub(super) fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
     let mut said = "no answer".to_owned();
     let reached = wait_for(patience, async {
         loop {
@@ -211,7 +144,7 @@ pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
 
 fn open(url: &str, ttl: Duration) -> BoxFuture<'_, fencepost::Result<Arc<dyn Backend>>> {
     #[cfg(feature = "zookeeper")]
-    if Kind::of(url) == Some(Kind::Zookeeper) {
+    if url.starts_with("zk://") {
         use fencepost::stores::zookeeper::Zookeeper;
         return Box::pin(async move {
             // What a killed process costs, and the longest TTL there can be.
@@ -236,21 +169,6 @@ fn wait_for<T>(longest: Duration, work: impl Future<Output = T>) -> Result<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kind_is_told_by_its_name_or_an_address() {
-        for (text, kind) in [
-            ("etcd", Some(Kind::Etcd)),
-            ("etcds://a,b", Some(Kind::Etcd)),
-            ("zk://a/base", Some(Kind::Zookeeper)),
-            ("redlock?restart_delay=3s", Some(Kind::Redlock)),
-            ("redlock://a,b,c?restart_delay=3s", Some(Kind::Redlock)),
-            ("redis://etcd", None),
-            ("etcd2", None),
-        ] {
-            assert_eq!(Kind::of(text), kind, "{text}");
-        }
-    }
 
     #[test]
     fn a_delay_is_part_of_a_name() {

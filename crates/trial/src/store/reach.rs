@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use fencepost::stores::kinds::{POSTGRES, REDIS, SQLITE};
 use redis::{Client, RedisError, RedisResult, cmd};
 
-use super::postgres;
 use super::redis::Wire;
+use super::{TrialStore, locks, postgres};
 
 /// Whether the lab was built with Postgres.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
@@ -25,11 +26,37 @@ pub enum NotReached {
     Refuses(String),
 }
 
-/// Makes sure that a Redis server answers at `url` and runs scripts. Asks again for up to `patience` while nobody is there.
+/// Makes sure that the store can be used. Asks again for up to `patience` while nobody is there.
 ///
 /// # Errors
 /// [`NotReached`] says why it cannot be used. A refusal comes at once.
-pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
+pub fn reach(store: &TrialStore, patience: Duration) -> Result<(), NotReached> {
+    if store.is(&SQLITE) {
+        Ok(())
+    } else if store.is(&REDIS) {
+        reach_redis(store.address(), patience)
+    } else if store.is(&POSTGRES) {
+        postgres::reach(store.address(), patience)
+    } else {
+        locks::reach(store.address(), patience)
+    }
+}
+
+/// Whether the address is well-formed, as far as that can be told without asking anybody.
+pub fn has_valid_address(store: &TrialStore) -> bool {
+    if store.is_private() {
+        true
+    } else if store.is(&REDIS) {
+        Client::open(store.address()).is_ok()
+    } else if store.is(&POSTGRES) {
+        postgres::is_address(store.address())
+    } else {
+        true
+    }
+}
+
+/// Makes sure that a Redis server answers at `url` and runs scripts.
+fn reach_redis(url: &str, patience: Duration) -> Result<(), NotReached> {
     let started = Instant::now();
     let client = Client::open(url).map_err(|error| NotReached::Refuses(words(&error)))?;
     loop {
@@ -46,35 +73,6 @@ pub fn reach(url: &str, patience: Duration) -> Result<(), NotReached> {
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
-}
-
-/// Whether this can be the address of a Redis server.
-pub fn is_address(url: &str) -> bool {
-    names_redis(url) && Client::open(url).is_ok()
-}
-
-/// Whether this is meant to be the address of a Redis server.
-pub fn names_redis(url: &str) -> bool {
-    url.starts_with("redis://")
-}
-
-/// Whether this is meant to be the address of a Postgres database.
-pub fn names_postgres(url: &str) -> bool {
-    url.starts_with("postgres://") || url.starts_with("postgresql://")
-}
-
-/// Whether this can be the address of a Postgres database.
-pub fn is_postgres_address(url: &str) -> bool {
-    postgres::is_address(url)
-}
-
-/// Makes sure that a Postgres database answers at `url`, that it is recent enough, and that a schema may be made there. Asks again for up
-/// to `patience` while nobody is there.
-///
-/// # Errors
-/// As [`reach`].
-pub fn reach_postgres(url: &str, patience: Duration) -> Result<(), NotReached> {
-    postgres::reach(url, patience)
 }
 
 fn introduce(client: &Client, within: Duration) -> RedisResult<i64> {
@@ -120,6 +118,14 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(200);
     const LONG: Duration = Duration::from_secs(20);
 
+    fn reach_at(address: &str, patience: Duration) -> Result<(), NotReached> {
+        reach(&TrialStore::named(address).unwrap(), patience)
+    }
+
+    fn is_valid(address: &str) -> bool {
+        TrialStore::named(address).is_some_and(|store| has_valid_address(&store))
+    }
+
     fn where_nobody_listens() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
@@ -128,14 +134,14 @@ mod tests {
     #[test]
     fn a_server_that_answers_is_reached() {
         let Some(server) = redis() else { return };
-        assert_eq!(reach(&server.url(), LONG), Ok(()));
+        assert_eq!(reach_at(&server.url(), LONG), Ok(()));
     }
 
     #[test]
     fn where_nobody_listens_it_is_tried_until_patience_ends() {
         let port = where_nobody_listens();
         let started = Instant::now();
-        let said = reach(&format!("redis://127.0.0.1:{port}"), SHORT);
+        let said = reach_at(&format!("redis://127.0.0.1:{port}"), SHORT);
         assert_eq!(said, Err(NotReached::Silent("connection refused".into())));
         assert!(started.elapsed() >= SHORT - PAUSE);
     }
@@ -145,10 +151,10 @@ mod tests {
         let port = where_nobody_listens();
         let refused = Err(NotReached::Silent("connection refused".into()));
         let url = format!("redis://127.0.0.1:{port}");
-        assert_eq!(reach(&url, Duration::ZERO), refused);
+        assert_eq!(reach_at(&url, Duration::ZERO), refused);
         if HAS_POSTGRES {
             let url = format!("postgres://shop@127.0.0.1:{port}/shop");
-            assert_eq!(reach_postgres(&url, Duration::ZERO), refused);
+            assert_eq!(reach_at(&url, Duration::ZERO), refused);
         }
     }
 
@@ -159,14 +165,14 @@ mod tests {
         connection
             .ask(&["CONFIG", "SET", "requirepass", "hunter2"])
             .unwrap();
-        let Err(NotReached::Refuses(said)) = reach(&server.url(), LONG) else {
+        let Err(NotReached::Refuses(said)) = reach_at(&server.url(), LONG) else {
             panic!("reached")
         };
         assert!(said.contains("NOAUTH"), "{said}");
         let with_password = server.url().replace("redis://", "redis://:hunter2@");
-        assert_eq!(reach(&with_password, LONG), Ok(()));
+        assert_eq!(reach_at(&with_password, LONG), Ok(()));
         let wrong = server.url().replace("redis://", "redis://:hunter3@");
-        let Err(NotReached::Refuses(said)) = reach(&wrong, LONG) else {
+        let Err(NotReached::Refuses(said)) = reach_at(&wrong, LONG) else {
             panic!("reached")
         };
         assert!(!said.contains("hunter"), "{said}");
@@ -183,7 +189,7 @@ mod tests {
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             }
         });
-        let said = reach(&format!("redis://{address}"), LONG);
+        let said = reach_at(&format!("redis://{address}"), LONG);
         assert!(matches!(said, Err(NotReached::Refuses(_))), "{said:?}");
     }
 
@@ -194,15 +200,15 @@ mod tests {
             "redis://u:p@cache:6380/2",
             "redis://[::1]:7",
         ] {
-            assert!(is_address(good), "{good}");
+            assert!(is_valid(good), "{good}");
         }
         for bad in [
             "redis://",
             "redis://cache:port",
             "redis://cache/two",
-            "etcd://cache",
+            "mysql://cache",
         ] {
-            assert!(!is_address(bad), "{bad}");
+            assert!(!is_valid(bad), "{bad}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use fencepost_rig::TempDir;
 
-use super::{Ground, Place};
+use super::{Ground, TrialStore};
 use crate::protocol::Failure;
 
 /// A ground that is made ready for one trial and left as it was found, also on the way out of trouble.
@@ -14,7 +14,7 @@ pub(crate) struct Swept {
 
 impl Swept {
     /// A ground at this place, ready.
-    pub(crate) fn prepare(place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn prepare(place: &TrialStore) -> Result<Self, Failure> {
         let folder = fencepost_rig::folder();
         let folder =
             folder.map_err(|error| Failure::definite(format!("no temporary folder: {error}")))?;

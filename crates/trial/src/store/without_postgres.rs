@@ -34,5 +34,5 @@ pub(crate) fn reach(_url: &str, _patience: Duration) -> Result<(), NotReached> {
 }
 
 pub(crate) fn is_address(url: &str) -> bool {
-    super::reach::names_postgres(url)
+    true
 }

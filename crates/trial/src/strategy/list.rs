@@ -5,7 +5,7 @@ use super::{
 };
 use crate::history::Header;
 use crate::protocol::Claims;
-use crate::store::Place;
+use crate::store::TrialStore;
 
 /// Every strategy, in the order in which tables show them.
 pub static ALL: [&Strategy; 22] = [
@@ -34,7 +34,7 @@ pub static ALL: [&Strategy; 22] = [
 ];
 
 /// The strategies that can be tried at this place, in the same order.
-pub fn at(place: &Place) -> impl Iterator<Item = &'static Strategy> + Clone {
+pub fn at(place: &TrialStore) -> impl Iterator<Item = &'static Strategy> + Clone {
     let stores = ALL.map(|strategy| (strategy, strategy.stores.include(place)));
     let there = stores.into_iter().filter(|(_, included)| *included);
     there.map(|(strategy, _)| strategy)

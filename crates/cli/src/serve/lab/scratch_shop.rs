@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fencepost_rig::{TempDir, folder};
 use fencepost_trial::protocol::{Outcome, Purchase};
-use fencepost_trial::store::{Ground, Place};
+use fencepost_trial::store::{Ground, TrialStore};
 use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
@@ -71,7 +71,7 @@ impl ScratchShop {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    pub(super) fn open(place: &Place) -> Result<Self, Failure> {
+    pub(super) fn open(place: &TrialStore) -> Result<Self, Failure> {
         let folder = folder().map_err(Failure::definite)?;
         let ground = place.scratch(folder.path());
         ground.prepare()?;

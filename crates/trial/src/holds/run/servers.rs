@@ -6,11 +6,13 @@
 
 use std::time::Instant;
 
+use fencepost::stores::kinds::{ETCD, REDLOCK};
+
 use crate::history::{Change, What};
 use crate::holds::{Scenario, Trial};
 use crate::protocol::Failure;
-use crate::store::locks::{self, Kind};
-use crate::store::{Ground, Place};
+use crate::store::locks;
+use crate::store::{Ground, TrialStore};
 
 mod etcd;
 mod redis;
@@ -30,7 +32,7 @@ pub(super) struct Seen {
 /// The servers of one trial; gone with it.
 pub(super) trait Servers {
     /// Where the processes find the store, before and after.
-    fn place(&self) -> Place;
+    fn store(&self) -> TrialStore;
 
     /// From here on a server hears nothing of what the others write. By default nothing happens.
     fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {
@@ -40,7 +42,7 @@ pub(super) trait Servers {
     /// Kills the server that has the lock on `key`.
     fn kill(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
 
-    /// Clients are served again at the same place.
+    /// Clients are served again at the same address.
     fn serve_again(&mut self, watched: &Watched<'_>) -> Result<Vec<Seen>, Failure>;
 }
 
@@ -79,13 +81,12 @@ impl Watched<'_> {
 
 /// Starts the servers that this trial makes fail; none for the trials that leave the store alone.
 pub(super) fn start(trial: &Trial) -> Result<Option<Box<dyn Servers>>, Failure> {
-    Ok(match (trial.scenario, trial.place.name()) {
-        (Scenario::Failover, "etcd") => Some(Box::new(Members::start()?)),
-        (Scenario::Failover, _) => Some(Box::new(Pair::start()?)),
-        (Scenario::RestartEmpty, name) if trial.place.lock_servers() == Some(Kind::Redlock) => {
-            Some(Box::new(Three::start(name)?))
-        }
-        (Scenario::RestartEmpty, _) => Some(Box::new(Single::start()?)),
+    let store = &trial.store;
+    Ok(match trial.scenario {
+        Scenario::Failover if store.is(&ETCD) => Some(Box::new(Members::start()?)),
+        Scenario::Failover => Some(Box::new(Pair::start()?)),
+        Scenario::RestartEmpty if store.is(&REDLOCK) => Some(Box::new(Three::start(store)?)),
+        Scenario::RestartEmpty => Some(Box::new(Single::start()?)),
         _ => None,
     })
 }

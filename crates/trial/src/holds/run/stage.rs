@@ -44,8 +44,8 @@ pub(super) fn run(
 ) -> Result<History, Stopped> {
     // Before the ground, so that it is still there when the ground is left as it was found.
     let servers = servers::start(trial)?;
-    let place = servers.as_ref().map(|servers| servers.place());
-    let site = Swept::prepare(place.as_ref().unwrap_or(&trial.place))?;
+    let store = servers.as_ref().map(|servers| servers.store());
+    let site = Swept::prepare(store.as_ref().unwrap_or(&trial.store))?;
     let stock = match resource(trial) {
         Resource::Stock => Some(site.ground.stock()?),
         Resource::Number => None,

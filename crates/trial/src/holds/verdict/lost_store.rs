@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fencepost::stores::kinds::REDLOCK;
+
 use super::edge::{FENCED_LIMITS, two_holders};
 use super::{Court, evidence, inconclusive};
 use crate::history::Change;
@@ -9,8 +11,8 @@ use crate::holds::Trial;
 use crate::holds::check::Overlap;
 use crate::holds::facts::{Hold, Mark, Op};
 use crate::protocol::Action;
-use crate::store::Place;
-use crate::store::locks::{self, Kind};
+use crate::store::TrialStore;
+use crate::store::locks;
 use crate::text::numbers::ms;
 use crate::verdict::{Next, Outcome, Verdict};
 
@@ -148,13 +150,13 @@ fn why(court: &Court<'_>) -> Option<&'static str> {
 /// The same where who may have forgotten has no vote.
 fn with_delay(court: &Court<'_>) -> Option<Next> {
     let trial = court.trial.as_ref()?;
-    let is_redlock = trial.place.lock_servers() == Some(Kind::Redlock);
-    if !is_redlock || locks::restart_delay(trial.place.name()).is_some() {
+    let is_redlock = trial.store.is(&REDLOCK);
+    if !is_redlock || locks::restart_delay(trial.store.name()).is_some() {
         return None;
     }
     let store = format!("redlock?restart_delay={}ms", trial.ttl_ms);
     let delayed = Trial {
-        place: Place::named(&store)?,
+        store: TrialStore::named(&store)?,
         ..trial.clone()
     };
     Some(Next {

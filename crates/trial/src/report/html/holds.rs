@@ -3,7 +3,6 @@
 use super::{Page, PageRun};
 use crate::holds::Judged;
 use crate::holds::{Scenario, Trial};
-use crate::store::Place;
 use crate::text::numbers::count;
 
 fn about(trial: &Trial) -> &'static str {
@@ -14,11 +13,11 @@ fn about(trial: &Trial) -> &'static str {
         Scenario::Sorted => "two locks, same order",
         Scenario::StaleRelease => "a late release",
         Scenario::ShortStock => "nothing left to sell",
-        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => {
+        Scenario::Failover if !trial.store.keeps_stock() => {
             "the leader dies, the others elect a new one"
         }
         Scenario::Failover => "a replica takes over without the lock",
-        Scenario::RestartEmpty if matches!(trial.place, Place::Locks { .. }) => {
+        Scenario::RestartEmpty if !trial.store.keeps_stock() => {
             "one of three servers comes back empty"
         }
         Scenario::RestartEmpty => "the server comes back empty",

@@ -5,7 +5,7 @@ use crate::check::{Checked, Finding};
 use crate::history::Header;
 use crate::holds::Scenario;
 use crate::saved::Rejudged;
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::plural;
 
@@ -71,7 +71,7 @@ pub fn conclusion(rejudged: &Rejudged, ink: Ink) -> String {
 
 /// The store that a history names, with a gloss where it is one of ours.
 fn store(header: &Header) -> String {
-    let known = Place::named(&header.store);
+    let known = TrialStore::named(&header.store);
     known.map_or_else(|| header.store.clone(), |place| place.title())
 }
 

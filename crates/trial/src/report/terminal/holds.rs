@@ -5,7 +5,6 @@
 
 use crate::history::{Event, Header};
 use crate::holds::{FIRST, NAMES, SECOND, Scenario, Trial};
-use crate::store::Place;
 use crate::story::{Entry, SETTLED_NS, lanes};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{count, ms};
@@ -66,7 +65,7 @@ pub fn title(trial: &Trial) -> String {
             "a purchase finds nothing to sell; then a unit comes in: can it be bought?",
             gloss,
         ),
-        Scenario::Failover if matches!(trial.place, Place::Locks { .. }) => (
+        Scenario::Failover if !trial.store.keeps_stock() => (
             "trial failover",
             "the leader dies while A holds the lock; the others elect a new one",
             "",
@@ -76,7 +75,7 @@ pub fn title(trial: &Trial) -> String {
             "the primary dies before its replica has A's lock; the replica takes over",
             "",
         ),
-        Scenario::RestartEmpty if matches!(trial.place, Place::Locks { .. }) => (
+        Scenario::RestartEmpty if !trial.store.keeps_stock() => (
             "trial restart-empty",
             "A's lock is on two servers of three; one of them dies, and comes back empty",
             "",
@@ -121,10 +120,10 @@ pub fn title(trial: &Trial) -> String {
 /// Where it takes place, in a few words.
 fn stage_of(trial: &Trial) -> String {
     match trial.scenario {
-        Scenario::Failover if trial.place.name() == "redis" => {
+        Scenario::Failover if trial.store.name() == "redis" => {
             "redis (a primary, a replica)".into()
         }
-        _ => trial.place.title(),
+        _ => trial.store.title(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::grounds::role;
 use super::table::{counts, glyph, summary};
 use crate::matrix::{COLUMNS, Cell, DEFAULT_TIMES, Run, Summary};
 use crate::retry::{Judged, Round};
-use crate::store::Place;
+use crate::store::TrialStore;
 use crate::strategy::{self, Strategy};
 use crate::text::ink::{Ink, Role};
 use crate::text::numbers::{decimal, ms, plural};
@@ -16,12 +16,12 @@ const WORDS_FROM: usize = 80;
 const NAMES_FROM: usize = 97;
 
 /// The title.
-pub fn title(place: &Place, seed: u64) -> String {
+pub fn title(store: &TrialStore, seed: u64) -> String {
     format!(
         "run-all   {}, {} and the retry schedules   {}   seed {seed}\n",
-        plural(strategy::at(place).count(), "strategy", "strategies"),
+        plural(strategy::at(store).count(), "strategy", "strategies"),
         plural(COLUMNS.len(), "scenario", "scenarios"),
-        place.title(),
+        store.title(),
     )
 }
 
@@ -37,7 +37,7 @@ pub struct Shown<'a> {
     /// Where to go from here: a store, and what to type. May be empty.
     pub elsewhere: &'a [(&'static str, String)],
     /// Where it was run.
-    pub place: &'a Place,
+    pub store: &'a TrialStore,
     /// The random seed.
     pub seed: u64,
 }
@@ -72,7 +72,7 @@ impl Shown<'_> {
         });
         let heading = layout.row("strategy", heads.map(|head| (None, head)), ink);
         let mut text = ink.paint(Role::Label, heading.trim_end()) + "\n";
-        for strategy in strategy::at(self.place) {
+        for strategy in strategy::at(self.store) {
             let verdicts = (0..COLUMNS.len()).map(|column| self.verdict(strategy, column, layout));
             text.push_str(layout.row(strategy.name, verdicts, ink).trim_end());
             text.push('\n');
@@ -127,7 +127,7 @@ impl Shown<'_> {
         }
         let commands = COLUMNS.iter().enumerate();
         let commands =
-            commands.map(|(index, column)| format!("{} {}", index + 1, column.command(self.place)));
+            commands.map(|(index, column)| format!("{} {}", index + 1, column.command(self.store)));
         let notes = notes.into_iter().map(str::to_owned).collect();
         let mut lines = packed(notes, "      ", ink.columns);
         lines.extend(packed(commands.collect(), "   ", ink.columns));
@@ -149,10 +149,10 @@ impl Shown<'_> {
 
     fn again(&self, ink: Ink) -> String {
         let mut end = format!("--seed {}", self.seed);
-        if *self.place != Place::Sqlite {
-            end.push_str(&format!(" --store {}", self.place.typed()));
+        if *self.store != TrialStore::sqlite() {
+            end.push_str(&format!(" --store {}", self.store.typed()));
         }
-        let is_there = |name: &&str| strategy::at(self.place).any(|there| there.name == *name);
+        let is_there = |name: &&str| strategy::at(self.store).any(|there| there.name == *name);
         let row = ["naive", "safe"].into_iter().find(is_there);
         let row = row.unwrap_or_default();
         let example = ink.paint(

@@ -46,7 +46,7 @@ pub fn title(comparison: &Comparison) -> String {
         "retry   {who} one lock, stock {}: what does each way of waiting cost?\n  \
          {set}   store {}   seed {}\n",
         count(comparison.stock.into()),
-        comparison.place.title(),
+        comparison.store.title(),
         comparison.seed
     )
 }

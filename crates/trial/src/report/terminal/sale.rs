@@ -32,7 +32,7 @@ pub fn title(sale: &Sale) -> String {
         "oversell   {who} to buy from a stock of {}{at_once}\n  {set}   delay {} µs   store {}   seed {}\n",
         count(sale.stock.into()),
         count(sale.delay_us as i64),
-        sale.place.title(),
+        sale.store.title(),
         sale.seed
     )
 }

@@ -18,7 +18,7 @@ pub fn all_title(sale: &Sale, races: usize) -> String {
         plural(sale.concurrency, "process", "processes"),
         count(sale.stock.into()),
         count(sale.delay_us as i64),
-        sale.place.title(),
+        sale.store.title(),
         sale.seed
     )
 }

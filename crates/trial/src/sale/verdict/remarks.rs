@@ -93,7 +93,7 @@ fn next(sale: &Sale, outcome: Outcome, unsold: bool) -> Vec<Next> {
         (Promise::Exclusion, _) => {
             let fault = |scenario| {
                 let mut trial = Trial::new(scenario, sale.strategy, sale.seed);
-                trial.place = sale.place.clone();
+                trial.store = sale.store.clone();
                 next(trial.command(sale.strategy.name), "")
             };
             vec![fault(Scenario::Crash), fault(Scenario::TtlEdge)]

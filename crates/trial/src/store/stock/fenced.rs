@@ -125,11 +125,8 @@ mod tests {
         let (_keeper, mut grounds) = grounds();
         let scratch = crate::store::tests::redis();
         grounds.extend(scratch.iter().map(|server| {
-            let place = crate::store::Place::Redis {
-                url: server.url(),
-                name: "redis".into(),
-            };
-            place.scratch(std::path::Path::new(""))
+            let store = crate::store::TrialStore::private(&fencepost::stores::kinds::REDIS);
+            store.at(server.url()).scratch(std::path::Path::new(""))
         }));
         for ground in grounds {
             let (early, late) = (credential(1), credential(2));

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
+use fencepost::stores::kinds::ETCD;
 use fencepost_rig::EtcdCluster;
 
 use super::{Seen, Servers, Watched, now, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
-use crate::store::Place;
+use crate::store::TrialStore;
 
 const MEMBERS: usize = 3;
 const LEADER: &str = "leader";
@@ -35,11 +36,8 @@ impl Members {
 }
 
 impl Servers for Members {
-    fn place(&self) -> Place {
-        Place::Locks {
-            url: self.cluster.url(),
-            name: "etcd".into(),
-        }
+    fn store(&self) -> TrialStore {
+        TrialStore::private(&ETCD).at(self.cluster.url())
     }
 
     fn kill(&mut self, _: &Watched<'_>) -> Result<Vec<Seen>, Failure> {

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use fencepost::stores::kinds::REDIS;
 use fencepost_rig::resp::{Connection, Value};
 use fencepost_rig::{Direction, Proxy, Redis};
 
 use super::{Seen, Servers, Watched, now, seen};
 use crate::history::Change;
 use crate::protocol::Failure;
-use crate::store::Place;
+use crate::store::TrialStore;
 
 /// How long a server may take to do what it is told.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +48,7 @@ impl Pair {
 }
 
 impl Servers for Pair {
-    fn place(&self) -> Place {
+    fn store(&self) -> TrialStore {
         private(&self.front)
     }
 
@@ -88,7 +89,7 @@ impl Single {
 }
 
 impl Servers for Single {
-    fn place(&self) -> Place {
+    fn store(&self) -> TrialStore {
         private(&self.front)
     }
 
@@ -107,11 +108,8 @@ impl Servers for Single {
 }
 
 /// A private server, as everybody reaches it through this proxy.
-fn private(front: &Proxy) -> Place {
-    Place::Redis {
-        url: format!("redis://{}", front.address()),
-        name: "redis".into(),
-    }
+fn private(front: &Proxy) -> TrialStore {
+    TrialStore::private(&REDIS).at(format!("redis://{}", front.address()))
 }
 
 /// Kills it, and makes sure that it is dead.

@@ -9,7 +9,7 @@ use super::redis::crash;
 use super::{Seen, Servers, Watched, now};
 use crate::history::Change;
 use crate::protocol::Failure;
-use crate::store::{Place, locks};
+use crate::store::{TrialStore, locks};
 
 const NAMES: [&str; 3] = ["first server", "second server", "third server"];
 const FORGETS: usize = 0;
@@ -19,22 +19,22 @@ const CUT_OFF: usize = 2;
 pub(super) struct Three {
     roads: Vec<Proxy>,
     servers: Vec<Redis>,
-    /// What `--store` calls them.
-    name: String,
+    /// What was asked for.
+    store: TrialStore,
 }
 
 impl Three {
     /// Starts them, and waits until they vote.
-    pub(super) fn start(name: &str) -> Result<Self, Failure> {
+    pub(super) fn start(store: &TrialStore) -> Result<Self, Failure> {
         let servers = NAMES.map(|_| Redis::start().map_err(Failure::definite));
         let servers: Vec<Redis> = servers.into_iter().collect::<Result<_, _>>()?;
         let road = |server: &Redis| Proxy::start(server.address()).map_err(Failure::definite);
         let roads = servers.iter().map(road).collect::<Result<_, _>>()?;
-        locks::grow_old(name);
+        locks::grow_old(store.name());
         Ok(Self {
             roads,
             servers,
-            name: name.to_owned(),
+            store: store.clone(),
         })
     }
 
@@ -47,17 +47,15 @@ impl Three {
 }
 
 impl Servers for Three {
-    fn place(&self) -> Place {
+    fn store(&self) -> TrialStore {
         let hosts: Vec<String> = self
             .roads
             .iter()
             .map(|road| road.address().to_string())
             .collect();
-        let at = self.name.find('?').unwrap_or(self.name.len());
-        Place::Locks {
-            url: format!("redlock://{}{}", hosts.join(","), &self.name[at..]),
-            name: self.name.clone(),
-        }
+        let parameters = self.store.parameters();
+        let address = format!("redlock://{}{parameters}", hosts.join(","));
+        self.store.clone().at(address)
     }
 
     fn cut_off(&mut self) -> Result<Vec<Seen>, Failure> {

@@ -80,7 +80,7 @@ impl Address {
         Ok(Self { config, tls })
     }
 
-    pub(super) async fn connect(&self) -> Result<Link, StorageError> {
+    pub(super) async fn connect(&self) -> Result<Connection, StorageError> {
         let connecting = async {
             match &self.tls {
                 Some(tls) => {
@@ -94,7 +94,7 @@ impl Address {
             }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok((client, line))) => Ok(Link {
+            Ok(Ok((client, line))) => Ok(Connection {
                 client,
                 line,
                 statements: HashMap::new(),
@@ -139,14 +139,14 @@ pub(super) fn words(error: &Error) -> String {
 }
 
 /// A connection of one who uses it alone.
-pub(super) struct Link {
+pub(super) struct Connection {
     client: Client,
     /// What carries words to and fro.
     line: AbortHandle,
     statements: HashMap<&'static str, Statement>,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }

@@ -101,13 +101,13 @@ fn as_i32(number: u64) -> i32 {
 
 /// One end of the line.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct WardenChannel {
     stream: UnixStream,
     /// What has arrived of the next message, so that reading can be given up at any point.
     partial: Vec<u8>,
 }
 
-impl Link {
+impl WardenChannel {
     /// Needs a runtime.
     pub(super) fn new(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
@@ -153,7 +153,10 @@ mod tests {
     #[tokio::test]
     async fn every_message_arrives_as_it_was_said() {
         let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let (mut one, mut other) = (Link::new(one).unwrap(), Link::new(other).unwrap());
+        let (mut one, mut other) = (
+            WardenChannel::new(one).unwrap(),
+            WardenChannel::new(other).unwrap(),
+        );
         let moment = Moment::from_nanos(u64::MAX - 1);
         let orders = [
             Order::Start(-5),

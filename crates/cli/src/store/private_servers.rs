@@ -1,0 +1,209 @@
+//! The servers that the lab starts for a run: which ones, and what to say if that fails.
+
+use std::fmt;
+
+use fencepost::stores::StoreKind;
+use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, REDLOCK, ZOOKEEPER};
+use fencepost_rig::{Etcd, EtcdCluster, Postgres, Redis, RedisError, ServerError, Zookeeper};
+use fencepost_trial::store::locks::grow_old;
+use fencepost_trial::store::{TrialStore, private_name};
+
+use super::NO_EFFECT;
+use crate::exit;
+use crate::fault::Fault;
+
+/// As many as outlive the loss of one.
+const SEVERAL: usize = 3;
+
+/// How private servers of one kind are started.
+pub(super) struct PrivateServers {
+    kind: &'static StoreKind,
+    /// What `--store` starts.
+    starts: &'static str,
+    /// What is missing where they are not installed, and how to get it.
+    missing: &'static str,
+    install: &'static str,
+    pub(super) is_installed: fn() -> bool,
+    start: fn(&TrialStore) -> Result<Started, NotStarted>,
+}
+
+/// Servers that run.
+pub(super) struct Started {
+    pub(super) address: String,
+    pub(super) servers: Box<dyn fmt::Debug>,
+}
+
+/// Why servers do not run.
+enum NotStarted {
+    NotInstalled,
+    Failed {
+        /// What failed, in the words of the system.
+        what: String,
+        /// The last lines that the server wrote.
+        last_words: Vec<String>,
+    },
+}
+
+/// A kind that is not listed has no private servers; trials on it need an address.
+static ALL: [PrivateServers; 5] = [
+    PrivateServers {
+        kind: &REDIS,
+        starts: "a private redis-server",
+        missing: "no redis-server or valkey-server in PATH",
+        install: RedisError::INSTALL,
+        is_installed: Redis::is_installed,
+        start: |_| {
+            let server = Redis::start()?;
+            Ok(Started::at(server.url(), server))
+        },
+    },
+    PrivateServers {
+        kind: &REDLOCK,
+        starts: "private redis-servers",
+        missing: "no redis-server or valkey-server in PATH",
+        install: RedisError::INSTALL,
+        is_installed: Redis::is_installed,
+        start: |store| {
+            let servers = (0..SEVERAL).map(|_| Redis::start());
+            let servers = servers.collect::<Result<Vec<Redis>, RedisError>>()?;
+            let hosts = servers.iter().map(|server| server.address().to_string());
+            let hosts = hosts.collect::<Vec<_>>().join(",");
+            grow_old(store.name());
+            let address = format!("redlock://{hosts}{}", store.parameters());
+            Ok(Started::at(address, servers))
+        },
+    },
+    PrivateServers {
+        kind: &POSTGRES,
+        starts: "a private server",
+        missing: "no Postgres in /usr/lib/postgresql",
+        install: "apt-get install postgresql",
+        is_installed: Postgres::is_installed,
+        start: |_| {
+            // A trial's data need not survive a power failure, and waiting for the disk would slow the trials down.
+            let server = Postgres::start_with(&["fsync=off"])?;
+            Ok(Started::at(server.url(), server))
+        },
+    },
+    PrivateServers {
+        kind: &ETCD,
+        starts: "private servers",
+        missing: "no etcd or etcdctl in PATH",
+        install: "apt-get install etcd-server etcd-client",
+        is_installed: Etcd::is_installed,
+        start: |_| {
+            let cluster = EtcdCluster::start(SEVERAL)?;
+            Ok(Started::at(cluster.url(), cluster))
+        },
+    },
+    PrivateServers {
+        kind: &ZOOKEEPER,
+        starts: "a private server",
+        missing: "no ZooKeeper in /usr/share/java, or no java",
+        install: "apt-get install zookeeper default-jdk-headless",
+        is_installed: Zookeeper::is_installed,
+        start: |_| {
+            let server = Zookeeper::start()?;
+            Ok(Started::at(format!("zk://{}", server.address()), server))
+        },
+    },
+];
+
+impl PrivateServers {
+    /// `None` if there are no private servers of this kind.
+    pub(super) fn of(kind: &StoreKind) -> Option<&'static Self> {
+        ALL.iter().find(|servers| servers.kind == kind)
+    }
+
+    pub(super) fn start(&self, store: &TrialStore) -> Result<Started, Fault> {
+        (self.start)(store).map_err(|error| match error {
+            NotStarted::NotInstalled => self.not_installed(),
+            NotStarted::Failed { what, last_words } => {
+                let title = format!("cannot start a private {}", self.kind.title);
+                let fault = Fault::new(exit::STORE, title).at(what);
+                let words = last_words.iter();
+                words
+                    .fold(fault, |fault, words| fault.with("said", words))
+                    .effect(NO_EFFECT)
+            }
+        })
+    }
+
+    pub(super) fn not_installed(&self) -> Fault {
+        let name = private_name(self.kind);
+        let title = format!(
+            "--store {name} starts {}, and none is installed",
+            self.starts
+        );
+        Fault::new(exit::STORE, title)
+            .at(self.missing)
+            .effect(NO_EFFECT)
+            .try_this(format_args!(
+                "{} · --store {} for your own",
+                self.install, self.kind.form
+            ))
+    }
+}
+
+impl Started {
+    fn at(address: String, servers: impl fmt::Debug + 'static) -> Self {
+        Self {
+            address,
+            servers: Box::new(servers),
+        }
+    }
+}
+
+impl From<RedisError> for NotStarted {
+    fn from(error: RedisError) -> Self {
+        match error {
+            RedisError::NotInstalled => Self::NotInstalled,
+            error => Self::Failed {
+                what: error.to_string(),
+                last_words: match error {
+                    RedisError::NotRunning { last_words, .. } => last_words,
+                    _ => Vec::new(),
+                },
+            },
+        }
+    }
+}
+
+impl From<ServerError> for NotStarted {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::NotInstalled { .. } => Self::NotInstalled,
+            ServerError::NotRunning {
+                program,
+                what,
+                last_words,
+            } => Self::Failed {
+                what: format!("{}: {what}", program.display()),
+                last_words,
+            },
+            error => Self::Failed {
+                what: error.to_string(),
+                last_words: Vec::new(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fencepost_trial::text::ink::Ink;
+
+    use super::*;
+
+    #[test]
+    fn where_no_postgres_is_installed_the_way_to_one_is_told() {
+        let told = PrivateServers::of(&POSTGRES).unwrap().not_installed();
+        assert_eq!(
+            told.text(Ink::PLAIN),
+            "error: --store postgres starts a private server, and none is installed\n  \
+             where     no Postgres in /usr/lib/postgresql\n  \
+             effect    none: no process was started\n  \
+             try       apt-get install postgresql · --store postgres://USER[:PASSWORD]@HOST/DATABASE for your own\n"
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! The store of a trial, as `--store` and histories name it.
+
+use std::path::Path;
+
+use fencepost::random::{Random, SystemRandom};
+use fencepost::stores::kinds::{ETCD, POSTGRES, POSTGRES_TABLE, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
+use fencepost::stores::{KINDS, StoreAddress, StoreKind, without_password};
+
+use super::locks::{Apart, restart_delay};
+use super::{Ground, redis};
+
+/// The store of a trial: a file of its own, private servers of the lab, or servers that the user runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialStore {
+    kind: &'static StoreKind,
+    /// What `--store` calls it: the name of a kind for a file and for private servers, else the address without a password.
+    name: String,
+    /// Where it is. The name, as long as private servers are not started.
+    address: String,
+}
+
+impl TrialStore {
+    /// The store with this name (`sqlite`, `zk`, `redlock?restart_delay=30s`) or address. `None` if the lab has no such store.
+    ///
+    /// Histories name stores without their passwords, so a trial cannot always be repeated with what they say.
+    pub fn named(text: &str) -> Option<Self> {
+        let kind = if text.contains("://") {
+            kind_of_address(text)?
+        } else {
+            kind_with_name(text)?
+        };
+        Some(Self {
+            kind,
+            name: without_password(text),
+            address: text.to_owned(),
+        })
+    }
+
+    /// A file of the trial's own.
+    pub fn sqlite() -> Self {
+        Self::private(&SQLITE)
+    }
+
+    /// Private servers of this kind. They are not started yet; [`at`](Self::at) says where they are then.
+    pub fn private(kind: &'static StoreKind) -> Self {
+        let name = private_name(kind);
+        Self {
+            kind,
+            name: name.to_owned(),
+            address: name.to_owned(),
+        }
+    }
+
+    /// The same store, reached at this address.
+    #[must_use]
+    pub fn at(self, address: String) -> Self {
+        Self { address, ..self }
+    }
+
+    /// What kind of store it is. Both kinds of locks in Postgres count as `postgres`: the lab makes tables of its own there.
+    pub fn kind(&self) -> &'static StoreKind {
+        self.kind
+    }
+
+    /// Whether it is of this kind.
+    pub fn is(&self, kind: &StoreKind) -> bool {
+        self.kind == kind
+    }
+
+    /// Whether it is the lab's own: a file, or servers that it starts.
+    pub fn is_private(&self) -> bool {
+        !self.name.contains("://")
+    }
+
+    /// Whether what is sold is kept there as well. Otherwise it is in a file beside the servers with the locks.
+    pub fn keeps_stock(&self) -> bool {
+        keeps_stock(self.kind)
+    }
+
+    /// Where it is. It may carry a password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What `--store` calls it. It carries no password.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What was asked of private servers, as in `?restart_delay=30s`; empty if nothing was.
+    pub fn parameters(&self) -> &str {
+        let at = self.name.find('?').unwrap_or(self.name.len());
+        &self.name[at..]
+    }
+
+    /// The name as somebody types it in a shell.
+    pub fn typed(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:/@.,=+".contains(c);
+        if self.name.chars().all(is_plain) {
+            self.name.clone()
+        } else {
+            format!("'{}'", self.name)
+        }
+    }
+
+    /// The name with a gloss, for titles.
+    pub fn title(&self) -> String {
+        if !self.is_private() {
+            return self.name.clone();
+        }
+        let gloss = if self.is(&SQLITE) {
+            "one machine"
+        } else if self.is(&ETCD) || self.is(&REDLOCK) {
+            "three servers"
+        } else {
+            "a private server"
+        };
+        format!("{} ({gloss})", self.name)
+    }
+
+    /// A ground of one trial's own: a file in `folder`, or a space or a schema of its own on the server.
+    pub fn ground(&self, folder: &Path) -> Ground {
+        let address = &self.address;
+        let space = SystemRandom.next_u64();
+        if self.is(&SQLITE) {
+            Ground::Sqlite(folder.join("run.db"))
+        } else if self.is(&REDIS) {
+            Ground::Redis(format!("{address}#fencepost-lab-{space:016x}"))
+        } else if self.is(&POSTGRES) {
+            Ground::Postgres(format!("{address}#fencepost_lab_{space:016x}"))
+        } else {
+            Ground::Locks(Apart {
+                servers: format!("{address}#fencepost-lab-{space:016x}"),
+                data: folder.join("run.db"),
+            })
+        }
+    }
+
+    /// The same for something that may be killed before it can clear: on a Redis server keys vanish by themselves, unless they are
+    /// [kept](Ground::keep).
+    pub fn scratch(&self, folder: &Path) -> Ground {
+        if self.is(&REDIS) {
+            Ground::Redis(redis::scratch(&self.address, SystemRandom.next_u64()))
+        } else {
+            self.ground(folder)
+        }
+    }
+
+    /// The shortest TTL that can be judged there: how soon the lock of a dead process is free is up to the servers.
+    pub fn shortest_ttl_ms(&self) -> u64 {
+        // Leases of etcd have whole seconds, at least two. Sessions of ZooKeeper have at least two ticks: 4 s, unless the server
+        // is configured otherwise, as private ones are.
+        if self.is(&ETCD) || self.is(&ZOOKEEPER) && self.is_private() {
+            2_000
+        } else if self.is(&ZOOKEEPER) {
+            4_000
+        } else {
+            0
+        }
+    }
+}
+
+impl Default for TrialStore {
+    fn default() -> Self {
+        Self::sqlite()
+    }
+}
+
+/// The kinds that keep locks and nothing else of the lab's.
+pub fn lock_only_kinds() -> impl Iterator<Item = &'static StoreKind> {
+    let kinds = KINDS.iter().copied();
+    kinds.filter(|kind| !keeps_stock(kind) && **kind != POSTGRES_TABLE)
+}
+
+/// What `--store` calls a file, or private servers of this kind.
+pub fn private_name(kind: &StoreKind) -> &'static str {
+    let scheme = kind.schemes.first().map_or("", |scheme| scheme.prefix);
+    scheme.split(':').next().unwrap_or_default()
+}
+
+pub(super) fn keeps_stock(kind: &StoreKind) -> bool {
+    [&SQLITE, &REDIS, &POSTGRES].contains(&kind)
+}
+
+fn kind_of_address(text: &str) -> Option<&'static StoreKind> {
+    let address: StoreAddress = text.parse().ok()?;
+    let kind = address.kind();
+    // The lab's own connections to Redis know no other scheme.
+    let is_out_of_reach = *kind == REDIS && !text.starts_with("redis://");
+    if *kind == SQLITE || is_out_of_reach {
+        None
+    } else if *kind == POSTGRES_TABLE {
+        Some(&POSTGRES)
+    } else {
+        Some(kind)
+    }
+}
+
+fn kind_with_name(text: &str) -> Option<&'static StoreKind> {
+    let (name, parameters) = text.split_at(text.find('?').unwrap_or(text.len()));
+    let mut kinds = KINDS.iter().copied();
+    let kind = kinds.find(|kind| **kind != POSTGRES_TABLE && private_name(kind) == name)?;
+    let is_understood =
+        parameters.is_empty() || *kind == REDLOCK && restart_delay(parameters).is_some();
+    is_understood.then_some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_knows_is_no_store() {
+        for name in [
+            "mysql",
+            "mysql://shop",
+            "",
+            "redis2",
+            "Redis",
+            "etcd?x=1",
+            "redlock?restart_delay=soon",
+            "sqlite:/tmp/x",
+            "rediss://cache",
+        ] {
+            assert_eq!(TrialStore::named(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_names_in_histories_are_stores() {
+        for (name, kind) in [
+            ("sqlite", &SQLITE),
+            ("redis", &REDIS),
+            ("redis://cache:6379", &REDIS),
+            ("postgres", &POSTGRES),
+            ("postgres://shop", &POSTGRES),
+            ("postgresql://shop", &POSTGRES),
+            ("postgres://shop?table=shedlock", &POSTGRES),
+            ("etcd", &ETCD),
+            ("etcds://a,b", &ETCD),
+            ("zk", &ZOOKEEPER),
+            ("zk://a/base", &ZOOKEEPER),
+            ("redlock?restart_delay=3s", &REDLOCK),
+        ] {
+            let store = TrialStore::named(name).unwrap();
+            assert_eq!(store.name(), name);
+            assert_eq!(store.kind(), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_in_the_address_and_nowhere_else() {
+        let store = TrialStore::named("redis://u:hunter2@cache").unwrap();
+        assert_eq!(store.name(), "redis://u:***@cache");
+        assert_eq!(store.address(), "redis://u:hunter2@cache");
+    }
+
+    #[test]
+    fn the_lock_servers_are_those_that_keep_nothing_else() {
+        let names: Vec<&str> = lock_only_kinds().map(|kind| kind.name).collect();
+        assert_eq!(names, ["redlock", "etcd", "zookeeper"]);
+    }
+}
