@@ -27,6 +27,11 @@ pub trait Opener: Debug + Clone + Serialize + DeserializeOwned {
     /// Opens the store.
     fn open(&self) -> impl Future<Output = Arc<Self::Store>>;
 
+    /// The locker of a child.
+    fn locker(store: &Arc<Self::Store>, ttl: Duration) -> Locker {
+        locker(store, ttl)
+    }
+
     /// Writes to the resource under the guard's fence, without looking whether the lock is still held.
     fn write(&self, store: &Arc<Self::Store>, guard: &Guard) -> impl Future<Output = Wrote>;
 
@@ -140,7 +145,7 @@ impl<O: Opener> Part<O> {
 
     async fn do_task(&self) {
         let store = self.store.open().await;
-        let locker = locker(&store, self.ttl);
+        let locker = O::locker(&store, self.ttl);
         say(&Report::Ready);
         match &self.task {
             Task::WaitOnce { waiters, hold } => {

@@ -1,6 +1,7 @@
 //! Children on etcd, and what only they do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fencepost::stores::etcd::Etcd;
 use fencepost::stores::etcd::client::TxnOp;
@@ -8,7 +9,7 @@ use fencepost::{Guard, Locker};
 use fencepost_store_tests::actor::{self, Opener, Wrote};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{NAME, open, released};
+use crate::support::{NAME, locker, open, released};
 
 pub(crate) type Part = actor::Part<At>;
 pub(crate) type Task = actor::Task<Count>;
@@ -30,6 +31,10 @@ impl Opener for At {
 
     async fn open(&self) -> Arc<Etcd> {
         open(&self.0).await
+    }
+
+    fn locker(store: &Arc<Etcd>, ttl: Duration) -> Locker {
+        locker(store, ttl)
     }
 
     async fn write(&self, store: &Arc<Etcd>, guard: &Guard) -> Wrote {
