@@ -39,16 +39,17 @@
 //! # Features
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `memory` | yes | [`stores::memory`]: locks inside one process |
-//! | `sqlite` | yes | [`stores::sqlite`]: locks shared by the processes of one machine, through a file |
-//! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
-//! | `redis` | yes | [`stores::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
+//! | `memory` | yes | `stores::memory`: locks inside one process |
+//! | `sqlite` | no | `stores::sqlite`: locks shared by the processes of one machine, through a file |
+//! | `redis`, `redis-tls` | no | `stores::redis`: a fair line at a Redis server |
 //! | `redlock` | no | `stores::redlock`: a majority of independent Redis servers |
+//! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
 //! | `etcd`, `etcd-tls` | no | `stores::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
 //! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
+//! | `unstable-hooks` | no | what our own programs need beyond the API; may change or go with any release |
 
 mod alarm;
 pub mod backend;

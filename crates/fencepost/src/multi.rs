@@ -227,7 +227,7 @@ impl MultiGuard {
     /// # Cancel safety
     /// If dropped, the releases go on in the background, as when the guard itself is dropped.
     pub async fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
-        let each = self.guards.into_iter().map(async |guard| {
+        let each = self.guards.into_iter().map(|guard| async move {
             let name = guard.name().clone();
             (name, guard.release().await)
         });

@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::backend::{self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{
+    self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait, name_matches,
+};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::lease::lock;
-use crate::stores::kit::glob;
 
 /// How long the first in line has to claim a free lock before the second may.
 pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);
@@ -193,7 +194,7 @@ impl Backend for Memory {
             let now = self.clock.now();
             let table = lock(&self.table);
             let wanted = table.names.iter().filter(|(name, _)| {
-                pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()))
+                pattern.is_none_or(|pattern| name_matches(pattern, name.as_str()))
             });
             let listed = wanted.filter_map(|(name, entry)| {
                 Some(Listed {

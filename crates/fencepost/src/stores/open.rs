@@ -18,7 +18,7 @@ use crate::error::Result;
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
-/// Each but SQLite and Redis needs the feature of its name.
+/// Each needs the feature of its name.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address names no store that this build has, and those of the store's own `open`.

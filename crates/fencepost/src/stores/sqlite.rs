@@ -63,6 +63,8 @@ mod boot;
 mod database;
 mod failure;
 mod file;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod lease;
 mod look;
 mod schema;
@@ -71,7 +73,8 @@ mod window;
 mod worker;
 
 use database::{Purpose, Settings};
-pub use file::network_file_system;
+#[cfg(feature = "unstable-hooks")]
+pub use hooks::network_file_system;
 use worker::Request;
 
 /// How this store calls itself in errors, spans and metrics.
@@ -101,14 +104,6 @@ impl SqliteBuilder {
     #[must_use]
     pub fn first_epoch(mut self, epoch: u64) -> Self {
         self.first_epoch = Some(epoch);
-        self
-    }
-
-    /// Pretends that the machine was booted as `id`, so that a test can «reboot» it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn boot_id(mut self, id: &str) -> Self {
-        self.boot_id = Some(id.to_owned());
         self
     }
 

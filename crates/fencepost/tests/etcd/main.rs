@@ -12,6 +12,7 @@ mod cancellation;
 mod cluster;
 mod connections;
 mod faults;
+mod handed_in;
 mod interop;
 mod kills;
 mod losses;
@@ -113,6 +114,7 @@ fn main() {
         ("losses", LOSSES, runs),
         ("ways", WAYS, 1),
         ("interop", INTEROP, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -14,6 +14,7 @@ mod failover;
 mod faults;
 mod fences;
 mod forced;
+mod handed_in;
 mod interop;
 mod kills;
 mod kinds;
@@ -217,6 +218,7 @@ fn main() {
         ("failover", FAILOVER, once),
         ("sequences", SEQUENCES, once),
         ("tls", TLS, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

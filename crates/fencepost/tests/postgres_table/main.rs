@@ -12,6 +12,7 @@ mod cancellation;
 mod failover;
 mod faults;
 mod fences;
+mod handed_in;
 mod interop;
 mod kills;
 mod line;
@@ -115,6 +116,7 @@ fn main() {
         ("fences", FENCES, 1),
         ("line", LINE, 1),
         ("interop", INTEROP, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

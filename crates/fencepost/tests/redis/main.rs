@@ -13,6 +13,7 @@ mod clock;
 mod connections;
 mod faults;
 mod fences;
+mod handed_in;
 mod interop;
 mod kills;
 mod line;
@@ -278,6 +279,7 @@ fn main() {
         ("interop", INTEROP, 1),
         ("line", LINE, 1),
         ("storm", STORM, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -10,6 +10,7 @@ mod actor;
 mod addresses;
 mod cancellation;
 mod fences;
+mod handed_in;
 mod healing;
 mod interop;
 mod kills;
@@ -167,6 +168,7 @@ fn main() {
         ("layout", LAYOUT, 1),
         ("fences", FENCES, 1),
         ("interop", INTEROP, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -12,6 +12,7 @@ mod cancellation;
 mod ensemble;
 mod faults;
 mod folders;
+mod handed_in;
 mod interop;
 mod kills;
 mod lost_answers;
@@ -127,6 +128,7 @@ fn main() {
         ("folders", FOLDERS, 1),
         ("runtimes", RUNTIMES, 1),
         ("interop", INTEROP, 1),
+        ("handed_in", handed_in::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

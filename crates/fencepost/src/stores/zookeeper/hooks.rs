@@ -1,0 +1,33 @@
+//! What the doctor needs of this store.
+
+use zookeeper_client::Client;
+
+use super::ZookeeperBuilder;
+use crate::error::Result;
+
+impl ZookeeperBuilder {
+    /// A session of the caller's own, for programs that look at the servers themselves. It ends when the client is dropped.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn visit(self) -> Result<Client> {
+        self.hub()?.visit().await
+    }
+
+    /// `HOST:PORT` of each server, as the address names them, and the node below which the locks are.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid.
+    pub fn servers(&self) -> Result<(Vec<String>, String)> {
+        let address = self.address()?;
+        let with_port = |host: &str| match host.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => host.to_owned(),
+            _ => format!("{host}:2181"),
+        };
+        let hosts = address.hosts.split(',').map(with_port).collect();
+        Ok((hosts, address.base))
+    }
+}
