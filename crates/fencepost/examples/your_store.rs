@@ -1,7 +1,7 @@
 //! A store of your own, outside this crate: locks in a folder, for the processes of one machine.
 //!
 //! `docs/adding-a-store.md` walks through this file. Run as a program, it is ready to be put on trial:
-//! `fencepost crash --lock='target/debug/examples/your_store --'`
+//! `fencepost crash --lock=target/debug/examples/your_store`
 //!
 //! # How it works
 //! Three files: `flock`, which is locked (`flock(2)`) while a request is carried out; `held.json`, who holds what until when; `fence`, the last

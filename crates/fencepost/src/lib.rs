@@ -3,16 +3,20 @@
 //! ```
 //! use std::sync::Arc;
 //! use fencepost::Locker;
-//! use fencepost::stores::sqlite::Sqlite;
+//! use fencepost::stores::memory::Memory;
 //!
-//! # async fn example() -> fencepost::Result<()> {
-//! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> fencepost::Result<()> {
+//! let locker = Locker::new(Arc::new(Memory::new()));
 //! let guard = locker.acquire("nightly-report").await?;
 //! println!("mine, fence {}", guard.fence());
-//! guard.release().await;
+//! assert!(guard.release().await.is_released());
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! That is a lock inside one process, for tests. For processes that share a [store](stores), name its feature and open it, for instance
+//! `fencepost = { version = "0.1", features = ["redis"] }` and `Redis::open("redis://localhost").await?`.
 //!
 //! # What a guard promises
 //! - *Exclusion while it is valid.* [`Guard::valid_for`] is counted from before the store was asked, less a margin, on a clock
@@ -98,8 +102,3 @@ pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};
 pub use multi::MultiGuard;
 pub use ttl::{DEFAULT_TTL, MAX_TTL, MIN_TTL};
-
-/// The code in the README is compiled with the documentation's own.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

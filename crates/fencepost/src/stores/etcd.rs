@@ -1,5 +1,18 @@
 //! Locks in etcd (3.4 or later).
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::etcd::Etcd;
+//!
+//! let locker = Locker::new(Arc::new(Etcd::open("etcd://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is the set of keys below its name, each attached to a lease of its own: the one that was created first has the lock, the others stand
 //! in line. That is how etcd's own `Lock` and `etcdctl lock` do it; they keep us out and are kept out.
@@ -72,7 +85,7 @@ pub use builder::EtcdBuilder;
 #[cfg(feature = "unstable-hooks")]
 pub use etcd_client as client;
 #[cfg(feature = "unstable-hooks")]
-pub use hooks::Visit;
+pub use hooks::{Borrower, Visit};
 
 use builder::Servers;
 use hub::{Failed, Hub, SILENCE};

@@ -1,5 +1,17 @@
 //! Locks inside one process: the reference for how every store behaves, and a lock for programs that are alone.
 //!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::memory::Memory;
+//!
+//! let locker = Locker::new(Arc::new(Memory::new()));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(()) }
+//! ```
+//!
 //! **Algorithm.** One mutex around a table of names. A name has at most one lease, with its end on the clock, and a line of
 //! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter whose
 //! future was dropped and that does not come back within the [claim window](CLAIM_WINDOW) is passed over, so it delays the line for a moment

@@ -1,5 +1,18 @@
 //! Locks in Postgres (14 or later): advisory locks of a session, made leases.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::postgres::Postgres;
+//!
+//! let locker = Locker::new(Arc::new(Postgres::open("postgres://shop@localhost/shop").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is `pg_advisory_lock` on a number of 64 bits that stands for the name (see *Numbers*), in a session of our own. Whoever takes
 //! the same advisory lock by other means, say in `psql`, keeps us out and is kept out. No table is needed, only the two sequences that fences are drawn

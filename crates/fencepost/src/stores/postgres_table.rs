@@ -1,5 +1,19 @@
 //! Locks in a table of Postgres (14 or later): the one that ShedLock uses.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::postgres_table::PostgresTable;
+//!
+//! let builder = PostgresTable::builder("postgres://shop@localhost/shop");
+//! let locker = Locker::new(Arc::new(builder.create_table(true).open().await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is a row of `shedlock(name, lock_until, locked_at, locked_by)`, held until `lock_until` by the server's clock. Programs that use
 //! ShedLock with the same table keep us out and are kept out. Every request is one statement of its own, so that no stopped or

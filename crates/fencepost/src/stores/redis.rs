@@ -1,5 +1,18 @@
 //! Locks in Redis (6.2 or later) or Valkey.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::redis::Redis;
+//!
+//! let locker = Locker::new(Arc::new(Redis::open("redis://localhost").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is a string key of the lock's own name with an expiry: what `SET name token NX PX ttl` makes. Clients in other languages
 //! that do just that keep us out and are kept out. What we need beyond that lives in keys of our own beside it (see

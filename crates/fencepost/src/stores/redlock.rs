@@ -1,5 +1,18 @@
 //! Locks on several independent Redis servers, of which a majority decides: Redlock, with a fence.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::redlock::Redlock;
+//!
+//! let locker = Locker::new(Arc::new(Redlock::open("redlock://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is the key of its name on every server, what `SET name token NX PX ttl` makes there, so that node's `redlock` and others like it
 //! keep us out and are kept out. Whoever gets it on a majority (⌊N/2⌋+1) holds the lock; the others are asked, too, and may be dead, slow or silent.

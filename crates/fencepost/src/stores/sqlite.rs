@@ -1,5 +1,18 @@
 //! The embedded store: locks shared by the processes of **one machine** through one SQLite file.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::sqlite::Sqlite;
+//!
+//! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is a row with an owner and a time at which its lease ends. Taking, renewing and releasing are short
 //! write transactions (`BEGIN IMMEDIATE`), so that of two who ask at once one is served first. The tables are

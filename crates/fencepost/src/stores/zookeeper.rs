@@ -1,5 +1,18 @@
 //! Locks in ZooKeeper (3.5 or later), in the layout of Apache Curator.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::zookeeper::Zookeeper;
+//!
+//! let locker = Locker::new(Arc::new(Zookeeper::open("zk://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! Those who want a lock make an ephemeral sequential node below the lock's folder. The first in the order of the sequence numbers holds it,
 //! everybody else watches the one just before itself: a release wakes one waiter, and nobody polls. Curator's `InterProcessMutex` does

@@ -16,6 +16,7 @@ mod handed_in;
 mod interop;
 mod kills;
 mod losses;
+mod places;
 mod restarts;
 mod support;
 #[cfg(feature = "etcd-tls")]
@@ -115,6 +116,7 @@ fn main() {
         ("ways", WAYS, 1),
         ("interop", INTEROP, 1),
         ("handed_in", handed_in::TESTS, 1),
+        ("places", places::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -21,6 +21,7 @@ mod memory;
 mod plain_clients;
 mod pushes;
 mod quiet;
+mod remembered;
 mod renewals;
 mod restarts;
 mod rights;
@@ -280,6 +281,7 @@ fn main() {
         ("line", LINE, 1),
         ("storm", STORM, 1),
         ("handed_in", handed_in::TESTS, 1),
+        ("remembered", remembered::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -15,6 +15,7 @@ mod folders;
 mod handed_in;
 mod interop;
 mod kills;
+mod losses;
 mod lost_answers;
 mod network;
 mod restarts;
@@ -129,6 +130,7 @@ fn main() {
         ("runtimes", RUNTIMES, 1),
         ("interop", INTEROP, 1),
         ("handed_in", handed_in::TESTS, 1),
+        ("losses", losses::TESTS, 1),
     ];
     let trials = themes.into_iter().flat_map(|(theme, tests, runs)| {
         tests

@@ -1,10 +1,12 @@
-//! What the lab and the doctor need of this store.
+//! What the doctor and the tests need of this store.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use redis::{Client, ProtocolVersion};
 
 use super::Redis;
+use crate::clock::{BootClock, Clock};
 use crate::error::Result;
 
 impl Redis {
@@ -22,5 +24,12 @@ impl Redis {
     /// a resource. What connecting takes is not counted.
     pub fn commands_sent(&self) -> u64 {
         self.hub.sent.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the claims that nobody will have asked about or released for long, seen from `later` from now on. Returns how many are
+    /// remembered.
+    pub fn forget_deserted(&self, later: Duration) -> usize {
+        self.hub.forget_deserted(BootClock.now() + later);
+        self.hub.seats().len()
     }
 }

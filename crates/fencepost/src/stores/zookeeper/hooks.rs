@@ -1,9 +1,9 @@
-//! What the doctor needs of this store.
+//! What the doctor and the tests need of this store.
 
-use zookeeper_client::Client;
+use zookeeper_client::{Client, SessionInfo};
 
-use super::ZookeeperBuilder;
-use crate::error::Result;
+use super::{Zookeeper, ZookeeperBuilder};
+use crate::error::{Operation, Result};
 
 impl ZookeeperBuilder {
     /// A session of the caller's own, for programs that look at the servers themselves. It ends when the client is dropped.
@@ -29,5 +29,19 @@ impl ZookeeperBuilder {
         };
         let hosts = address.hosts.split(',').map(with_port).collect();
         Ok((hosts, address.base))
+    }
+}
+
+impl Zookeeper {
+    /// The session that the store's locks belong to. Whoever takes it over and closes it ends them.
+    ///
+    /// # Errors
+    /// Those of connecting, if there is no session.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    pub async fn session(&self) -> Result<SessionInfo> {
+        let link = self.hub.link(Operation::Inspect).await?;
+        Ok(link.client.session().clone())
     }
 }
