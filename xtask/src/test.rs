@@ -10,6 +10,7 @@ use clap::Args;
 use crate::counts::{Counts, Runner, Tally};
 use crate::doc;
 use crate::older::Older;
+use crate::package;
 use crate::prepare;
 use crate::runner;
 use crate::servers::Servers;
@@ -39,6 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     report.add("examples in the documentation", || doc_tests(filter))?;
     report.add("tree", || tidy::run(filter))?;
     report.add("documentation", || doc::run(filter))?;
+    report.add("package", || package::run(filter))?;
     for snippet in snippets()? {
         report.add(&format!("docs/snippets/{snippet}"), || {
             snippet_tests(&snippet, filter)
