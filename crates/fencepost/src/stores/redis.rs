@@ -160,7 +160,7 @@ impl Redis {
     /// # }
     /// ```
     pub fn builder_from(client: Client) -> RedisBuilder {
-        RedisBuilder::new(Server::Client(client))
+        RedisBuilder::new(Server::Client(Box::new(client)))
     }
 
     /// Where the server is, without user and password.

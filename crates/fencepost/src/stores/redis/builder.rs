@@ -27,7 +27,7 @@ pub struct RedisBuilder {
 pub(super) enum Server {
     Address(String),
     /// The user's own client, which opens the connections.
-    Client(Client),
+    Client(Box<Client>),
 }
 
 /// How long a fence is kept after its last use, unless the user wants otherwise. When the server has forgotten a name's counter, the
