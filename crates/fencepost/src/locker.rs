@@ -107,7 +107,7 @@ impl Locker {
         self.engine.settings.store_timeout
     }
 
-    #[cfg(any(feature = "blocking", test))]
+    #[cfg(any(feature = "blocking", all(test, feature = "testing")))]
     pub(crate) fn errands(&self) -> crate::reaper::Errands {
         self.engine.reaper.errands()
     }

@@ -43,9 +43,10 @@ pub async fn open_to_look(address: &str) -> Result<Arc<dyn Backend>> {
     address.parse::<StoreAddress>()?.open_to_look().await
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
 mod tests {
     use super::*;
+    #[cfg(feature = "postgres")]
     use crate::error::ErrorKind;
 
     /// How every kind of address begins that a backend can read: each gets as far as its backend, which finds the rest missing.
