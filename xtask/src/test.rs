@@ -13,6 +13,7 @@ use self::beside::{Beside, Done, Step};
 use crate::counts::{Counts, Runner, Tally};
 use crate::doc;
 use crate::older::Older;
+use crate::package;
 use crate::prepare;
 use crate::runner;
 use crate::servers::Servers;
@@ -131,6 +132,7 @@ fn steps_beside(filter: Option<&str>) -> Result<Vec<Step>> {
             doc_tests(filter)
         }),
         step("documentation", |_, filter| doc::run(filter)),
+        step("package", |_, filter| package::run(filter)),
     ];
     for snippet in snippets()? {
         steps.push(step(&snippet, snippet_tests));

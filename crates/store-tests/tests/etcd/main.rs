@@ -12,9 +12,11 @@ mod cancellation;
 mod cluster;
 mod connections;
 mod faults;
+mod handed_in;
 mod interop;
 mod kills;
 mod losses;
+mod places;
 mod restarts;
 mod support;
 mod tls;
@@ -100,5 +102,7 @@ fn main() {
         Theme::repeated("losses", 2, LOSSES),
         Theme::once("ways", WAYS),
         Theme::once("interop", INTEROP),
+        Theme::once("handed_in", handed_in::TESTS),
+        Theme::once("places", places::TESTS),
     ]);
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use crate::support::{run, soon, works};
 
 /// A server that speaks TLS only.
-struct Secured {
+pub(crate) struct Secured {
     server: fencepost_rig::Etcd,
-    url: String,
+    pub(crate) url: String,
     _folder: TempDir,
 }
 
 impl Secured {
-    fn start(authority: &Authority, wants_certificates: bool) -> Self {
+    pub(crate) fn start(authority: &Authority, wants_certificates: bool) -> Self {
         let folder = folder().unwrap();
         let own = authority.sign("127.0.0.1");
         let file = |name: &str, text: &str| {

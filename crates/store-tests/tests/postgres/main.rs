@@ -14,6 +14,7 @@ mod failover;
 mod faults;
 mod fences;
 mod forced;
+mod handed_in;
 mod interop;
 mod kills;
 mod kinds;
@@ -204,5 +205,6 @@ fn main() {
         Theme::repeated("failover", 1, FAILOVER),
         Theme::repeated("sequences", 1, SEQUENCES),
         Theme::once("tls", TLS),
+        Theme::once("handed_in", handed_in::TESTS),
     ]);
 }

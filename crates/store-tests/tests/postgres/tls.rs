@@ -65,6 +65,12 @@ pub(crate) fn private_authority() {
             .root_certificate(authority.certificate.clone())
             .open();
         works(&store.await.unwrap()).await;
+        let mut config: tokio_postgres::Config = url.parse().unwrap();
+        config.ssl_mode(tokio_postgres::config::SslMode::Require);
+        let store = Postgres::builder_from(config)
+            .root_certificate(authority.certificate.clone())
+            .open();
+        works(&store.await.unwrap()).await;
 
         // One that wants to see a certificate of the authority, too.
         let server = start(&file(

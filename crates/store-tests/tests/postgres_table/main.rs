@@ -12,6 +12,7 @@ mod cancellation;
 mod failover;
 mod faults;
 mod fences;
+mod handed_in;
 mod interop;
 mod kills;
 mod line;
@@ -107,5 +108,6 @@ fn main() {
         Theme::once("fences", FENCES),
         Theme::once("line", LINE),
         Theme::once("interop", INTEROP),
+        Theme::once("handed_in", handed_in::TESTS),
     ]);
 }

@@ -13,6 +13,7 @@ mod clock;
 mod connections;
 mod faults;
 mod fences;
+mod handed_in;
 mod interop;
 mod kills;
 mod line;
@@ -20,6 +21,7 @@ mod memory;
 mod plain_clients;
 mod pushes;
 mod quiet;
+mod remembered;
 mod renewals;
 mod restarts;
 mod rights;
@@ -265,5 +267,7 @@ fn main() {
         Theme::once("interop", INTEROP),
         Theme::once("line", LINE),
         Theme::once("storm", STORM),
+        Theme::once("handed_in", handed_in::TESTS),
+        Theme::once("remembered", remembered::TESTS),
     ]);
 }

@@ -8,14 +8,14 @@ use crate::support::{Server, run, soon};
 use crate::ways::works;
 
 /// A server with a port for TLS.
-struct Secured {
+pub(crate) struct Secured {
     _server: Server,
-    url: String,
+    pub(crate) url: String,
     _folder: TempDir,
 }
 
 impl Secured {
-    fn start(authority: &Authority, clients: &str) -> Self {
+    pub(crate) fn start(authority: &Authority, clients: &str) -> Self {
         let folder = folder().unwrap();
         let own = authority.sign("127.0.0.1");
         let file = |name: &str, text: &str| {

@@ -10,6 +10,7 @@ mod actor;
 mod addresses;
 mod cancellation;
 mod fences;
+mod handed_in;
 mod healing;
 mod interop;
 mod kills;
@@ -159,5 +160,6 @@ fn main() {
         Theme::once("layout", LAYOUT),
         Theme::once("fences", FENCES),
         Theme::once("interop", INTEROP),
+        Theme::once("handed_in", handed_in::TESTS),
     ]);
 }

@@ -12,8 +12,10 @@ mod cancellation;
 mod ensemble;
 mod faults;
 mod folders;
+mod handed_in;
 mod interop;
 mod kills;
+mod losses;
 mod lost_answers;
 mod network;
 mod restarts;
@@ -118,5 +120,7 @@ fn main() {
         Theme::once("folders", FOLDERS),
         Theme::once("runtimes", RUNTIMES),
         Theme::once("interop", INTEROP),
+        Theme::once("handed_in", handed_in::TESTS),
+        Theme::once("losses", losses::TESTS),
     ]);
 }

@@ -1,11 +1,18 @@
 //! Which names a pattern means, decided as Redis' `MATCH` does, so that a pattern means the same in every store.
 
-/// Whether the whole of `text` matches: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]` one of a set, `\` takes the next
-/// byte as it is.
+/// Whether `pattern`, as [`Backend::list`](super::Backend::list) has it, matches the whole of `name`: `*` stands for any bytes, `?` for one byte, `[a-z]` and
+/// `[^a-z]` for one of a set, and `\` takes the next byte as it is.
+///
+/// ```
+/// use fencepost::backend::name_matches;
+///
+/// assert!(name_matches("order:*", "order:42"));
+/// assert!(!name_matches("order:?", "order:42"));
+/// ```
 ///
 /// Takes at most time proportional to the product of the lengths: only the last `*` is ever reconsidered.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let (mut pattern, mut text) = (pattern.as_bytes(), text.as_bytes());
+pub fn name_matches(pattern: &str, name: &str) -> bool {
+    let (mut pattern, mut text) = (pattern.as_bytes(), name.as_bytes());
     // What follows the last `*`, and the text it has not swallowed yet.
     let mut resume: Option<(&[u8], &[u8])> = None;
     loop {
@@ -97,7 +104,7 @@ fn set(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::name_matches as matches;
 
     #[test]
     fn patterns_mean_what_they_mean_to_redis() {
