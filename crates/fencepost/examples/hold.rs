@@ -13,7 +13,7 @@ async fn main() -> fencepost::Result<()> {
     let file = std::env::temp_dir().join("fencepost-example.db");
     let locker = Locker::new(Arc::new(Sqlite::open(&file).await?));
 
-    println!("waiting for «report» …");
+    println!("waiting for 'report' …");
     let guard = locker.acquire("report").await?;
     println!("holding it, fence {}", guard.fence());
 

@@ -1,6 +1,6 @@
 //! Errors that say what failed, where, and whether it may have taken effect all the same.
 //!
-//! «Busy» is not an error anywhere in this crate: it is `Ok(None)`.
+//! "Busy" is not an error anywhere in this crate: it is `Ok(None)`.
 
 use std::borrow::Cow;
 use std::fmt;

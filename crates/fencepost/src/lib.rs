@@ -24,7 +24,7 @@
 //! - *A signal when it is lost.* [`Guard::lost`] completes, [`Guard::run`] drops the work, whatever the reason: a silent store, a
 //!   stopped process, a forced release.
 //! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks it refuses a holder that does not know yet
-//!   that it is late. Only that closes the gap between «I looked, it was valid» and the write.
+//!   that it is late. Only that closes the gap between "I looked, it was valid" and the write.
 //! - *Nothing left behind.* Every future may be dropped at every await, every guard anywhere, with or without a runtime.
 //!
 //! # What it cannot promise

@@ -53,7 +53,7 @@
 //!   the transaction goes on.
 //! - *A savepoint that is rolled back* gives back the locks that were taken after it.
 //! - *A pool* that hands out a connection in the middle of a transaction. One that gives each transaction a connection to itself is fine, also in front of
-//!   the server («transaction mode»).
+//!   the server ("transaction mode").
 
 use std::fmt;
 use std::time::Duration;
@@ -70,7 +70,7 @@ use crate::fence::Fence;
 use crate::random::SystemRandom;
 use crate::resource::Credential;
 use crate::stores::postgres::fence::{create_sequences, in_turn, make_missing};
-use crate::stores::postgres::key::key_of;
+use crate::stores::postgres::keys::key_of;
 
 mod draw;
 mod failure;

@@ -11,8 +11,8 @@
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
 //! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | guards' leases lost |
 //!
-//! With `tracing`, taking a lock is a span `acquire` (level debug, fields `store` and `name`). Events: «lock lost» (warn; name, epoch,
-//! reason), «renewal failed» (warn; name, error, validity left), «release failed, trying again» and the like (debug).
+//! With `tracing`, taking a lock is a span `acquire` (level debug, fields `store` and `name`). Events: "lock lost" (warn; name, epoch,
+//! reason), "renewal failed" (warn; name, error, validity left), "release failed, trying again" and the like (debug).
 //!
 //! No label carries a lock's name: names are unbounded. Handles are fetched once per [`Locker`](crate::Locker), so install the
 //! recorder before you build one.

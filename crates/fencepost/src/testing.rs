@@ -143,7 +143,7 @@ impl Clock for FakeClock {
 pub enum Fault {
     /// It never reaches the store; the caller is told so.
     Refuse,
-    /// It is carried out, and the answer is lost; the caller gets an error that says «maybe».
+    /// It is carried out, and the answer is lost; the caller gets an error that says "maybe".
     LoseAnswer,
     /// It never reaches the store, and no answer comes.
     Swallow,

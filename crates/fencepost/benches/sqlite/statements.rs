@@ -42,7 +42,7 @@ const TTL_NS: i64 = 10_000_000_000;
 /// # Panics
 /// When a statement here is not in the library's source, word for word.
 pub(crate) fn are_those_of_the_library() {
-    const SOURCE: &str = include_str!("../../src/stores/sqlite/lease.rs");
+    const SOURCE: &str = include_str!("../../src/stores/sqlite/requests.rs");
     for statement in [
         STATE,
         RAISE_EPOCH,

@@ -21,7 +21,7 @@ table! {
 
 /// How the lock is asked for.
 #[derive(Clone, Copy)]
-enum Asked {
+enum Way {
     Try,
     Wait,
     Within,
@@ -32,11 +32,11 @@ const NO_PROGRESS: Duration = Duration::from_millis(60);
 /// After a cancellation the lock must be free within this time, though its TTL is a minute.
 const FREE_WITHIN: Duration = Duration::from_secs(2);
 
-async fn ask(locker: Locker, name: LockName, asked: Asked) -> Result<Option<Guard>> {
+async fn ask(locker: Locker, name: LockName, asked: Way) -> Result<Option<Guard>> {
     match asked {
-        Asked::Try => locker.try_acquire(name).await,
-        Asked::Wait => locker.acquire(name).await.map(Some),
-        Asked::Within => locker.acquire_within(name, LONG).await,
+        Way::Try => locker.try_acquire(name).await,
+        Way::Wait => locker.acquire(name).await.map(Some),
+        Way::Within => locker.acquire_within(name, LONG).await,
     }
 }
 
@@ -93,7 +93,7 @@ fn alive_tasks() -> usize {
         .num_alive_tasks()
 }
 
-async fn alone(subject: &Subject, asked: Asked) {
+async fn alone(subject: &Subject, asked: Way) {
     let rival = rival(subject);
     let tasks_before = alive_tasks();
     for polls in 1.. {
@@ -112,7 +112,7 @@ async fn alone(subject: &Subject, asked: Asked) {
 }
 
 /// The lock is held by another; it stays so, or is released while the future waits and after every number of polls.
-async fn contended(subject: &Subject, asked: Asked) {
+async fn contended(subject: &Subject, asked: Way) {
     let rival = rival(subject);
     let tasks_before = alive_tasks();
     for released_meanwhile in [false, true] {
@@ -136,7 +136,7 @@ async fn contended(subject: &Subject, asked: Asked) {
             // Joins the line behind the one that is cut off, and must not be lost with it.
             let behind = soon(
                 "the task behind",
-                ask(locker.clone(), name.clone(), Asked::Wait),
+                ask(locker.clone(), name.clone(), Way::Wait),
             );
             let releasing = async { drop(released) };
             let (done, guard, ()) = tokio::join!(cut, behind, releasing);
@@ -154,27 +154,27 @@ async fn contended(subject: &Subject, asked: Asked) {
 }
 
 async fn a_dropped_try_acquire_leaves_nothing(subject: Subject) {
-    alone(&subject, Asked::Try).await;
+    alone(&subject, Way::Try).await;
 }
 
 async fn a_dropped_acquire_leaves_nothing(subject: Subject) {
-    alone(&subject, Asked::Wait).await;
+    alone(&subject, Way::Wait).await;
 }
 
 async fn a_dropped_acquire_within_leaves_nothing(subject: Subject) {
-    alone(&subject, Asked::Within).await;
+    alone(&subject, Way::Within).await;
 }
 
 async fn a_dropped_try_acquire_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Asked::Try).await;
+    contended(&subject, Way::Try).await;
 }
 
 async fn a_dropped_acquire_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Asked::Wait).await;
+    contended(&subject, Way::Wait).await;
 }
 
 async fn a_dropped_acquire_within_leaves_nothing_when_contended(subject: Subject) {
-    contended(&subject, Asked::Within).await;
+    contended(&subject, Way::Within).await;
 }
 
 async fn a_dropped_release_still_releases(subject: Subject) {

@@ -299,7 +299,7 @@ async fn a_forced_release_is_noticed(subject: Subject) {
     subject.other.release(&claim).await.expect("an answer");
     let lost = soon("the loss is told", guard.lost()).await;
     assert!(guard.is_lost());
-    // «Expired» only if the machine stood still for the whole TTL.
+    // "Expired" only if the machine stood still for the whole TTL.
     assert!(matches!(
         lost.reason(),
         LostReason::Gone | LostReason::Expired

@@ -10,7 +10,7 @@ use super::{Credential, FencedError, Refused};
 use crate::error::{Error, Operation};
 use crate::stores::redis::Redis;
 use crate::stores::redis::hub::Hub;
-use crate::stores::redis::script::{Answer, Script};
+use crate::stores::redis::scripts::{Answer, Script};
 use crate::stores::redis::{failure, keys};
 
 /// A function for scripts of yours: `admit(gate, epoch, seq, owner)`, in Lua.
@@ -87,7 +87,7 @@ impl RedisRegister {
         credential: Credential,
         value: Option<&[u8]>,
     ) -> Result<Value, FencedError> {
-        let link = self.hub.link(Operation::Resource).await?;
+        let session = self.hub.session(Operation::Resource).await?;
         let mut call = REGISTER.call(2);
         call.arg(&self.key).arg(&self.gate);
         call.arg(credential.fence.epoch())
@@ -96,7 +96,7 @@ impl RedisRegister {
         if let Some(value) = value {
             call.arg(value);
         }
-        let answer = link.call(Operation::Resource, &REGISTER, &call).await?;
+        let answer = session.call(Operation::Resource, &REGISTER, &call).await?;
         match answer.item(0).and_then(|admitted| admitted.integer()) {
             Some(1) => Ok(answer),
             Some(0) => {

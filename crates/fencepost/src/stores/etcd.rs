@@ -71,14 +71,14 @@ mod held;
 mod hooks;
 mod hub;
 mod keys;
+mod leases;
 mod line;
-mod loan;
 mod requests;
 mod rounds;
 mod sessions;
 mod view;
 mod vigil;
-mod watch;
+mod waiting;
 
 pub use builder::EtcdBuilder;
 /// The client whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] speak.

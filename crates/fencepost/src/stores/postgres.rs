@@ -87,13 +87,13 @@ pub(crate) mod fence;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
 mod hub;
-pub(crate) mod key;
+pub(crate) mod keys;
 mod parameters;
 mod published;
 mod requests;
 mod seat;
 mod session;
-mod statement;
+mod statements;
 mod suitability;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -197,7 +197,7 @@ impl Postgres {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a name like `#12`, whose digits are not a number of 64 bits.
     pub fn key_of(name: &LockName) -> Result<i64> {
-        key::key_of(name)
+        keys::key_of(name)
     }
 }
 

@@ -71,14 +71,14 @@ mod failure;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
 mod hub;
-mod line;
-mod link;
-mod names;
+mod keys;
 mod requests;
 mod schema;
+mod session;
 mod statements;
 mod tables;
 mod view;
+mod waiting;
 
 pub use builder::PostgresTableBuilder;
 

@@ -78,20 +78,20 @@ use crate::clock::BoxFuture;
 use crate::error::Result;
 
 mod address;
-mod attendant;
 mod builder;
 pub(crate) mod failure;
+mod heartbeats;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
 pub(crate) mod hub;
 pub(crate) mod keys;
-pub(crate) mod link;
 pub(crate) mod names;
-mod plainly;
+mod plain_commands;
 pub(crate) mod requests;
-pub(crate) mod script;
-mod seat;
+pub(crate) mod scripts;
+pub(crate) mod session;
 pub(crate) mod view;
+mod waiting;
 mod watched;
 
 pub use builder::RedisBuilder;

@@ -86,10 +86,10 @@ mod failure;
 mod granted;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
-mod leases;
-mod node;
-mod quorum;
+mod hub;
+mod requests;
 mod seen;
+mod server;
 mod view;
 mod votes;
 mod waiting;
@@ -98,8 +98,8 @@ pub use builder::RedlockBuilder;
 
 use acquire::{Manner, Outcome};
 use builder::Servers;
-use node::Node;
-use quorum::Quorum;
+use hub::Quorum;
+use server::Node;
 
 /// How this store calls itself in errors, spans and metrics.
 const STORE: &str = "redlock";

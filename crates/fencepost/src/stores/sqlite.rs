@@ -73,21 +73,21 @@ use crate::clock::BoxFuture;
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
 mod boot;
-mod database;
 mod failure;
 mod file;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
-mod lease;
-mod look;
+mod requests;
 mod schema;
+mod session;
+mod view;
 mod waiting;
 mod window;
 mod worker;
 
-use database::{Purpose, Settings};
 #[cfg(feature = "unstable-hooks")]
 pub use hooks::network_file_system;
+use session::{Purpose, Settings};
 use worker::Request;
 
 /// How this store calls itself in errors, spans and metrics.

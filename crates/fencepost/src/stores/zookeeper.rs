@@ -19,7 +19,7 @@
 //! the same in the same place, so that it keeps us out and is kept out; so does kazoo's `Lock`, told to look for our nodes.
 //!
 //! **Nodes.** `BASE/NAME/_c_UUID-lock-SEQUENCE`, with the owner as UUID: it finds the node again when the answer to its making was lost.
-//! Its data are «owner ttl since label». `BASE` is the path of the address. A name is its own path, except that `/`, `%`, the
+//! Its data are "owner ttl since label". `BASE` is the path of the address. A name is its own path, except that `/`, `%`, the
 //! names `.` and `..` and characters that ZooKeeper refuses (those beyond the basic plane among them) are written `%XX` byte by
 //! byte. Folders are containers: the server removes them when they are empty, and we do when we have made and not used one for 10 s.
 //!
@@ -57,18 +57,18 @@ use crate::clock::BoxFuture;
 use crate::error::Result;
 
 mod address;
-mod attendant;
 mod builder;
+mod expiry;
 mod failure;
 mod folders;
 #[cfg(feature = "unstable-hooks")]
 mod hooks;
 mod hub;
-mod link;
+mod keys;
 mod note;
-mod paths;
 mod place;
 mod requests;
+mod session;
 mod standing;
 mod view;
 mod vigil;
@@ -101,7 +101,7 @@ impl Zookeeper {
     };
 
     /// Connects with the default settings: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`. Locks are below the node `BASE`, by
-    /// default `/fencepost`. With user and password (scheme «digest»), only they may touch what is made.
+    /// default `/fencepost`. With user and password (scheme "digest"), only they may touch what is made.
     ///
     /// # Errors
     /// As [`ZookeeperBuilder::open`].

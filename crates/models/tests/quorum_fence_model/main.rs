@@ -35,7 +35,7 @@ fn epochs_are_unique_and_rise() {
         println!("{title}: {outcome}");
         if let Some(conviction) = outcome.conviction {
             panic!(
-                "{title}: «{}» is broken\n{}",
+                "{title}: '{}' is broken\n{}",
                 conviction.promise, conviction.story
             );
         }

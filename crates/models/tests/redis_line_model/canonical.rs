@@ -169,7 +169,7 @@ fn forget_overridden(server: &mut Server) {
     }
 }
 
-/// Small numbers that occur, to turn them into ranks. Zero keeps its meaning of «none».
+/// Small numbers that occur, to turn them into ranks. Zero keeps its meaning of "none".
 struct Ranks(u128);
 
 impl Ranks {

@@ -22,7 +22,7 @@ pub(crate) enum Promise {
     NothingIsLeftBehind,
     /// Whoever stands in the line alive is served before those who came later.
     FirstComeFirstServed,
-    /// A client says «released» only when it was the one who ended its lease.
+    /// A client says "released" only when it was the one who ended its lease.
     ReleaseIsHonest,
     /// A try is refused only while the lock is held or somebody alive waits for it.
     TryFindsAFreeLock,

@@ -108,7 +108,7 @@ fn keeps_every_promise(title: &str, setup: &Setup) {
     println!("{title}: {outcome}");
     if let Some(conviction) = outcome.conviction {
         panic!(
-            "{title}: «{}» is broken\n{}",
+            "{title}: '{}' is broken\n{}",
             conviction.promise, conviction.story
         );
     }

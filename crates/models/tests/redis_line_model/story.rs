@@ -122,7 +122,7 @@ fn sent(client: usize, command: &Command) -> String {
 
 fn message(client: usize, message: &Message) -> String {
     format!(
-        "«{}» for {}{}",
+        "'{}' for {}{}",
         heard(&message.answer),
         name(client),
         message.wait

@@ -52,7 +52,7 @@ pub(crate) enum Flaw {
     TryOvertakes,
     /// A try is refused by a line of the dead.
     TryTrustsTheLine,
-    /// After «gone» a waiter starts again at the end.
+    /// After "gone" a waiter starts again at the end.
     ReentryDrawsANewTicket,
     /// ACQUIRE of somebody who stands in line tells the time now as the ticket.
     QueuedTellsTheTimeNow,

@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// `stores/redis/link.rs` is `stores::redis::link`; the root of the crate is the empty path.
+/// `stores/redis/session.rs` is `stores::redis::session`; the root of the crate is the empty path.
 fn module_path(inner: &str) -> Vec<String> {
     let mut path: Vec<String> = inner
         .trim_end_matches(".rs")

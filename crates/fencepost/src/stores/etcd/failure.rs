@@ -94,7 +94,7 @@ pub(super) fn is_forbidden(cause: &Cause) -> bool {
 }
 
 /// This connection is of no use any more, or this server: another may do.
-pub(super) fn ends_link(cause: &Cause) -> bool {
+pub(super) fn ends_connection(cause: &Cause) -> bool {
     if is_unknown_lease(cause) {
         return false;
     }

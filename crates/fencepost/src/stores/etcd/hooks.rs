@@ -7,8 +7,8 @@ use etcd_client::Client;
 
 use super::line::Other;
 use super::sessions::Loans;
-use super::watch::{Behind, until_gone};
-use super::{Etcd, builder, failure, loan};
+use super::waiting::{Behind, until_gone};
+use super::{Etcd, builder, failure, leases};
 use crate::claim::Claim;
 use crate::clock::Moment;
 use crate::error::{Operation, Result};
@@ -88,7 +88,7 @@ impl Borrower<'_> {
     /// # Cancel safety
     /// If dropped, the lease may have been granted.
     pub async fn borrow(&mut self, wanted: i64, ttl: Duration) -> Result<(i64, Moment)> {
-        let granted = loan::grant(&self.store.hub, &mut self.loans, wanted, ttl).await?;
+        let granted = leases::grant(&self.store.hub, &mut self.loans, wanted, ttl).await?;
         Ok((granted.lease, granted.asked_at + granted.ttl))
     }
 }

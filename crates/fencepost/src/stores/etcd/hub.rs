@@ -47,7 +47,7 @@ pub(super) struct Hub {
     pub(super) vigils: Vigils,
     /// Rung when a key that is held has gone, or may have.
     pub(super) bell: LossBell,
-    link: Mutex<Option<Arc<Link>>>,
+    connection: Mutex<Option<Arc<Connection>>>,
     /// Which of the endpoints is asked; those who count it up agree that another be tried.
     turn: AtomicU64,
     /// Only one connects at a time; the others take what it made.
@@ -55,13 +55,13 @@ pub(super) struct Hub {
 }
 
 /// One connection to one server.
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) client: Client,
     given_up: AtomicBool,
     told: Notify,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
@@ -119,7 +119,7 @@ impl Hub {
             sessions: Sessions::default(),
             vigils: Vigils::default(),
             bell: LossBell::new(),
-            link: Mutex::default(),
+            connection: Mutex::default(),
             turn: AtomicU64::new(0),
             connecting: tokio::sync::Mutex::default(),
         }
@@ -141,12 +141,12 @@ impl Hub {
         let mut rounds = Rounds::among(self.endpoints.len());
         let mut effect = Effect::None;
         loop {
-            let link = self.link(operation).await;
-            let (error, is_between_leaders) = match link {
+            let connection = self.connection(operation).await;
+            let (error, is_between_leaders) = match connection {
                 Err(error) => (error, false),
-                Ok(link) => match self.ask_over(&link, silence, &request).await {
+                Ok(connection) => match self.ask_over(&connection, silence, &request).await {
                     Some(Ok(answer)) => return Ok(answer),
-                    Some(Err(cause)) if failure::ends_link(&cause) => {
+                    Some(Err(cause)) if failure::ends_connection(&cause) => {
                         let is_between_leaders = failure::is_between_leaders(&cause);
                         (failure::of_request(operation, cause), is_between_leaders)
                     }
@@ -181,8 +181,8 @@ impl Hub {
     where
         F: Future<Output = std::result::Result<T, Cause>>,
     {
-        let link = self.link(operation).await?;
-        match self.ask_over(&link, SILENCE, &request).await {
+        let connection = self.connection(operation).await?;
+        match self.ask_over(&connection, SILENCE, &request).await {
             Some(answer) => answer.map_err(|cause| failure::of_request(operation, cause)),
             None => Err(failure::unanswered(operation)),
         }
@@ -191,7 +191,7 @@ impl Hub {
     /// `None`: it did not answer. A connection that failed is given up.
     async fn ask_over<T, F>(
         &self,
-        link: &Arc<Link>,
+        connection: &Arc<Connection>,
         silence: Duration,
         request: &impl Fn(Client) -> F,
     ) -> Option<std::result::Result<T, Cause>>
@@ -199,26 +199,26 @@ impl Hub {
         F: Future<Output = std::result::Result<T, Cause>>,
     {
         let until = BootClock.now() + silence;
-        let answer = within(&BootClock, until, request(link.client.clone())).await;
+        let answer = within(&BootClock, until, request(connection.client.clone())).await;
         let is_useless = match &answer {
             None => true,
-            Some(Err(cause)) => failure::ends_link(cause),
+            Some(Err(cause)) => failure::ends_connection(cause),
             Some(Ok(_)) => false,
         };
         if is_useless {
-            self.give_up(link);
+            self.give_up(connection);
         }
         answer
     }
 
     /// The connection; made anew when there is none.
-    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
-        if let Some(link) = self.current() {
-            return Ok(link);
+    pub(super) async fn connection(&self, operation: Operation) -> Result<Arc<Connection>> {
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
         let _alone = self.connecting.lock().await;
-        if let Some(link) = self.current() {
-            return Ok(link);
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
         let turn = self.turn.load(Ordering::Relaxed);
         // The remainder is smaller than the number of endpoints.
@@ -233,26 +233,29 @@ impl Hub {
         let client = connected.inspect_err(|_| {
             self.turn.fetch_add(1, Ordering::Relaxed);
         })?;
-        let link = Arc::new(Link {
+        let connection = Arc::new(Connection {
             client,
             given_up: AtomicBool::new(false),
             told: Notify::new(),
         });
-        *lock(&self.link) = Some(link.clone());
-        Ok(link)
+        *lock(&self.connection) = Some(connection.clone());
+        Ok(connection)
     }
 
-    fn current(&self) -> Option<Arc<Link>> {
-        let link = lock(&self.link);
-        link.as_ref().filter(|link| !link.is_given_up()).cloned()
+    fn current(&self) -> Option<Arc<Connection>> {
+        let connection = lock(&self.connection);
+        connection
+            .as_ref()
+            .filter(|connection| !connection.is_given_up())
+            .cloned()
     }
 
     /// The next one who asks asks another server. Those who watch over this connection look anew.
-    pub(super) fn give_up(&self, link: &Link) {
-        if !link.given_up.swap(true, Ordering::AcqRel) {
+    pub(super) fn give_up(&self, connection: &Connection) {
+        if !connection.given_up.swap(true, Ordering::AcqRel) {
             self.turn.fetch_add(1, Ordering::Relaxed);
         }
-        link.told.notify_waiters();
+        connection.told.notify_waiters();
     }
 
     /// How long a server may take to answer about a lease of this TTL, before another is asked.

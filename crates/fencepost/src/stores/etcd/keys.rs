@@ -86,7 +86,7 @@ impl Value {
         }
     }
 
-    /// «owner ttl held|waiting since label», times in milliseconds.
+    /// "owner ttl held|waiting since label", times in milliseconds.
     pub(super) fn write(&self) -> String {
         let state = if self.had_to_wait { "waiting" } else { "held" };
         let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::error::{Effect, Operation, Result};
 
 /// The line at one moment.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LineSnapshot {
     /// Of the whole store, at that moment.
     pub(super) revision: i64,
     /// Of the leader that was asked.
@@ -49,7 +49,7 @@ pub(super) enum Standing<'a> {
     Absent { is_free: bool },
 }
 
-impl Line {
+impl LineSnapshot {
     pub(super) fn standing(&self) -> Standing<'_> {
         let Some(own) = &self.own else {
             let is_free = self.others.is_empty();
@@ -110,7 +110,7 @@ fn look(keys: &Keys) -> [TxnOp; 2] {
 }
 
 /// Reads the line as the majority knows it.
-pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result<Line> {
+pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result<LineSnapshot> {
     let asked = hub.ask(operation, SILENCE, |mut client| async move {
         client.txn(Txn::new().and_then(look(keys))).await
     });
@@ -119,7 +119,7 @@ pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result
     let answer = answer.map_err(|failed| failed.into_error(operation).with_effect(Effect::None))?;
     match answer.op_responses().as_slice() {
         [TxnOpResponse::Get(own), TxnOpResponse::Get(line)] => {
-            Line::read(operation, keys, &answer, line, Some(own))
+            LineSnapshot::read(operation, keys, &answer, line, Some(own))
         }
         _ => Err(failure::unexpected(operation, "not what was asked for")),
     }
@@ -128,7 +128,7 @@ pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result
 /// What came of a key that was to be made.
 pub(super) enum Made {
     /// The line with it.
-    Yes(Line),
+    Yes(LineSnapshot),
     /// It was not: the line is not as it was expected to be.
     No,
     /// It was not, because its lease has ended.
@@ -139,7 +139,7 @@ pub(super) enum Made {
 pub(super) async fn enter_empty(
     hub: &Hub,
     keys: &Keys,
-    empty: &Line,
+    empty: &LineSnapshot,
     value: &Value,
     lease: i64,
 ) -> Result<Made> {
@@ -177,7 +177,7 @@ async fn enter(
     };
     match answer.op_responses().as_slice() {
         [TxnOpResponse::Put(_), TxnOpResponse::Get(line)] if answer.succeeded() => {
-            Line::read(operation, keys, &answer, line, None).map(Made::Yes)
+            LineSnapshot::read(operation, keys, &answer, line, None).map(Made::Yes)
         }
         _ => Ok(Made::No),
     }

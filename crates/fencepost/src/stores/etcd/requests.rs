@@ -8,10 +8,10 @@ use futures_util::future::join_all;
 use super::failure;
 use super::hub::Hub;
 use super::keys::{Keys, Value};
-use super::line::{self, Line, Made, Own, Standing};
-use super::loan::{self, Granted};
+use super::leases::{self, Granted};
+use super::line::{self, LineSnapshot, Made, Own, Standing};
 use super::sessions::{Loans, in_turn};
-use super::watch::{self, Behind};
+use super::waiting::{self, Behind};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
@@ -37,7 +37,7 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
             let answer = asking.once(&mut loans).await;
             let answer = answer.map_err(|error| told_of_loans(error, &loans))?;
             if answer.is_none() {
-                let left = loan::revoke_all(&hub, Operation::Acquire, &mut loans).await;
+                let left = leases::revoke_all(&hub, Operation::Acquire, &mut loans).await;
                 left.map_err(|error| told_of_loans(error, &loans))?;
             }
             hub.watch_over(&claim, answer.as_ref());
@@ -70,7 +70,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                 wait.heard();
                 has_waited = true;
                 outage = Outage::default();
-                watch::until_gone(hub, claim, &behind).await
+                waiting::until_gone(hub, claim, &behind).await
             }
             Err(error) => Err(error),
         };
@@ -111,7 +111,7 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
                     hub.vigils.end(claim.owner);
                     // The key may have been taken away and its lease not; nobody releases what was lost. Lost it is either way.
                     let _ends_by_itself =
-                        loan::revoke_all(&hub, Operation::Renew, &mut loans).await;
+                        leases::revoke_all(&hub, Operation::Renew, &mut loans).await;
                     Ok(Renewal::Lost)
                 }
             }
@@ -235,7 +235,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes a lock that was seen free. `None`: it is not any more.
-    async fn take(&self, loans: &mut Loans, empty: &Line) -> Result<Option<Grant>> {
+    async fn take(&self, loans: &mut Loans, empty: &LineSnapshot) -> Result<Option<Grant>> {
         let granted = self.lend(loans, self.keys.number, self.claim.ttl).await?;
         let value = Value::new(self.claim, false, SystemTime::now());
         let made = line::enter_empty(self.hub, &self.keys, empty, &value, granted.lease).await?;
@@ -253,7 +253,7 @@ impl<'a> Asking<'a> {
     async fn queue(&self, loans: &mut Loans) -> Result<Option<Step>> {
         let (number, ttl) = match self.claim.ttl <= WAITING_LEASE {
             true => (self.keys.number, self.claim.ttl),
-            false => (loan::another(), WAITING_LEASE),
+            false => (leases::another(), WAITING_LEASE),
         };
         let granted = self.lend(loans, number, ttl).await?;
         let value = Value::new(self.claim, true, SystemTime::now());
@@ -279,7 +279,7 @@ impl<'a> Asking<'a> {
     }
 
     async fn lend(&self, loans: &mut Loans, number: i64, ttl: Duration) -> Result<Granted> {
-        loan::grant(self.hub, loans, number, ttl).await
+        leases::grant(self.hub, loans, number, ttl).await
     }
 
     fn granted(&self, own: &Own, granted: &Granted) -> Grant {
@@ -298,7 +298,7 @@ impl<'a> Asking<'a> {
         let mut lease = loans.leases().last().copied().unwrap_or(self.keys.number);
         for _ in 0..LEADERS {
             let asked_at = BootClock.now();
-            let kept = loan::keep_alive(self.hub, self.operation, lease, silence).await?;
+            let kept = leases::keep_alive(self.hub, self.operation, lease, silence).await?;
             let line = line::read(self.hub, self.operation, &self.keys).await?;
             let Some(own) = line.own() else {
                 return Ok(Stand::Absent);
@@ -349,7 +349,7 @@ impl<'a> Asking<'a> {
             true => kept,
             false => {
                 let number = match kept.lease == self.keys.number {
-                    true => loan::another(),
+                    true => leases::another(),
                     false => self.keys.number,
                 };
                 self.lend(loans, number, self.claim.ttl).await?
@@ -368,7 +368,7 @@ impl<'a> Asking<'a> {
             return Ok(None);
         }
         if !is_long_enough {
-            loan::revoke(self.hub, self.operation, loans, kept.lease).await?;
+            leases::revoke(self.hub, self.operation, loans, kept.lease).await?;
         }
         Ok(Some(self.granted(own, &granted)))
     }
@@ -380,11 +380,11 @@ impl<'a> Asking<'a> {
         if let Some(own) = line.own() {
             let has_gone = match own.lease {
                 0 => line::leave(self.hub, self.operation, &self.keys, own.since).await?,
-                lease => loan::revoke(self.hub, self.operation, loans, lease).await?,
+                lease => leases::revoke(self.hub, self.operation, loans, lease).await?,
             };
             was_held = has_gone && matches!(line.standing(), Standing::First(_));
         }
-        loan::revoke_all(self.hub, self.operation, loans).await?;
+        leases::revoke_all(self.hub, self.operation, loans).await?;
         Ok(match was_held {
             true => Release::Freed,
             false => Release::NotHeld,

@@ -16,7 +16,7 @@ use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse, Watch
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::hub::{Hub, Link, SILENCE};
+use super::hub::{Connection, Hub, SILENCE};
 use super::keys::Keys;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
@@ -155,10 +155,10 @@ async fn keep(hub: Weak<Hub>, mut kept: Kept) {
     let book = &*kept.book.clone();
     while book.until_due().await {
         let Some(held) = hub.upgrade() else { return };
-        let link = held.link(Operation::Renew).await;
+        let connection = held.connection(Operation::Renew).await;
         drop(held);
-        let is_broken = match link {
-            Ok(link) => Stream::run(&hub, book, &link).await,
+        let is_broken = match connection {
+            Ok(connection) => Stream::run(&hub, book, &connection).await,
             Err(_) => true,
         };
         let Some(hub) = hub.upgrade() else { return };
@@ -260,11 +260,11 @@ struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Watches until the stream ends. Whether that came from the stream, and not from a connection that was given up.
-    async fn run(hub: &'a Weak<Hub>, book: &'a Book, link: &Arc<Link>) -> bool {
+    async fn run(hub: &'a Weak<Hub>, book: &'a Book, connection: &Arc<Connection>) -> bool {
         let Some((owner, key, options)) = book.take_due(1).pop() else {
             return false;
         };
-        let mut client = link.client.clone();
+        let mut client = connection.client.clone();
         let begun = client.watch(key, Some(options));
         // Whoever renews finds out whether the connection is of use. One that cannot be watched over may be.
         let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
@@ -280,7 +280,7 @@ impl<'a> Stream<'a> {
         };
         tokio::select! {
             () = stream.until_over() => !book.is_empty(),
-            () = link.until_given_up() => false,
+            () = connection.until_given_up() => false,
         }
     }
 

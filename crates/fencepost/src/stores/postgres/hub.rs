@@ -12,7 +12,7 @@ use super::fence::Source;
 use super::published::{Said, comment, program};
 use super::seat::{Deed, Flight, Seat, keeping, leaving, trying, waiting};
 use super::session::{STORE_PROGRAM, Session};
-use super::statement::{self, Granting, Lasting};
+use super::statements::{self, Granting, Lasting};
 use crate::backend::LossBell;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -180,7 +180,7 @@ impl Hub {
         };
         let others = upkeep.seats.iter().map(|seat| seat.said());
         let comment = comment(std::iter::once(Said::of(claim, None)).chain(others));
-        let statement = comment + &statement::try_lock(key, &granting, &upkeep.lasting);
+        let statement = comment + &statements::try_lock(key, &granting, &upkeep.lasting);
         let lift = session.is_to_lift().then(|| self.settings.source.lift());
         let answer = trying(session.clone(), key, lift.flatten(), statement);
         upkeep.sent(&answer);
@@ -203,8 +203,8 @@ impl Hub {
             source: self.settings.source,
         };
         let comment = comment(std::iter::once(seat.said()));
-        let wait = comment.clone() + &statement::wait(seat.key, self.settings.requeue_after);
-        let fence = comment + &statement::fence(&granting);
+        let wait = comment.clone() + &statements::wait(seat.key, self.settings.requeue_after);
+        let fence = comment + &statements::fence(&granting);
         seat.does(waiting(seat.session.clone(), seat.key, wait, fence));
         true
     }
@@ -223,7 +223,7 @@ impl Hub {
         let upkeep = Upkeep::of(&mut state, seat.number, self.settings.spare, Some(seat));
         let spare_program = upkeep.seats.is_empty().then_some(self.program.as_str());
         let statement =
-            upkeep.comment() + &statement::unlock(seat.key, &upkeep.lasting, spare_program);
+            upkeep.comment() + &statements::unlock(seat.key, &upkeep.lasting, spare_program);
         let answer = leaving(seat.session.clone(), statement);
         upkeep.sent(&answer);
         seat.does(Deed::Leave(answer));
@@ -245,7 +245,7 @@ impl Hub {
 
     /// Makes the session last as long as its leases do, whatever else it is used for.
     fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
-        let _sent = state.send(number, session, self.settings.spare, statement::keep);
+        let _sent = state.send(number, session, self.settings.spare, statements::keep);
     }
 
     /// What a spare session must have been used after, so that the server is not about to end it.

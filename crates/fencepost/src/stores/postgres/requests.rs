@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::hub::{Hub, Placed};
-use super::key::key_of;
+use super::keys::key_of;
 use super::seat::{Deed, Seat};
 use super::session::{number, text};
 use super::view::Sight;
-use super::{STORE, failure, statement};
+use super::{STORE, failure, statements};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
@@ -250,7 +250,7 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
         let _answer = asked(hub, seat).await;
     };
     let cancelling = async {
-        let statement = statement::cancel(seat.session.pid, seat.key);
+        let statement = statements::cancel(seat.session.pid, seat.key);
         loop {
             hub.ask_aside(Operation::Release, &statement).await?;
             BootClock.sleep_until(BootClock.now() + CANCEL_AGAIN).await;
@@ -275,7 +275,7 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
 
 /// Ends the session of an owner that is not ours: another process's, or one whose connection broke.
 async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release> {
-    let look = statement::look(Some(key));
+    let look = statements::look(Some(key));
     let rows = hub.ask_aside(Operation::Release, &look).await?;
     let sights = rows
         .iter()
@@ -284,7 +284,7 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
     let Some(sight) = owned.next() else {
         return Ok(Release::NotHeld);
     };
-    let statement = statement::terminate(sight.pid, key, claim.owner, sight.shown_in());
+    let statement = statements::terminate(sight.pid, key, claim.owner, sight.shown_in());
     let rows = hub.ask_aside(Operation::Release, &statement).await?;
     let terminated = rows
         .first()

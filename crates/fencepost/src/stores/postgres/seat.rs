@@ -11,7 +11,7 @@ use super::book::Number;
 use super::fence::MAY_NOT;
 use super::published::{Said, Since};
 use super::session::{Session, text};
-use super::{STORE, failure, statement};
+use super::{STORE, failure, statements};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -321,7 +321,7 @@ async fn clean(session: &Session, key: i64) {
     if session.is_closed() {
         return;
     }
-    let unlock = statement::only_unlock(key);
+    let unlock = statements::only_unlock(key);
     if session.ask(Operation::Release, &unlock).await.is_err() {
         session.close();
     }

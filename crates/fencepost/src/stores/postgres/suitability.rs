@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::session::{Session, pooled, text};
-use super::{STORE, failure, statement};
+use super::{STORE, failure, statements};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
@@ -25,13 +25,13 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
     other.ask_all(OPERATION, "begin").await?;
     if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
         let told_apart = one.pid != other.pid;
-        let _undone = other.ask(OPERATION, &statement::only_unlock(key)).await;
+        let _undone = other.ask(OPERATION, &statements::only_unlock(key)).await;
         return Err(match told_apart {
             true => unfit("two sessions can have the same lock"),
             false => pooled(OPERATION),
         });
     }
-    let unlock = statement::only_unlock(key);
+    let unlock = statements::only_unlock(key);
     let freed = tokio::time::timeout(PATIENCE, one.ask(OPERATION, &unlock)).await;
     let freed = freed.map_err(|_| pooled(OPERATION))??;
     if text(&freed, 1) != "t" {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio_postgres::SimpleQueryRow;
 
 use super::hub::Hub;
-use super::key::{key_of, name_of};
+use super::keys::{key_of, name_of};
 use super::published::{self, Said};
 use super::session::{number, text};
-use super::statement::{self, ShownIn};
+use super::statements::{self, ShownIn};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::{LockName, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -120,7 +120,7 @@ fn is_number_of(name: &str, key: i64) -> bool {
 }
 
 async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<Sight>> {
-    let statement = statement::look(key);
+    let statement = statements::look(key);
     let rows = hub.ask_aside(Operation::Inspect, &statement).await?;
     let now = BootClock.now();
     Ok(rows

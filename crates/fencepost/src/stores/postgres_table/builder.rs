@@ -142,7 +142,7 @@ impl PostgresTableBuilder {
             create: self.create.or(in_address.create).unwrap_or(false),
         };
         let hub = Arc::new(Hub::new(address, settings));
-        hub.link(Operation::Open).await?;
+        hub.session(Operation::Open).await?;
         Ok(PostgresTable { hub })
     }
 

@@ -10,23 +10,24 @@ use tokio_postgres::AsyncMessage;
 
 use super::builder::Settings;
 use super::failure;
-use super::line::Line;
-use super::link::{self, Identity, Link, Wanted};
+use super::session::{self, Identity, Session, Wanted};
 use super::tables::Tables;
+use super::waiting::Waiters;
 use crate::clock::{BootClock, BoxFuture, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::lease::lock;
 use crate::stores::postgres::address::Address;
 
 /// An attempt to connect, shared by all who wait for it. The outer error: its runtime ended.
-type Attempt = Shared<BoxFuture<'static, std::result::Result<Result<Arc<Link>>, Arc<JoinError>>>>;
+type Attempt =
+    Shared<BoxFuture<'static, std::result::Result<Result<Arc<Session>>, Arc<JoinError>>>>;
 
 pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
-    pub(super) line: Line,
+    pub(super) line: Waiters,
     tables: OnceLock<Tables>,
-    link: Mutex<Option<Arc<Link>>>,
+    session: Mutex<Option<Arc<Session>>>,
     /// The attempt to connect that is under way, or the last one.
     attempt: Mutex<Option<Attempt>>,
     /// The sessions that must not outlive the next.
@@ -40,9 +41,9 @@ impl Hub {
         Self {
             address,
             settings,
-            line: Line::default(),
+            line: Waiters::default(),
             tables: OnceLock::new(),
-            link: Mutex::default(),
+            session: Mutex::default(),
             attempt: Mutex::default(),
             replaced: Mutex::default(),
             sent: Arc::default(),
@@ -55,21 +56,24 @@ impl Hub {
     }
 
     /// The connection; made anew when there is none.
-    pub(super) async fn link(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+    pub(super) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         match self.current() {
-            Some(link) => Ok(link),
+            Some(session) => Ok(session),
             None => self.connect(operation).await,
         }
     }
 
-    fn current(&self) -> Option<Arc<Link>> {
-        let link = lock(&self.link);
-        link.as_ref().filter(|link| !link.is_down()).cloned()
+    fn current(&self) -> Option<Arc<Session>> {
+        let session = lock(&self.session);
+        session
+            .as_ref()
+            .filter(|session| !session.is_down())
+            .cloned()
     }
 
     /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
     /// than a single request may.
-    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
         for _ in 0..2 {
             match self.attempt(operation).await {
@@ -96,13 +100,13 @@ impl Hub {
         attempt.insert(new.shared()).clone()
     }
 
-    async fn connect_now(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+    async fn connect_now(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         // Somebody may have asked for a connection just when the last attempt had made one.
-        if let Some(link) = self.current() {
-            return Ok(link);
+        if let Some(session) = self.current() {
+            return Ok(session);
         }
         let mut replaced = lock(&self.replaced).clone();
-        if let Some(old) = lock(&self.link).take() {
+        if let Some(old) = lock(&self.session).take() {
             replaced.extend(old.identity.clone());
             lock(&self.replaced).clone_from(&replaced);
         }
@@ -114,23 +118,24 @@ impl Hub {
             sent: self.sent.clone(),
         };
         let mut ears = Ears(Arc::downgrade(self));
-        let connecting = link::connect(operation, wanted, move |message| ears.hear(message));
+        let connecting = session::connect(operation, wanted, move |message| ears.hear(message));
         // Ending the old session has its own patience.
-        let until = BootClock.now() + self.settings.connect_timeout + link::SILENCE;
+        let until = BootClock.now() + self.settings.connect_timeout + session::SILENCE;
         let connected = within(&BootClock, until, connecting).await;
-        let (link, tables) = connected.unwrap_or_else(|| Err(failure::unreachable(operation)))?;
+        let (session, tables) =
+            connected.unwrap_or_else(|| Err(failure::unreachable(operation)))?;
         let _same = self.tables.set(tables);
         lock(&self.replaced).clear();
-        let link = Arc::new(link);
-        *lock(&self.link) = Some(link.clone());
+        let session = Arc::new(session);
+        *lock(&self.session) = Some(session.clone());
         // What was told while nobody listened is lost.
         self.line.ask_all();
-        Ok(link)
+        Ok(session)
     }
 
     /// A connection is of no use any more: everybody asks anew.
-    pub(super) fn lost(&self, link: &Link) {
-        link.give_up();
+    pub(super) fn lost(&self, session: &Session) {
+        session.give_up();
         self.line.ask_all();
     }
 }

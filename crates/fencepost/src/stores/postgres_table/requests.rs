@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 
 use super::failure;
 use super::hub::Hub;
-use super::line::{Place, Refusal, Seat};
-use super::link::{Link, Parameters, SILENCE};
-use super::names::{holder_of, micros, row_of};
+use super::keys::{holder_of, micros, row_of};
+use super::session::{Parameters, SILENCE, Session};
+use super::waiting::{LinePosition, Refusal, Seat};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -22,43 +22,43 @@ use crate::stores::kit::outage::Outage;
 pub(super) const RENEWED_AT_ONCE: usize = 256;
 
 /// What the server said to one who asked for a lock.
-enum Asked {
+enum Outcome {
     Granted(Grant),
     Refused(Refusal),
 }
 
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
-    let link = hub.link(Operation::Acquire).await?;
-    let asked = request(&link, claim, &row_of(&claim.name), &holder_of(claim)).await?;
+    let session = hub.session(Operation::Acquire).await?;
+    let asked = request(&session, claim, &row_of(&claim.name), &holder_of(claim)).await?;
     Ok(match asked {
-        Asked::Granted(grant) => Some(grant),
-        Asked::Refused(_) => None,
+        Outcome::Granted(grant) => Some(grant),
+        Outcome::Refused(_) => None,
     })
 }
 
-async fn request(link: &Link, claim: &Claim, row: &str, holder: &str) -> Result<Asked> {
+async fn request(session: &Session, claim: &Claim, row: &str, holder: &str) -> Result<Outcome> {
     let asked_at = BootClock.now();
     let (owner, ttl) = (claim.owner.to_string(), micros(claim.ttl));
     let name = claim.name.as_str();
-    let acquire = &link.statements.acquire;
+    let acquire = &session.statements.acquire;
     let parameters: &Parameters<'_> = &[&row, &owner, &holder, &ttl, &name];
-    let rows = link.ask(Operation::Acquire, acquire, parameters).await?;
+    let rows = session.ask(Operation::Acquire, acquire, parameters).await?;
     read(&rows, claim, asked_at)
         .ok_or_else(|| failure::unexpected(Operation::Acquire, "not one row of five numbers"))
 }
 
-fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Asked> {
+fn read(rows: &[Row], claim: &Claim, asked_at: Moment) -> Option<Outcome> {
     let [row] = rows else { return None };
     let number = |at: usize| row.try_get::<_, Option<i64>>(at).ok();
     if let Some(epoch) = number(0)? {
-        return Some(Asked::Granted(Grant {
+        return Some(Outcome::Granted(Grant {
             epoch: u64::try_from(epoch).ok()?,
             asked_at,
             lease: claim.ttl,
         }));
     }
     let duration = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    Some(Asked::Refused(Refusal {
+    Some(Outcome::Refused(Refusal {
         due_in: number(1)?.map(duration),
         ahead: u32::try_from(number(2)??).unwrap_or(u32::MAX),
         ticket: number(3)?,
@@ -74,8 +74,8 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     loop {
         seat.begin();
         match ask(hub, seat, wait.was_heard(), is_in_line).await {
-            Ok(Asked::Granted(grant)) => return Ok(grant),
-            Ok(Asked::Refused(refusal)) => {
+            Ok(Outcome::Granted(grant)) => return Ok(grant),
+            Ok(Outcome::Refused(refusal)) => {
                 wait.heard();
                 outage = Outage::default();
                 is_in_line = refusal.ticket.is_some();
@@ -101,17 +101,17 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
 }
 
 /// Asks for a seat's lock once; joins the line before when it was refused without standing there.
-async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> Result<Asked> {
-    let link = hub.link(Operation::Acquire).await?;
-    let request = request(&link, &seat.claim, &seat.row, &seat.holder);
+async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> Result<Outcome> {
+    let session = hub.session(Operation::Acquire).await?;
+    let request = request(&session, &seat.claim, &seat.row, &seat.holder);
     let asking = async {
         if !was_heard || is_in_line {
             return request.await;
         }
         // The request comes after the place is taken: from then on, whoever gives the lock back tells us.
-        let (joined, asked) = join(join_line(&link, seat), request).await;
+        let (joined, asked) = join(join_line(&session, seat), request).await;
         match asked {
-            Ok(Asked::Refused(refusal)) => joined.map(|()| Asked::Refused(refusal)),
+            Ok(Outcome::Refused(refusal)) => joined.map(|()| Outcome::Refused(refusal)),
             asked => asked,
         }
     };
@@ -124,26 +124,28 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
         biased;
         asked = asking => asked,
         () = BootClock.sleep_until(patience) => {
-            hub.lost(&link);
+            hub.lost(&session);
             Err(failure::silent(Operation::Acquire))
         }
     }
 }
 
-async fn join_line(link: &Link, seat: &Seat) -> Result<()> {
+async fn join_line(session: &Session, seat: &Seat) -> Result<()> {
     let owner = seat.claim.owner.to_string();
     let (row, label, name) = (&*seat.row, &seat.label, seat.claim.name.as_str());
-    let statements = &link.statements;
+    let statements = &session.statements;
     let joined = match seat.place() {
         None => {
             let parameters: &Parameters<'_> = &[&row, &owner, label, &name];
-            link.ask(Operation::Acquire, &statements.join, parameters)
+            session
+                .ask(Operation::Acquire, &statements.join, parameters)
                 .await
         }
-        Some(Place { ticket, since }) => {
+        Some(LinePosition { ticket, since }) => {
             let waited = micros(BootClock.now().since(since));
             let parameters: &Parameters<'_> = &[&row, &owner, label, &name, &ticket, &waited];
-            link.ask(Operation::Acquire, &statements.come_back, parameters)
+            session
+                .ask(Operation::Acquire, &statements.come_back, parameters)
                 .await
         }
     };
@@ -151,16 +153,16 @@ async fn join_line(link: &Link, seat: &Seat) -> Result<()> {
 }
 
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let link = match hub.link(Operation::Renew).await {
-        Ok(link) => link,
+    let session = match hub.session(Operation::Renew).await {
+        Ok(session) => session,
         Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
     };
     let batches = claims.chunks(RENEWED_AT_ONCE);
-    let renewals = join_all(batches.map(|batch| renew_batch(&link, batch)));
+    let renewals = join_all(batches.map(|batch| renew_batch(&session, batch)));
     renewals.await.into_iter().flatten().collect()
 }
 
-async fn renew_batch(link: &Link, claims: &[Claim]) -> Vec<Result<Renewal>> {
+async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>> {
     // In one order for everybody, so that nobody waits for a row while another waits for his.
     let mut sorted: Vec<&Claim> = claims.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -168,9 +170,9 @@ async fn renew_batch(link: &Link, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let owners: Vec<String> = sorted.iter().map(|claim| claim.owner.to_string()).collect();
     let holders: Vec<String> = sorted.iter().map(|claim| holder_of(claim)).collect();
     let ttls: Vec<i64> = sorted.iter().map(|claim| micros(claim.ttl)).collect();
-    let renew = &link.statements.renew;
+    let renew = &session.statements.renew;
     let parameters: &Parameters<'_> = &[&rows, &owners, &holders, &ttls];
-    match link.ask(Operation::Renew, renew, parameters).await {
+    match session.ask(Operation::Renew, renew, parameters).await {
         Ok(extended) => {
             let owner = |row: &Row| row.try_get::<_, &str>(0).ok()?.parse().ok();
             let extended: HashSet<OwnerId> = extended.iter().filter_map(owner).collect();
@@ -185,13 +187,13 @@ async fn renew_batch(link: &Link, claims: &[Claim]) -> Vec<Result<Renewal>> {
 }
 
 pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
-    let link = hub.link(Operation::Release).await?;
+    let session = hub.session(Operation::Release).await?;
     let (row, owner) = (row_of(&claim.name), claim.owner.to_string());
     let (released, told): (&Parameters<'_>, &Parameters<'_>) = (&[&row, &owner], &[&row]);
     // Sent together, so that neither is without the other when this is dropped.
     let (answer, told) = join(
-        link.ask(Operation::Release, &link.statements.release, released),
-        link.ask(Operation::Release, &link.statements.tell, told),
+        session.ask(Operation::Release, &session.statements.release, released),
+        session.ask(Operation::Release, &session.statements.tell, told),
     )
     .await;
     let rows = answer?;

@@ -8,16 +8,16 @@ use tokio_postgres::Row;
 
 use super::failure;
 use super::hub::Hub;
-use super::names::{ours, row_of};
+use super::keys::{ours, row_of};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &LockName) -> Result<Option<Record>> {
-    let link = hub.link(Operation::Inspect).await?;
-    let inspect = &link.statements.inspect;
-    let rows = link
+    let session = hub.session(Operation::Inspect).await?;
+    let inspect = &session.statements.inspect;
+    let rows = session
         .ask(Operation::Inspect, inspect, &[&row_of(name)])
         .await?;
     // A foreign program's row has no other name than this one.
@@ -25,9 +25,9 @@ pub(super) async fn inspect(hub: &Arc<Hub>, name: &LockName) -> Result<Option<Re
 }
 
 pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Listed>> {
-    let link = hub.link(Operation::Inspect).await?;
-    let rows = link
-        .ask(Operation::Inspect, &link.statements.list, &[])
+    let session = hub.session(Operation::Inspect).await?;
+    let rows = session
+        .ask(Operation::Inspect, &session.statements.list, &[])
         .await?;
     let is_meant = |listed: &Listed| match pattern {
         Some(pattern) => name_matches(pattern, &listed.name),

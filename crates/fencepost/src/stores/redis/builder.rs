@@ -124,7 +124,7 @@ impl RedisBuilder {
     /// Dropping the future closes the connection.
     pub async fn open(self) -> Result<Redis> {
         let (address, hub) = self.prepare()?;
-        hub.link(Operation::Open).await?;
+        hub.session(Operation::Open).await?;
         Ok(Redis { address, hub })
     }
 

@@ -10,12 +10,12 @@ use futures_util::future::Shared;
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
 use tokio::task::JoinError;
 
-use super::attendant;
 use super::failure;
-use super::link::{self, Identity, Link};
+use super::heartbeats;
 use super::names::Names;
-use super::script::{Answer, is_epoch, millis};
-use super::seat::Seat;
+use super::scripts::{Answer, is_epoch, millis};
+use super::session::{self, Identity, Session};
+use super::waiting::Seat;
 use crate::backend::LossBell;
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment, within};
@@ -44,7 +44,7 @@ pub(crate) struct Gap {
 type Attempt = Shared<
     BoxFuture<
         'static,
-        std::result::Result<std::result::Result<Arc<Link>, Unconnected>, Arc<JoinError>>,
+        std::result::Result<std::result::Result<Arc<Session>, Unconnected>, Arc<JoinError>>,
     >,
 >;
 
@@ -62,7 +62,7 @@ pub(crate) struct Hub {
     client: Client,
     pub(super) settings: Settings,
     seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
-    link: Mutex<Option<Arc<Link>>>,
+    session: Mutex<Option<Arc<Session>>>,
     /// The attempt to connect that is under way, or the last one.
     attempt: Mutex<Option<Attempt>>,
     /// The connections that must not outlive the next.
@@ -84,7 +84,7 @@ impl Hub {
             client,
             settings,
             seats: Mutex::default(),
-            link: Mutex::default(),
+            session: Mutex::default(),
             attempt: Mutex::default(),
             replaced: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -96,33 +96,36 @@ impl Hub {
     }
 
     /// The connection; made anew when there is none.
-    pub(crate) async fn link(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+    pub(crate) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         match self.current() {
-            Some(link) => Ok(link),
+            Some(session) => Ok(session),
             None => self.connect(operation).await,
         }
     }
 
-    fn current(&self) -> Option<Arc<Link>> {
-        let link = lock(&self.link);
-        link.as_ref().filter(|link| !link.is_down()).cloned()
+    fn current(&self) -> Option<Arc<Session>> {
+        let session = lock(&self.session);
+        session
+            .as_ref()
+            .filter(|session| !session.is_down())
+            .cloned()
     }
 
     /// A renewal that was asked for at that moment is not waited for any longer.
     #[cfg(feature = "redlock")]
     pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
-        if let Some(link) = self.current() {
-            link.renewal_unanswered(asked_at);
+        if let Some(session) = self.current() {
+            session.renewal_unanswered(asked_at);
         }
     }
 
     /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
     /// than a single request may.
-    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Link>> {
+    async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
         for _ in 0..2 {
             match self.attempt().await {
-                Ok(Ok(link)) => return Ok(link),
+                Ok(Ok(session)) => return Ok(session),
                 Ok(Err(Unconnected::Silence)) => return Err(failure::unreachable(operation)),
                 Ok(Err(Unconnected::Failed(cause))) => {
                     return Err(failure::of_connecting(operation, cause));
@@ -149,13 +152,13 @@ impl Hub {
         attempt.insert(new.shared()).clone()
     }
 
-    async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Link>, Unconnected> {
+    async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {
         // Somebody may have asked for a connection just when the last attempt had made one.
-        if let Some(link) = self.current() {
-            return Ok(link);
+        if let Some(session) = self.current() {
+            return Ok(session);
         }
         let mut replaced = lock(&self.replaced).clone();
-        if let Some(old) = lock(&self.link).take() {
+        if let Some(old) = lock(&self.session).take() {
             replaced.extend(old.identity.clone());
             lock(&self.replaced).clone_from(&replaced);
         }
@@ -167,7 +170,7 @@ impl Hub {
             }
         };
         let channel = format!("fp:{:016x}", SystemRandom.next_u64());
-        let connecting = link::connect(
+        let connecting = session::connect(
             &self.client,
             channel,
             generation,
@@ -176,25 +179,25 @@ impl Hub {
             on_push,
         );
         let until = BootClock.now() + self.settings.connect_timeout;
-        let link = within(&BootClock, until, connecting)
+        let session = within(&BootClock, until, connecting)
             .await
             .ok_or(Unconnected::Silence)?
             .map_err(Unconnected::Failed)?;
         lock(&self.replaced).clear();
-        let link = Arc::new(link);
-        *lock(&self.link) = Some(link.clone());
+        let session = Arc::new(session);
+        *lock(&self.session) = Some(session.clone());
         // There may be another server behind it, whose epochs only a request lifts, and no sign of life.
         self.forget_deserted(BootClock.now());
         for seat in self.seats() {
-            seat.link_was_replaced();
+            seat.session_was_replaced();
         }
-        tokio::spawn(attendant::attend(Arc::downgrade(&self), link.clone()));
-        Ok(link)
+        tokio::spawn(heartbeats::attend(Arc::downgrade(&self), session.clone()));
+        Ok(session)
     }
 
     /// A connection is of no use any more: everybody asks anew, and holders ask whether they still hold what they held.
-    pub(super) fn lost(&self, link: &Link) {
-        link.give_up();
+    pub(super) fn lost(&self, session: &Session) {
+        session.give_up();
         for seat in self.seats() {
             seat.ask_again();
         }
@@ -228,9 +231,9 @@ impl Hub {
             PushKind::Invalidate => self.changed(&push.data),
             PushKind::Disconnection => {
                 let current = self.generation.load(Ordering::Relaxed) == generation;
-                let link = lock(&self.link).clone();
-                if let Some(link) = link.filter(|_| current) {
-                    self.lost(&link);
+                let session = lock(&self.session).clone();
+                if let Some(session) = session.filter(|_| current) {
+                    self.lost(&session);
                 }
             }
             _ => {}
@@ -249,9 +252,9 @@ impl Hub {
                 seat.beat_by(now);
             }
         }
-        if let Some(link) = self.current() {
-            link.watched.have_changed(names);
-            link.bell.notify_one();
+        if let Some(session) = self.current() {
+            session.watched.have_changed(names);
+            session.bell.notify_one();
         }
         self.tell_listener(names);
     }
@@ -296,8 +299,8 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Some(link) = lock(&self.link).take() {
-            link.give_up();
+        if let Some(session) = lock(&self.session).take() {
+            session.give_up();
         }
     }
 }
@@ -305,14 +308,14 @@ impl Drop for Hub {
 /// Whoever keeps a task for the connection alive tells the others when it goes, also when its runtime ends.
 pub(super) struct OnDuty {
     pub(super) hub: Weak<Hub>,
-    pub(super) link: Arc<Link>,
+    pub(super) session: Arc<Session>,
 }
 
 impl Drop for OnDuty {
     fn drop(&mut self) {
         match self.hub.upgrade() {
-            Some(hub) => hub.lost(&self.link),
-            None => self.link.give_up(),
+            Some(hub) => hub.lost(&self.session),
+            None => self.session.give_up(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::link::Link;
+use super::session::Session;
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::lease::lock;
@@ -47,7 +47,7 @@ pub(crate) struct Ask {
 }
 
 impl Names {
-    pub(crate) fn ask(&self, claim: &Claim, link: &Link, now: Moment) -> Ask {
+    pub(crate) fn ask(&self, claim: &Claim, session: &Session, now: Moment) -> Ask {
         match lock(&self.0).get(&claim.name) {
             None => Ask {
                 lift: true,
@@ -55,18 +55,18 @@ impl Names {
                 has_it: false,
                 floor: 0,
             },
-            Some(known) => known.ask(claim.owner, link.generation, now),
+            Some(known) => known.ask(claim.owner, session.generation, now),
         }
     }
 
     /// A request that was sent at `now` has lifted the epoch of `name`.
-    pub(crate) fn lifted(&self, name: &LockName, link: &Link, now: Moment) {
+    pub(crate) fn lifted(&self, name: &LockName, session: &Session, now: Moment) {
         let mut names = lock(&self.0);
         if names.len() >= MOST {
             names.clear();
         }
         let known = names.entry(name.clone()).or_insert_with(Known::new);
-        known.lifted(link.generation, now);
+        known.lifted(session.generation, now);
     }
 
     /// The server granted this epoch at once.

@@ -6,14 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures_util::future::join_all;
 use redis::Value;
 
-use super::attendant::{Told, look_by};
 use super::failure;
+use super::heartbeats::{Told, look_by};
 use super::hub::{Hub, stamp};
 use super::keys::{fence_of, is_reserved, line_of};
-use super::link::{Link, SILENCE};
-use super::plainly::{Plainly, plainly};
-use super::script::{ACQUIRE, Answer, RELEASE, RENEW, millis};
-use super::seat::{News, POLL, Seat, Times, is_fresh};
+use super::plain_commands::{Plainly, plainly};
+use super::scripts::{ACQUIRE, Answer, RELEASE, RENEW, millis};
+use super::session::{SILENCE, Session};
+use super::waiting::{News, POLL, Seat, Times, is_fresh};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
@@ -24,25 +24,25 @@ use crate::stores::kit::outage::Outage;
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
 
 /// What the server said to one who asked for a lock.
-enum Asked {
+enum Outcome {
     Granted(Grant),
     Queued,
 }
 
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
-    let link = hub.link(Operation::Acquire).await?;
+    let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let place = Place {
-        times: Times::of(claim.ttl, &link),
+    let place = LinePosition {
+        times: Times::of(claim.ttl, &session),
         ticket: 0,
         member: "",
     };
-    let answer = request(hub, &link, claim, &place, asked_at).await?;
+    let answer = request(hub, &session, claim, &place, asked_at).await?;
     granted(&answer, claim, asked_at)
 }
 
 /// Where a request stands in line, if it does.
-struct Place<'a> {
+struct LinePosition<'a> {
     times: Times,
     /// 0: it has not been there yet.
     ticket: u64,
@@ -52,9 +52,9 @@ struct Place<'a> {
 
 async fn request(
     hub: &Hub,
-    link: &Arc<Link>,
+    session: &Arc<Session>,
     claim: &Claim,
-    place: &Place<'_>,
+    place: &LinePosition<'_>,
     asked_at: Moment,
 ) -> Result<Value> {
     let Claim {
@@ -68,10 +68,10 @@ async fn request(
     }
     let [every, length] = hub.gap();
     let names = &hub.names;
-    let mut ask = names.ask(claim, link, asked_at);
+    let mut ask = names.ask(claim, session, asked_at);
     let mut has_set = false;
     if let Some(epoch) = ask.expect.filter(|_| every == 0) {
-        match plainly(link, claim, epoch).await? {
+        match plainly(session, claim, epoch).await? {
             Plainly::Granted => {
                 names.granted_plainly(claim, epoch);
                 return Ok(Value::Int(epoch.cast_signed()));
@@ -91,23 +91,23 @@ async fn request(
     call.arg(owner.to_string()).arg(ttl);
     call.arg(format!("{ttl} {} {label}", wall_clock_millis()));
     call.arg(u8::from(ask.lift || every > 0) + 2 * u8::from(ask.has_it));
-    let Place {
+    let LinePosition {
         times,
         ticket,
         member,
     } = place;
     call.arg(ticket).arg(member);
-    let (live, stamp, channel) = (millis(times.live), stamp(asked_at), link.channel());
+    let (live, stamp, channel) = (millis(times.live), stamp(asked_at), session.channel());
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     call.arg(ask.floor).arg(hub.keep());
-    let answer = link.call(Operation::Acquire, &ACQUIRE, &call).await;
+    let answer = session.call(Operation::Acquire, &ACQUIRE, &call).await;
     let answer = answer.map_err(|error| match has_set {
         // The plain commands took the key before the script was refused.
         true => error.with_effect(Effect::Maybe),
         false => error,
     })?;
     if ask.lift {
-        names.lifted(name, link, asked_at);
+        names.lifted(name, session, asked_at);
     }
     match answer {
         // The same lease once more.
@@ -152,11 +152,11 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     loop {
         seat.attend();
         match ask(hub, &seat, wait.was_heard()).await {
-            Ok(Asked::Granted(grant)) => {
+            Ok(Outcome::Granted(grant)) => {
                 hub.forget(claim.owner);
                 return Ok(grant);
             }
-            Ok(Asked::Queued) => {
+            Ok(Outcome::Queued) => {
                 wait.heard();
                 outage = Outage::default();
                 if let News::Granted(grant) = seat.news().await
@@ -182,27 +182,27 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
 }
 
 /// Asks for a seat's lock once. A grant may come before the answer, for an earlier request of the same owner.
-async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
-    let link = hub.link(Operation::Acquire).await?;
+async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
+    let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
-    let entry = seat.entry(&link, stamp(asked_at));
-    let place = Place {
+    let entry = seat.entry(&session, stamp(asked_at));
+    let place = LinePosition {
         times: entry.times,
         ticket: seat.ticket().unwrap_or(0),
         member: &entry.member,
     };
     let answer = tokio::select! {
         biased;
-        grant = good_grant(hub, seat) => return Ok(Asked::Granted(grant)),
-        answer = request(hub, &link, &seat.claim, &place, asked_at) => answer?,
+        grant = good_grant(hub, seat) => return Ok(Outcome::Granted(grant)),
+        answer = request(hub, &session, &seat.claim, &place, asked_at) => answer?,
         // The first question has its caller's deadline; of later ones only we know.
         () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
-            hub.lost(&link);
+            hub.lost(&session);
             return Err(failure::unreachable(Operation::Acquire));
         }
     };
     if let Some(grant) = granted(&answer, &seat.claim, asked_at)? {
-        return Ok(Asked::Granted(grant));
+        return Ok(Outcome::Granted(grant));
     }
     let number = |at: usize| answer.item(at).and_then(|item| item.integer());
     let told = Told {
@@ -213,17 +213,17 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Asked> {
     let ticket = number(0).and_then(|ticket| u64::try_from(ticket).ok());
     let ticket = ticket.ok_or_else(|| failure::unexpected(Operation::Acquire, "no ticket"))?;
     let now = BootClock.now();
-    let interval = match link.must_poll() {
+    let interval = match session.must_poll() {
         true => POLL,
         false => entry.times.beat,
     };
     let beat_at = told.ask_at(now).min(now + interval);
     seat.queued(ticket, beat_at);
-    if link.is_down() {
+    if session.is_down() {
         seat.ask_again();
     }
-    look_by(&link, beat_at);
-    Ok(Asked::Queued)
+    look_by(&session, beat_at);
+    Ok(Outcome::Queued)
 }
 
 /// Waits for a grant that is worth something. One that is not tells nothing: the answer that is under way does.
@@ -253,16 +253,16 @@ impl Drop for Attended<'_> {
 
 /// One command for every [`RENEWED_AT_ONCE`] claims; a locker asks for no more than that in one call.
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let link = match hub.link(Operation::Renew).await {
-        Ok(link) => link,
+    let session = match hub.session(Operation::Renew).await {
+        Ok(session) => session,
         Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
     };
     let batches = claims.chunks(RENEWED_AT_ONCE);
-    let renewals = join_all(batches.map(|batch| renew_batch(&link, batch)));
+    let renewals = join_all(batches.map(|batch| renew_batch(&session, batch)));
     renewals.await.into_iter().flatten().collect()
 }
 
-async fn renew_batch(link: &Arc<Link>, claims: &[Claim]) -> Vec<Result<Renewal>> {
+async fn renew_batch(session: &Arc<Session>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let mut call = RENEW.call(claims.len());
     for claim in claims {
         call.arg(claim.name.as_str());
@@ -270,7 +270,7 @@ async fn renew_batch(link: &Arc<Link>, claims: &[Claim]) -> Vec<Result<Renewal>>
     for claim in claims {
         call.arg(claim.owner.to_string()).arg(millis(claim.ttl));
     }
-    match link.call(Operation::Renew, &RENEW, &call).await {
+    match session.call(Operation::Renew, &RENEW, &call).await {
         Ok(answer) => (0..claims.len())
             .map(|at| renewal(answer.item(at)))
             .collect(),
@@ -287,12 +287,12 @@ pub(crate) fn renewal(answer: Option<&Value>) -> Result<Renewal> {
 }
 
 pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
-    let link = hub.link(Operation::Release).await?;
+    let session = hub.session(Operation::Release).await?;
     let seat = hub.seat_of(claim.owner);
     let member = seat.and_then(|seat| seat.member()).unwrap_or_default();
     let name = &claim.name;
     let now = BootClock.now();
-    let ask = hub.names.ask(claim, &link, now);
+    let ask = hub.names.ask(claim, &session, now);
     let [every, length] = hub.gap();
     let mut call = RELEASE.call(3);
     call.arg(name.as_str())
@@ -304,7 +304,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     if every > 0 || !member.is_empty() {
         call.arg(every).arg(length).arg(member);
     }
-    let answer = link.call(Operation::Release, &RELEASE, &call).await?;
+    let answer = session.call(Operation::Release, &RELEASE, &call).await?;
     hub.forget(claim.owner);
     match answer.integer() {
         Some(1) => Ok(Release::Freed),

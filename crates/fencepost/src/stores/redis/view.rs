@@ -10,8 +10,8 @@ use redis::Value;
 use super::failure;
 use super::hub::Hub;
 use super::keys::{line_of, name_of_fence, wait_of};
-use super::link::Link;
-use super::script::{Answer, INSPECT, is_epoch};
+use super::scripts::{Answer, INSPECT, is_epoch};
+use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter};
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
@@ -20,22 +20,22 @@ use crate::error::{Operation, Result};
 /// Keys per step of a scan.
 pub(crate) const STEP: usize = 1000;
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
-    let link = hub.link(Operation::Inspect).await?;
-    look(&link, name).await
+    let session = hub.session(Operation::Inspect).await?;
+    look(&session, name).await
 }
 
-pub(crate) async fn look(link: &Arc<Link>, name: &str) -> Result<Option<Record>> {
-    Ok(look_closely(link, name).await?.map(|(record, _)| record))
+pub(crate) async fn look(session: &Arc<Session>, name: &str) -> Result<Option<Record>> {
+    Ok(look_closely(session, name).await?.map(|(record, _)| record))
 }
 
 /// With the value of the lock's key, by which holders that are not ours can be told apart.
 pub(crate) async fn look_closely(
-    link: &Arc<Link>,
+    session: &Arc<Session>,
     name: &str,
 ) -> Result<Option<(Record, Option<String>)>> {
     let mut call = INSPECT.call(3);
     call.arg(name).arg(line_of(name)).arg(wait_of(name));
-    let answer = link.call(Operation::Inspect, &INSPECT, &call).await?;
+    let answer = session.call(Operation::Inspect, &INSPECT, &call).await?;
     let read = read(&answer, BootClock.now());
     let record =
         read.ok_or_else(|| failure::unexpected(Operation::Inspect, &format!("{answer:?}")))?;
@@ -106,21 +106,21 @@ fn plain() -> Holder {
 }
 
 pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Listed>> {
-    let link = hub.link(Operation::Inspect).await?;
+    let session = hub.session(Operation::Inspect).await?;
     let fences = format!("fp:{{*}}:fence:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
     // Of any layout, so that every name is found.
-    for key in scan_for(&link, &fences, None).await? {
+    for key in scan_for(&session, &fences, None).await? {
         names.extend(name_of_fence(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
-        let strings = scan(&link, pattern).await?.into_iter();
+        let strings = scan(&session, pattern).await?.into_iter();
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
     let mut listed = Vec::new();
     let names: Vec<String> = names.into_iter().collect();
     for some in names.chunks(STEP) {
-        let records = join_all(some.iter().map(|name| look(&link, name))).await;
+        let records = join_all(some.iter().map(|name| look(&session, name))).await;
         for (name, record) in some.iter().zip(records) {
             listed.extend(record?.and_then(|record| lock_of(name, record)));
         }
@@ -142,12 +142,16 @@ pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
 }
 
 /// All string keys that match.
-pub(crate) async fn scan(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
-    scan_for(link, pattern, Some("string")).await
+pub(crate) async fn scan(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
+    scan_for(session, pattern, Some("string")).await
 }
 
 /// All keys of this type that match, step by step: the server goes on serving others in between.
-async fn scan_for(link: &Arc<Link>, pattern: &str, kind: Option<&str>) -> Result<Vec<String>> {
+async fn scan_for(
+    session: &Arc<Session>,
+    pattern: &str,
+    kind: Option<&str>,
+) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut cursor = "0".to_owned();
     loop {
@@ -161,7 +165,7 @@ async fn scan_for(link: &Arc<Link>, pattern: &str, kind: Option<&str>) -> Result
         if let Some(kind) = kind {
             command.arg("TYPE").arg(kind);
         }
-        let answer = link.send(&command).await;
+        let answer = session.send(&command).await;
         let answer = answer.map_err(|cause| failure::of_command(Operation::Inspect, cause))?;
         let (Some(next), Some(found)) = (
             answer.item(0).and_then(|next| next.text()),

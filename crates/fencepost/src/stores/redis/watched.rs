@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use super::link::Link;
-use super::script::Answer;
+use super::scripts::Answer;
+use super::session::Session;
 use crate::lease::lock;
 
 /// What one connection watches.
@@ -48,7 +48,7 @@ impl Watched {
     }
 }
 
-impl Link {
+impl Session {
     /// Makes the server tell when this key changes next. `None` if that does not work here; else whether there is such a key now.
     #[cfg(feature = "redlock")]
     pub(crate) async fn watch(&self, key: &str) -> Option<bool> {

@@ -8,10 +8,10 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::node::Node;
+use super::server::Node;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Result;
-use crate::stores::redis::link::SILENCE;
+use crate::stores::redis::session::SILENCE;
 
 /// How much longer than the others a server may take that was silent before.
 const GRACE: Duration = Duration::from_millis(5);

@@ -10,8 +10,8 @@ use redis::Client;
 #[cfg(feature = "blocking")]
 use super::STORE;
 use super::address::{self, Address};
-use super::node::Node;
-use super::quorum::{Quorum, Settings};
+use super::hub::{Quorum, Settings};
+use super::server::Node;
 use super::{Redlock, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 #[cfg(feature = "blocking")]
@@ -199,8 +199,8 @@ async fn check(quorum: &Quorum) -> Result<()> {
     let mut failures = quorum.failures(Operation::Open);
     let mut here = 0;
     let mut identities: Vec<(String, &str)> = Vec::new();
-    let links = join_all(quorum.nodes.iter().map(|node| node.identity())).await;
-    for (node, identity) in quorum.nodes.iter().zip(links) {
+    let sessions = join_all(quorum.nodes.iter().map(|node| node.identity())).await;
+    for (node, identity) in quorum.nodes.iter().zip(sessions) {
         match identity {
             Ok(identity) => {
                 here += 1;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::node::Node;
+use super::server::Node;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::lease::lock;

@@ -8,16 +8,16 @@ use futures_util::future::join_all;
 
 use super::asking::Asking;
 use super::failure;
-use super::node::Node;
-use super::quorum::Quorum;
+use super::hub::Quorum;
+use super::server::Node;
 use crate::backend::{Holder, Listed, Record};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::keys::name_of_quorum;
-use crate::stores::redis::link::Link;
-use crate::stores::redis::script::Answer;
+use crate::stores::redis::scripts::Answer;
+use crate::stores::redis::session::Session;
 use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
 
 /// A list takes a step for every thousand keys.
@@ -114,12 +114,12 @@ struct Key {
 }
 
 async fn look_at(node: Arc<Node>, name: Arc<str>) -> Result<Option<Key>> {
-    let link = node.link(Operation::Inspect).await?;
-    key_at(&link, &name).await
+    let session = node.session(Operation::Inspect).await?;
+    key_at(&session, &name).await
 }
 
-async fn key_at(link: &Arc<Link>, name: &str) -> Result<Option<Key>> {
-    let seen = look_closely(link, name).await?;
+async fn key_at(session: &Arc<Session>, name: &str) -> Result<Option<Key>> {
+    let seen = look_closely(session, name).await?;
     Ok(seen.and_then(|(record, value)| {
         let holder = record.holder?;
         let token = value.filter(|_| holder.owner.is_none());
@@ -128,29 +128,29 @@ async fn key_at(link: &Arc<Link>, name: &str) -> Result<Option<Key>> {
 }
 
 async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(String, Key)>> {
-    let link = node.link(Operation::Inspect).await?;
+    let session = node.session(Operation::Inspect).await?;
     let pattern = pattern.as_deref();
     let counters = format!("fp:{{*}}:quorum:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    for key in scan_counters(&link, &counters).await? {
+    for key in scan_counters(&session, &counters).await? {
         names.extend(name_of_quorum(&key).map(str::to_owned));
     }
     if let Some(pattern) = pattern {
-        let strings = scan(&link, pattern).await?.into_iter();
+        let strings = scan(&session, pattern).await?.into_iter();
         names.extend(strings.filter(|key| !key.starts_with("fp:{")));
     }
-    keys(&link, names.into_iter().collect()).await
+    keys(&session, names.into_iter().collect()).await
 }
 
 /// All counters that match, of this layout and of the one before.
-async fn scan_counters(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
+async fn scan_counters(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut cursor = "0".to_owned();
     loop {
         let mut command = redis::cmd("SCAN");
         command.arg(&cursor).arg("MATCH").arg(pattern);
         command.arg("COUNT").arg(STEP);
-        let answer = link.send(&command).await;
+        let answer = session.send(&command).await;
         let answer =
             answer.map_err(|cause| redis_failure::of_command(Operation::Inspect, cause))?;
         let next = answer.item(0).and_then(|next| next.text());
@@ -167,10 +167,10 @@ async fn scan_counters(link: &Arc<Link>, pattern: &str) -> Result<Vec<String>> {
     }
 }
 
-async fn keys(link: &Arc<Link>, names: Vec<String>) -> Result<Vec<(String, Key)>> {
+async fn keys(session: &Arc<Session>, names: Vec<String>) -> Result<Vec<(String, Key)>> {
     let mut listed = Vec::new();
     for some in names.chunks(STEP) {
-        let keys = join_all(some.iter().map(|name| key_at(link, name))).await;
+        let keys = join_all(some.iter().map(|name| key_at(session, name))).await;
         for (name, key) in some.iter().zip(keys) {
             listed.extend(key?.map(|key| (name.clone(), key)));
         }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::acquire::{Busy, Manner, Outcome};
 use super::asking::Asking;
-use super::quorum::Quorum;
+use super::hub::Quorum;
 use crate::backend::Wait;
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, within};
@@ -19,7 +19,7 @@ use crate::random::SystemRandom;
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
 use crate::stores::redis::failure as redis_failure;
-use crate::stores::redis::script::Answer;
+use crate::stores::redis::scripts::Answer;
 
 /// Before asking again, so that those who heard the same do not all ask at once; longer each time nobody got a majority.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -72,8 +72,8 @@ impl Quorum {
         for (at, node) in self.nodes.iter().enumerate() {
             let name = claim.name.clone();
             asking.ask(at, node, |node, _| async move {
-                let link = node.link(Operation::Acquire).await?;
-                Ok(link.watch(name.as_str()).await)
+                let session = node.session(Operation::Acquire).await?;
+                Ok(session.watch(name.as_str()).await)
             });
         }
         let (mut free, mut watched) = (0, 0);

@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database::{Database, Settings};
 use super::failure::{Failure, Result};
-use super::look::Sights;
+use super::session::{Database, Settings};
+use super::view::Sights;
 use crate::clock::Moment;
 use crate::fence::Fence;
 
@@ -202,7 +202,7 @@ impl Database {
     /// crashes now and then fills the file.
     fn sweep(&self) -> Result<()> {
         const ANY: &str = "SELECT name FROM fencepost_lock WHERE expires_ns < ?1 LIMIT 1";
-        let now = super::lease::to_sql(self.now());
+        let now = super::requests::to_sql(self.now());
         let before = now.saturating_sub(ABANDONED_NS);
         let any: Option<String> = self
             .connection

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::database::Store;
-use super::lease::{Answer, Line, Otherwise, Ticket};
+use super::requests::{Answer, Otherwise, Ticket, WaitingOrder};
+use super::session::Store;
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
@@ -136,7 +136,7 @@ impl Waiting {
         Ok(())
     }
 
-    fn read_lines(&self, store: &mut Store) -> Result<BTreeMap<LockName, Line>> {
+    fn read_lines(&self, store: &mut Store) -> Result<BTreeMap<LockName, WaitingOrder>> {
         let mut lines = BTreeMap::new();
         for Waiter { claim, .. } in &self.waiters {
             if !lines.contains_key(&claim.name) {
@@ -234,7 +234,7 @@ fn look_after(now: Moment) -> Moment {
 mod tests {
     use super::*;
     use crate::claim::OwnerId;
-    use crate::stores::sqlite::database::{Purpose, Settings};
+    use crate::stores::sqlite::session::{Purpose, Settings};
 
     fn claim() -> Claim {
         Claim {

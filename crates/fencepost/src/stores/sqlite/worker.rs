@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use super::database::{Database, Settings, Store};
-use super::lease::{Answer, Otherwise};
+use super::requests::{Answer, Otherwise};
+use super::session::{Database, Settings, Store};
 use super::waiting::{ASKED_AGAIN, RELEASED, Waiter, Waiting};
 use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};

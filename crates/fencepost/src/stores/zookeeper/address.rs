@@ -10,7 +10,7 @@ const DEFAULT_BASE: &str = "/fencepost";
 pub(super) struct Address {
     /// `HOST:PORT,HOST:PORT`, as the client wants them.
     pub(super) hosts: String,
-    /// `USER:PASSWORD`, as the scheme «digest» wants them.
+    /// `USER:PASSWORD`, as the scheme "digest" wants them.
     pub(super) credentials: Option<String>,
     /// Without a slash at the end; empty for the root.
     pub(super) base: String,

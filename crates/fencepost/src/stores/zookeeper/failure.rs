@@ -112,7 +112,7 @@ fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
         Cause::AuthFailed => refused(Unusable, "user or password is wrong"),
         Cause::InvalidAcl => refused(
             Unusable,
-            "the server refuses the ACL «auth»: it has not accepted user and password",
+            "the server refuses the ACL 'auth': it has not accepted user and password",
         ),
         Cause::NoChildrenForEphemerals => refused(
             Unusable,

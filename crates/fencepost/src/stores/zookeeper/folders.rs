@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use zookeeper_client::{CreateMode, CreateOptions, Error as Cause};
 
-use super::link::Link;
+use super::session::Session;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
@@ -61,7 +61,7 @@ impl Folders {
     }
 }
 
-impl Link {
+impl Session {
     /// Asks for a folder to be made. The request leaves now: what is sent next finds it there, unless somebody is very quick to
     /// delete it.
     pub(super) fn make_folder<'a>(
@@ -101,9 +101,9 @@ impl Link {
 }
 
 /// Removes what nobody uses. One that is in use by others is left to them: it is theirs now.
-pub(super) async fn tidy(link: &Link, now: Moment) {
-    for folder in link.folders.take_idle(now) {
-        if let Err(cause) = link.client.delete(&folder, None).await {
+pub(super) async fn tidy(session: &Session, now: Moment) {
+    for folder in session.folders.take_idle(now) {
+        if let Err(cause) = session.client.delete(&folder, None).await {
             tracing::trace!(folder, %cause, "not removed");
         }
     }

@@ -41,7 +41,7 @@ impl Zookeeper {
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn session(&self) -> Result<SessionInfo> {
-        let link = self.hub.link(Operation::Inspect).await?;
-        Ok(link.client.session().clone())
+        let session = self.hub.session(Operation::Inspect).await?;
+        Ok(session.client.session().clone())
     }
 }

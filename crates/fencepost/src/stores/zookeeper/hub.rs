@@ -7,9 +7,9 @@ use std::time::Duration;
 use zookeeper_client::{Acls, Client, Connector, Error as Cause, SessionInfo, SessionState};
 
 use super::address::Address;
-use super::attendant;
+use super::expiry;
 use super::failure;
-use super::link::Link;
+use super::session::Session;
 use crate::backend::LossBell;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
@@ -30,7 +30,7 @@ pub(super) struct Hub {
     creator_only: bool,
     pub(super) settings: Settings,
     base: Arc<str>,
-    link: Mutex<Option<Arc<Link>>>,
+    session: Mutex<Option<Arc<Session>>>,
     /// Sessions of which this side has heard nothing for so long that it gave them up, though the server may not have.
     unburied: Mutex<Vec<Unburied>>,
     /// Rung when a session has ended, or a node that is held has gone.
@@ -59,7 +59,7 @@ impl Hub {
             connector,
             creator_only,
             settings,
-            link: Mutex::default(),
+            session: Mutex::default(),
             unburied: Mutex::default(),
             bell: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
@@ -67,28 +67,31 @@ impl Hub {
     }
 
     /// The session; a new one when the last has ended.
-    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
-        if let Some(link) = self.current() {
-            return Ok(link);
+    pub(super) async fn session(&self, operation: Operation) -> Result<Arc<Session>> {
+        if let Some(session) = self.current() {
+            return Ok(session);
         }
         let _one_at_a_time = self.connecting.lock().await;
-        if let Some(link) = self.current() {
-            return Ok(link);
+        if let Some(session) = self.current() {
+            return Ok(session);
         }
         let until = BootClock.now() + self.settings.connect_timeout;
         match within(&BootClock, until, self.connect()).await {
-            Some(Ok(link)) => Ok(link),
+            Some(Ok(session)) => Ok(session),
             Some(Err(cause)) => Err(failure::of_connecting(operation, cause)),
             None => Err(failure::unreachable(operation)),
         }
     }
 
-    fn current(&self) -> Option<Arc<Link>> {
-        let link = lock(&self.link);
-        link.as_ref().filter(|link| !link.is_down()).cloned()
+    fn current(&self) -> Option<Arc<Session>> {
+        let session = lock(&self.session);
+        session
+            .as_ref()
+            .filter(|session| !session.is_down())
+            .cloned()
     }
 
-    async fn connect(&self) -> std::result::Result<Arc<Link>, Cause> {
+    async fn connect(&self) -> std::result::Result<Arc<Session>, Cause> {
         self.put_away();
         self.bury().await?;
         let client = self.connector.clone().connect(&self.address.hosts).await?;
@@ -97,11 +100,11 @@ impl Hub {
         } else {
             Acls::anyone_all()
         };
-        let link = Link::new(client, self.base.clone(), acls, self.bell.clone());
-        let link = Arc::new(link);
-        tokio::spawn(attendant::attend(link.clone()));
-        *lock(&self.link) = Some(link.clone());
-        Ok(link)
+        let session = Session::new(client, self.base.clone(), acls, self.bell.clone());
+        let session = Arc::new(session);
+        tokio::spawn(expiry::attend(session.clone()));
+        *lock(&self.session) = Some(session.clone());
+        Ok(session)
     }
 
     /// A session that is none of this hub's.
@@ -121,7 +124,7 @@ impl Hub {
     ///
     /// By then nobody believes in a lock of it: the client waits for longer than the session timeout, and no lease is longer.
     fn put_away(&self) {
-        let Some(old) = lock(&self.link).take() else {
+        let Some(old) = lock(&self.session).take() else {
             return;
         };
         old.dismiss();
@@ -158,12 +161,12 @@ impl Hub {
     /// Ends the session, and returns when the server knows.
     #[cfg(feature = "blocking")]
     pub(super) async fn close(&self) {
-        let Some(link) = lock(&self.link).take() else {
+        let Some(session) = lock(&self.session).take() else {
             return;
         };
-        link.dismiss();
-        let client = link.client.clone();
-        drop(link);
+        session.dismiss();
+        let client = session.client.clone();
+        drop(session);
         let until = BootClock.now() + self.settings.connect_timeout;
         within(&BootClock, until, close(client)).await;
     }
@@ -190,8 +193,8 @@ impl fmt::Debug for Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Some(link) = lock(&self.link).take() {
-            link.dismiss();
+        if let Some(session) = lock(&self.session).take() {
+            session.dismiss();
         }
     }
 }

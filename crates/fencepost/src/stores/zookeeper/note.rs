@@ -1,4 +1,4 @@
-//! What a node says about the one who made it, for people and for [`inspect`](crate::Backend::inspect): «owner ttl since label».
+//! What a node says about the one who made it, for people and for [`inspect`](crate::Backend::inspect): "owner ttl since label".
 
 use std::time::{Duration, SystemTime};
 

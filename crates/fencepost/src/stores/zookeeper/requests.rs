@@ -6,9 +6,9 @@ use zookeeper_client::{Error as Cause, MultiWriteError};
 
 use super::failure;
 use super::hub::Hub;
-use super::link::{Link, Seat};
 use super::note::Note;
 use super::place::{Known, Node, Place};
+use super::session::{Seat, Session};
 use super::standing::{Standing, nodes_of, stand};
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
@@ -23,9 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One attempt.
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
-    let link = hub.link(Operation::Acquire).await?;
-    link.check_ttl(Operation::Acquire, claim.ttl)?;
-    let seat = link.sit(claim).await;
+    let session = hub.session(Operation::Acquire).await?;
+    session.check_ttl(Operation::Acquire, claim.ttl)?;
+    let seat = session.sit(claim).await;
     // Looking costs the server little, a node that has to go again costs two transactions.
     if seat.place.known() == Known::Nothing && is_wanted(&seat).await? {
         seat.vacate();
@@ -49,9 +49,9 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
 /// Whether anybody else holds the lock or waits for it.
 async fn is_wanted(seat: &Seat) -> Result<bool> {
     loop {
-        match seat.link.line(&seat.place.folder).await {
+        match seat.session.line(&seat.place.folder).await {
             Ok(line) => return Ok(line.iter().any(|one| !one.is_of(seat.place.owner))),
-            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -61,11 +61,11 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
     let mut out_since: Option<Moment> = None;
     let mut pause = FIRST_PAUSE;
     loop {
-        let error = match hub.link(Operation::Acquire).await {
-            Ok(link) => {
+        let error = match hub.session(Operation::Acquire).await {
+            Ok(session) => {
                 (out_since, pause) = (None, FIRST_PAUSE);
-                link.check_ttl(Operation::Acquire, claim.ttl)?;
-                match wait_in_line(&link.sit(claim).await, claim, wait).await {
+                session.check_ttl(Operation::Acquire, claim.ttl)?;
+                match wait_in_line(&session.sit(claim).await, claim, wait).await {
                     Ok(grant) => return Ok(grant),
                     Err(error) => error,
                 }
@@ -95,10 +95,10 @@ async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> 
                 wait.heard();
                 // Only the one just before us: when it goes, nobody else is woken.
                 let path = seat.path(&before);
-                match seat.link.client.get_and_watch_data(&path).await {
-                    Ok((_, _, watcher)) => seat.link.changed(watcher).await,
+                match seat.session.client.get_and_watch_data(&path).await {
+                    Ok((_, _, watcher)) => seat.session.changed(watcher).await,
                     Err(Cause::NoNode) => {}
-                    Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+                    Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
                 }
             }
         }
@@ -126,7 +126,7 @@ async fn grant(
     if !seat.place.hold(asked_at, ttl) {
         return Err(failure::session_ended(Operation::Acquire));
     }
-    seat.link.look_by(seat.place.ends_at());
+    seat.session.look_by(seat.place.ends_at());
     Ok(Some(Grant {
         epoch: node.epoch,
         asked_at,
@@ -140,7 +140,7 @@ async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Resu
         let note = Note::of(claim, ttl).write();
         let asked_at = BootClock.now();
         match seat
-            .link
+            .session
             .client
             .set_data(&path, note.as_bytes(), None)
             .await
@@ -150,7 +150,7 @@ async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Resu
                 seat.place.set_known(Known::Nothing);
                 return Ok(None);
             }
-            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
         }
     }
 }
@@ -158,9 +158,9 @@ async fn confirm(seat: &Seat, claim: &Claim, node: &Node, ttl: Duration) -> Resu
 /// Leaves the line.
 async fn withdraw(seat: &Seat) -> Result<()> {
     loop {
-        match remove_all(&seat.link, &seat.place).await {
+        match remove_all(&seat.session, &seat.place).await {
             Ok(_) => break,
-            Err(cause) => go_on(&seat.link, Operation::Acquire, cause)?,
+            Err(cause) => go_on(&seat.session, Operation::Acquire, cause)?,
         }
     }
     seat.vacate();
@@ -168,14 +168,17 @@ async fn withdraw(seat: &Seat) -> Result<()> {
 }
 
 /// Takes this owner's node away, whatever it is. Whether there was one.
-pub(super) async fn remove_all(link: &Link, place: &Place) -> std::result::Result<bool, Cause> {
+pub(super) async fn remove_all(
+    session: &Session,
+    place: &Place,
+) -> std::result::Result<bool, Cause> {
     let names = match place.known() {
         Known::Node(node) => vec![node.name],
-        Known::Unsure | Known::Nothing => nodes_of(link, place).await?,
+        Known::Unsure | Known::Nothing => nodes_of(session, place).await?,
     };
     let mut was_there = false;
     for name in names {
-        match link
+        match session
             .client
             .delete(&format!("{}/{name}", place.folder), None)
             .await
@@ -189,10 +192,10 @@ pub(super) async fn remove_all(link: &Link, place: &Place) -> std::result::Resul
 }
 
 /// A lost answer is no reason to give up: the next request waits for the connection.
-pub(super) fn go_on(link: &Link, operation: Operation, cause: Cause) -> Result<()> {
-    match failure::is_lost_answer(&cause) && !link.is_down() {
+pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
+    match failure::is_lost_answer(&cause) && !session.is_down() {
         true => Ok(()),
-        false => Err(link.failed(operation, cause)),
+        false => Err(session.failed(operation, cause)),
     }
 }
 
@@ -206,21 +209,21 @@ pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
 }
 
 async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    let link = match hub.link(Operation::Renew).await {
-        Ok(link) => link,
+    let session = match hub.session(Operation::Renew).await {
+        Ok(session) => session,
         Err(error) => return claims.iter().map(|_| Err(error.clone())).collect(),
     };
     let mut answers: Vec<Result<Renewal>> = claims.iter().map(|_| Ok(Renewal::Lost)).collect();
     let mut held: Vec<Held> = Vec::new();
     for (at, claim) in claims.iter().enumerate() {
-        match link.check_ttl(Operation::Renew, claim.ttl) {
-            Ok(()) => held.extend(Held::of(&link, claim, at)),
+        match session.check_ttl(Operation::Renew, claim.ttl) {
+            Ok(()) => held.extend(Held::of(&session, claim, at)),
             Err(error) => answers[at] = Err(error),
         }
     }
     while !held.is_empty() {
         let asked_at = BootClock.now();
-        match prove(&link, &held).await {
+        match prove(&session, &held).await {
             Ok(()) => {
                 for Held { place, ttl, at, .. } in held.drain(..) {
                     if place.hold(asked_at, ttl) {
@@ -233,10 +236,10 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
                 source: Cause::NoNode,
             }) if index < held.len() => {
                 let gone = held.remove(index);
-                link.forget(&gone.place);
+                session.forget(&gone.place);
             }
             Err(error) => {
-                if let Err(error) = go_on(&link, Operation::Renew, error.into()) {
+                if let Err(error) = go_on(&session, Operation::Renew, error.into()) {
                     for Held { at, .. } in held.drain(..) {
                         answers[at] = Err(error.clone());
                     }
@@ -260,8 +263,8 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn of(link: &Link, claim: &'a Claim, at: usize) -> Option<Self> {
-        let place = link.place(claim.owner)?;
+    fn of(session: &Session, claim: &'a Claim, at: usize) -> Option<Self> {
+        let place = session.place(claim.owner)?;
         let (node, ttl) = place.held_node()?;
         Some(Self {
             claim,
@@ -276,8 +279,8 @@ impl<'a> Held<'a> {
 
 /// Proves that all these nodes are there, by a transaction: the leader and a majority have to answer it, so that neither a follower nor
 /// a leader that was cut off from the others can say so in vain.
-async fn prove(link: &Link, held: &[Held<'_>]) -> std::result::Result<(), MultiWriteError> {
-    let mut transaction = link.client.new_multi_writer();
+async fn prove(session: &Session, held: &[Held<'_>]) -> std::result::Result<(), MultiWriteError> {
+    let mut transaction = session.client.new_multi_writer();
     for Held {
         claim,
         path,
@@ -301,19 +304,19 @@ async fn prove(link: &Link, held: &[Held<'_>]) -> std::result::Result<(), MultiW
 pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     let mut was_held = None;
     loop {
-        let link = hub.link(Operation::Release).await?;
-        let released = match link.sit_again(claim.owner) {
+        let session = hub.session(Operation::Release).await?;
+        let released = match session.sit_again(claim.owner) {
             Some(seat) if seat.place.known() != Known::Nothing => {
                 give_back(&seat, &mut was_held).await
             }
-            _ => release_unknown(&link, claim).await,
+            _ => release_unknown(&session, claim).await,
         };
         match released {
             Ok(release) => return Ok(release),
-            Err(cause) if link.is_down() => {
+            Err(cause) if session.is_down() => {
                 tracing::debug!(%cause, "releasing in a new session");
             }
-            Err(cause) => go_on(&link, Operation::Release, cause)?,
+            Err(cause) => go_on(&session, Operation::Release, cause)?,
         }
     }
 }
@@ -326,7 +329,7 @@ async fn give_back(
     let is_repeated = was_held.is_some();
     let was_held = *was_held.get_or_insert_with(|| seat.place.is_held());
     seat.place.give_up();
-    let was_there = remove_all(&seat.link, &seat.place).await?;
+    let was_there = remove_all(&seat.session, &seat.place).await?;
     seat.vacate();
     Ok(match was_held && (was_there || is_repeated) {
         true => Release::Freed,
@@ -335,16 +338,16 @@ async fn give_back(
 }
 
 /// Ends what another session, or an earlier one, has left.
-async fn release_unknown(link: &Link, claim: &Claim) -> std::result::Result<Release, Cause> {
-    let folder = link.folder(&claim.name);
-    let line = link.line(&folder).await?;
+async fn release_unknown(session: &Session, claim: &Claim) -> std::result::Result<Release, Cause> {
+    let folder = session.folder(&claim.name);
+    let line = session.line(&folder).await?;
     let mut release = Release::NotHeld;
     for (at, contender) in line.iter().enumerate() {
         if !contender.is_of(claim.owner) {
             continue;
         }
         let path = format!("{folder}/{}", contender.node);
-        match link.client.delete(&path, None).await {
+        match session.client.delete(&path, None).await {
             Ok(()) if at == 0 => release = Release::Freed,
             Ok(()) | Err(Cause::NoNode) => {}
             Err(cause) => return Err(cause),

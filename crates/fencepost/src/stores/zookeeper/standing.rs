@@ -4,10 +4,10 @@ use futures_util::future::{OptionFuture, join, join3};
 use zookeeper_client::{CreateMode, Error as Cause};
 
 use super::failure;
-use super::link::{Link, Seat};
+use super::keys::Contender;
 use super::note::Note;
-use super::paths::Contender;
 use super::place::{Known, Node, Place};
+use super::session::{Seat, Session};
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -47,7 +47,7 @@ pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
             Err(Trouble::NoFolder) => {
                 return Err(failure::no_folder(Operation::Acquire, &seat.place.folder));
             }
-            Err(Trouble::Lost) if !seat.link.is_down() => {}
+            Err(Trouble::Lost) if !seat.session.is_down() => {}
             Err(Trouble::Lost) => return Err(failure::session_ended(Operation::Acquire)),
             Err(Trouble::Failed(error)) => return Err(error),
         }
@@ -64,11 +64,11 @@ enum Trouble {
 }
 
 impl Trouble {
-    fn of(link: &Link, cause: Cause) -> Self {
+    fn of(session: &Session, cause: Cause) -> Self {
         match cause {
             Cause::NoNode => Self::NoFolder,
             cause if failure::is_lost_answer(&cause) => Self::Lost,
-            cause => Self::Failed(link.failed(Operation::Acquire, cause)),
+            cause => Self::Failed(session.failed(Operation::Acquire, cause)),
         }
     }
 }
@@ -79,15 +79,15 @@ async fn enter(
     claim: &Claim,
     folder_is_missing: bool,
 ) -> Result<Option<Standing>, Trouble> {
-    let (link, place) = (&seat.link, &seat.place);
+    let (session, place) = (&seat.session, &seat.place);
     let (prefix, note) = (seat.prefix(), Note::of(claim, claim.ttl).write());
-    let how = CreateMode::EphemeralSequential.with_acls(link.acls);
+    let how = CreateMode::EphemeralSequential.with_acls(session.acls);
     // From here on, whoever drops this leaves a node that only its owner's name tells.
     place.set_known(Known::Unsure);
     let asked_at = BootClock.now();
-    let making_folder = folder_is_missing.then(|| link.make_folder(&place.folder));
-    let making = link.client.create(&prefix, note.as_bytes(), &how);
-    let looking = link.line(&place.folder);
+    let making_folder = folder_is_missing.then(|| session.make_folder(&place.folder));
+    let making = session.client.create(&prefix, note.as_bytes(), &how);
+    let looking = session.line(&place.folder);
     let making_folder = OptionFuture::from(making_folder);
     let (made_folder, made, line) = join3(making_folder, making, looking).await;
     let (stat, sequence) = match made {
@@ -98,13 +98,13 @@ async fn enter(
             }
             // What is above the folder is missing, too.
             if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
-                let made = link.make_base().await;
-                made.map_err(|cause| Trouble::of(link, cause))?;
+                let made = session.make_base().await;
+                made.map_err(|cause| Trouble::of(session, cause))?;
             }
             if let Some(Err(cause)) = made_folder {
-                return Err(Trouble::of(link, cause));
+                return Err(Trouble::of(session, cause));
             }
-            return Err(Trouble::of(link, cause));
+            return Err(Trouble::of(session, cause));
         }
     };
     // The server's count wraps around below zero, and then says nothing about who came first.
@@ -119,14 +119,14 @@ async fn enter(
     let name = format!("{}{sequence:010}", &prefix[place.folder.len() + 1..]);
     let node = Node { name, epoch };
     place.set_known(Known::Node(node.clone()));
-    let line = line.map_err(|cause| Trouble::of(link, cause))?;
+    let line = line.map_err(|cause| Trouble::of(session, cause))?;
     judge(seat, line, node, Some(asked_at)).await
 }
 
 /// Looks at the line.
 async fn look(seat: &Seat, node: Node) -> Result<Option<Standing>, Trouble> {
-    let line = seat.link.line(&seat.place.folder).await;
-    let line = line.map_err(|cause| Trouble::of(&seat.link, cause))?;
+    let line = seat.session.line(&seat.place.folder).await;
+    let line = line.map_err(|cause| Trouble::of(&seat.session, cause))?;
     judge(seat, line, node, None).await
 }
 
@@ -137,7 +137,7 @@ async fn judge(
     node: Node,
     made_at: Option<Moment>,
 ) -> Result<Option<Standing>, Trouble> {
-    let (link, place) = (&seat.link, &seat.place);
+    let (session, place) = (&seat.session, &seat.place);
     let mut before: Option<&Contender> = None;
     for contender in &line {
         if contender.node == node.name {
@@ -150,7 +150,7 @@ async fn judge(
         }
         if contender.is_of(place.owner) {
             // Left by an earlier session of ours: it must not be taken for this one's, and would keep us waiting for ourselves.
-            remove(link, &seat.path(&contender.node)).await?;
+            remove(session, &seat.path(&contender.node)).await?;
             return Ok(None);
         }
         before = Some(contender);
@@ -162,22 +162,22 @@ async fn judge(
 
 /// Finds out whether there is a node of this owner, made by a request whose answer is lost.
 async fn find(seat: &Seat) -> Result<(), Trouble> {
-    let (link, place) = (&seat.link, &seat.place);
+    let (session, place) = (&seat.session, &seat.place);
     let mut known = Known::Nothing;
-    for name in nodes_of(link, place)
+    for name in nodes_of(session, place)
         .await
-        .map_err(|cause| Trouble::of(link, cause))?
+        .map_err(|cause| Trouble::of(session, cause))?
     {
         let path = seat.path(&name);
-        let stat = link.client.check_stat(&path).await;
-        let stat = stat.map_err(|cause| Trouble::of(link, cause))?;
+        let stat = session.client.check_stat(&path).await;
+        let stat = stat.map_err(|cause| Trouble::of(session, cause))?;
         let is_this_session =
-            stat.is_some_and(|stat| stat.ephemeral_owner == link.client.session_id().0);
+            stat.is_some_and(|stat| stat.ephemeral_owner == session.client.session_id().0);
         match stat.map(|stat| epoch_of(stat.czxid)) {
             Some(Ok(epoch)) if is_this_session && known == Known::Nothing => {
                 known = Known::Node(Node { name, epoch });
             }
-            Some(_) => remove(link, &path).await?,
+            Some(_) => remove(session, &path).await?,
             None => {}
         }
     }
@@ -186,19 +186,19 @@ async fn find(seat: &Seat) -> Result<(), Trouble> {
 }
 
 /// The nodes of this owner, as the leader knows them: a follower may not have heard of one whose answer was lost.
-pub(super) async fn nodes_of(link: &Link, place: &Place) -> Result<Vec<String>, Cause> {
-    let synced = link.client.sync(&place.folder);
-    let line = link.line(&place.folder);
+pub(super) async fn nodes_of(session: &Session, place: &Place) -> Result<Vec<String>, Cause> {
+    let synced = session.client.sync(&place.folder);
+    let line = session.line(&place.folder);
     let (synced, line) = join(synced, line).await;
     synced?;
     let ours = line?.into_iter().filter(|one| one.is_of(place.owner));
     Ok(ours.map(|one| one.node).collect())
 }
 
-async fn remove(link: &Link, path: &str) -> Result<(), Trouble> {
-    match link.client.delete(path, None).await {
+async fn remove(session: &Session, path: &str) -> Result<(), Trouble> {
+    match session.client.delete(path, None).await {
         Ok(()) | Err(Cause::NoNode) => Ok(()),
-        Err(cause) => Err(Trouble::of(link, cause)),
+        Err(cause) => Err(Trouble::of(session, cause)),
     }
 }
 

@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use zookeeper_client::{Error as Cause, Stat};
 
 use super::hub::Hub;
-use super::link::Link;
+use super::keys::{Contender, name_of, owner_of};
 use super::note::{Note, foreign_label, unix_ms};
-use super::paths::{Contender, name_of, owner_of};
 use super::requests::go_on;
+use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
@@ -24,21 +24,21 @@ const LOOKS_MAX: u32 = 5;
 type Seen = (String, Vec<u8>, Stat);
 
 pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>> {
-    let link = hub.link(Operation::Inspect).await?;
-    let (record, _) = look(&link, &link.folder(name)).await?;
+    let session = hub.session(Operation::Inspect).await?;
+    let (record, _) = look(&session, &session.folder(name)).await?;
     Ok(record)
 }
 
 /// Whether this user may look at the locks at all.
 pub(super) async fn probe(hub: &Hub) -> Result<()> {
-    let link = hub.link(Operation::Open).await?;
-    folders(&link, Operation::Open).await.map(|_| ())
+    let session = hub.session(Operation::Open).await?;
+    folders(&session, Operation::Open).await.map(|_| ())
 }
 
 pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>> {
-    let link = hub.link(Operation::Inspect).await?;
-    let folders = folders(&link, Operation::Inspect).await?;
-    let at_root = link.base.is_empty();
+    let session = hub.session(Operation::Inspect).await?;
+    let folders = folders(&session, Operation::Inspect).await?;
+    let at_root = session.base.is_empty();
     let is_meant = |name: &str| pattern.is_none_or(|pattern| name_matches(pattern, name));
     let meant: Vec<(String, String)> = folders
         .into_iter()
@@ -48,9 +48,9 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
     let mut listed = Vec::new();
     for some in meant.chunks(AT_ONCE) {
         let looks = some.iter().map(|(_, segment)| {
-            let folder = format!("{}/{segment}", link.base);
-            let link = &link;
-            async move { look(link, &folder).await }
+            let folder = format!("{}/{segment}", session.base);
+            let session = &session;
+            async move { look(session, &folder).await }
         });
         for ((name, _), looked) in some.iter().zip(join_all(looks).await) {
             let (record, has_ours) = looked?;
@@ -66,29 +66,29 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
 }
 
 /// What is below the base: one folder for each lock.
-async fn folders(link: &Link, operation: Operation) -> Result<Vec<String>> {
-    let base = if link.base.is_empty() {
+async fn folders(session: &Session, operation: Operation) -> Result<Vec<String>> {
+    let base = if session.base.is_empty() {
         "/"
     } else {
-        &*link.base
+        &*session.base
     };
     loop {
-        match link.client.list_children(base).await {
+        match session.client.list_children(base).await {
             Ok(children) => return Ok(children),
             Err(Cause::NoNode) => return Ok(Vec::new()),
-            Err(cause) => go_on(link, operation, cause)?,
+            Err(cause) => go_on(session, operation, cause)?,
         }
     }
 }
 
 /// Who holds the lock and who waits, and whether anybody of them is ours.
-async fn look(link: &Link, folder: &str) -> Result<(Option<Record>, bool)> {
+async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)> {
     let mut seen = Vec::new();
     for _ in 0..LOOKS_MAX {
         let is_whole = loop {
-            match look_once(link, folder, &mut seen).await {
+            match look_once(session, folder, &mut seen).await {
                 Ok(is_whole) => break is_whole,
-                Err(cause) => go_on(link, Operation::Inspect, cause)?,
+                Err(cause) => go_on(session, Operation::Inspect, cause)?,
             }
         };
         if is_whole {
@@ -109,24 +109,24 @@ async fn look(link: &Link, folder: &str) -> Result<(Option<Record>, bool)> {
 
 /// One that left while we looked does not matter, except the first: somebody else is then. False: that has happened.
 async fn look_once(
-    link: &Link,
+    session: &Session,
     folder: &str,
     seen: &mut Vec<Seen>,
 ) -> std::result::Result<bool, Cause> {
-    let line = link.line(folder).await?;
-    *seen = look_at_all(link, folder, &line).await?;
+    let line = session.line(folder).await?;
+    *seen = look_at_all(session, folder, &line).await?;
     Ok(line.first().map(|one| &one.node) == seen.first().map(|one| &one.0))
 }
 
 async fn look_at_all(
-    link: &Link,
+    session: &Session,
     folder: &str,
     line: &[Contender],
 ) -> std::result::Result<Vec<Seen>, Cause> {
     let mut all = Vec::with_capacity(line.len());
     for some in line.chunks(AT_ONCE) {
         let looks = some.iter().map(|contender| {
-            let data = link
+            let data = session
                 .client
                 .get_data(&format!("{folder}/{}", contender.node));
             async move {

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::link::Link;
 use super::place::Place;
+use super::session::Session;
 
 /// Runs until the lock is not held any more, or the session is over.
-pub(super) async fn keep(link: &Link, place: Arc<Place>) {
+pub(super) async fn keep(session: &Session, place: Arc<Place>) {
     while let Some((node, _)) = place.held_node() {
         let path = format!("{}/{}", place.folder, node.name);
         // A failure says that the connection broke, which the session may survive.
-        let Ok((stat, watcher)) = link.client.check_and_watch_stat(&path).await else {
+        let Ok((stat, watcher)) = session.client.check_and_watch_stat(&path).await else {
             return place.watch_later();
         };
         if stat.is_none() {
-            return link.losses.ring(&[place.owner]);
+            return session.losses.ring(&[place.owner]);
         }
         // Also when it was written to.
-        link.changed(watcher).await;
+        session.changed(watcher).await;
     }
 }

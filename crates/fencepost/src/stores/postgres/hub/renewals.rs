@@ -16,7 +16,7 @@ use crate::lease::lock;
 use crate::stores::postgres::book::Number;
 use crate::stores::postgres::seat::{Flight, Seat};
 use crate::stores::postgres::session::Session;
-use crate::stores::postgres::{STORE, failure, statement};
+use crate::stores::postgres::{STORE, failure, statements};
 
 /// Those of one session.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl State {
         spare: Duration,
     ) -> Flight<Result<()>> {
         let sent = match self.on(number).iter().any(|seat| !seat.is_lost()) {
-            true => self.send(number, session, spare, statement::renew),
+            true => self.send(number, session, spare, statements::renew),
             // Those who asked have left or lost their locks meanwhile. Nothing is sent, so nothing is extended.
             false => {
                 let nobody = failure::silent(STORE, Operation::Renew);

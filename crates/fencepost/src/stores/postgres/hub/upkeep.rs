@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::stores::postgres::book::Number;
 use crate::stores::postgres::published::comment;
 use crate::stores::postgres::seat::{Flight, Seat, Standing};
-use crate::stores::postgres::statement::Lasting;
+use crate::stores::postgres::statements::Lasting;
 
 /// For one statement.
 pub(super) struct Upkeep {

@@ -11,7 +11,7 @@ use crate::stores::postgres::book::{Number, Pick};
 use crate::stores::postgres::published::comment;
 use crate::stores::postgres::seat::looking;
 use crate::stores::postgres::session::Session;
-use crate::stores::postgres::{STORE, failure, statement};
+use crate::stores::postgres::{STORE, failure, statements};
 
 /// What a statement answered.
 pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
@@ -98,7 +98,7 @@ impl<'a> Visit<'a> {
             }
             let seats = state.on(self.number);
             let statement = match seats.is_empty() {
-                true => statement::spare(self.hub.settings.spare, statement),
+                true => statements::spare(self.hub.settings.spare, statement),
                 false => comment(seats.iter().map(|seat| seat.said())) + statement,
             };
             looking(self.session.clone(), operation, statement)

@@ -1,5 +1,5 @@
 -- Takes the lock's key on this server, and draws a count for it.
--- KEYS: lock counter. ARGV: owner · ttl · «ttl since label» · 1 when the count is to be lifted to the server's time
+-- KEYS: lock counter. ARGV: owner · ttl · "ttl since label" · 1 when the count is to be lifted to the server's time
 --   · a key of this owner from that moment or before counts as released; '' = none does · seconds the server must have been up for
 --   · ms for which the counter is kept · the last epoch that the asker has seen, which a counter that is gone must pass
 -- Returns the count: the key is the owner's · the count, negative: it was before · {ms until it ends (−1 no expiry)}: it is somebody else's · {−3, seconds}: up for so long only

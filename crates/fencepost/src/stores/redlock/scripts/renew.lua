@@ -1,7 +1,7 @@
 -- Makes each lease last at least its TTL from now, and takes the key where it is missing.
 -- KEYS: lock and counter of each. ARGV: seconds the server must have been up for to give keys · ms for which counters are kept, and of each:
 --   owner · ttl · epoch, which a missing key is taken for; '0' = it is not · only keys from that moment or before vote; '' = all do
---   · «ttl since label» of a key that is taken
+--   · "ttl since label" of a key that is taken
 -- Returns for each: 1 extended · 2 it is there now, but was not when the lease was last known to be whole: it does not vote yet · 0 lost
 local is_grown = ARGV[1] == '0'
 if not is_grown then

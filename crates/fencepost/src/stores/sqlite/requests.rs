@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
-use super::database::Database;
 use super::failure::{Failure, Result};
+use super::session::Database;
 use super::window;
 use crate::backend::{Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
@@ -328,7 +328,7 @@ impl Database {
     }
 
     /// The line of a lock, and since when or until when the lock is or stays free or taken.
-    pub(super) fn line(&self, name: &LockName) -> Result<Line> {
+    pub(super) fn line(&self, name: &LockName) -> Result<WaitingOrder> {
         let key = params![name.as_str(), self.boot];
         let free_at = self
             .connection
@@ -342,19 +342,19 @@ impl Database {
             .zip(0..)
             .map(|(owner, ahead)| owner.map(|owner| (owner, ahead)))
             .collect::<rusqlite::Result<_>>()?;
-        Ok(Line { free_at, ahead })
+        Ok(WaitingOrder { free_at, ahead })
     }
 }
 
 /// Those who wait for a lock, in order.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct WaitingOrder {
     free_at: Option<Moment>,
     /// How many stand before each owner.
     ahead: HashMap<String, u32>,
 }
 
-impl Line {
+impl WaitingOrder {
     /// From when on this owner should ask: at once, too, when its place or the lock's row is gone.
     pub(super) fn due(&self, owner: &str) -> Moment {
         match (self.free_at, self.ahead.get(owner)) {

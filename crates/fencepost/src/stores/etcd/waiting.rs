@@ -10,9 +10,9 @@ use std::time::Duration;
 use etcd_client::{EventType, GetOptions, WatchFilterType, WatchOptions, WatchStream};
 
 use super::failure;
-use super::hub::{Hub, Link, SILENCE};
+use super::hub::{Connection, Hub, SILENCE};
+use super::leases;
 use super::line::Other;
-use super::loan;
 use crate::claim::Claim;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Operation, Result};
@@ -36,8 +36,8 @@ pub(super) struct Behind {
 /// # Cancel safety
 /// When dropped, nobody keeps our place: it is lost when its lease ends.
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
-    let link = hub.link(Operation::Acquire).await?;
-    let mut events = watch(hub, &link, &behind.other.key).await?;
+    let connection = hub.connection(Operation::Acquire).await?;
+    let mut events = watch(hub, &connection, &behind.other.key).await?;
     if !is_there(hub, &behind.other).await? {
         return Ok(());
     }
@@ -46,19 +46,19 @@ pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -
         biased;
         is_alive = gone => {
             if !is_alive {
-                hub.give_up(&link);
+                hub.give_up(&connection);
             }
             Ok(())
         }
-        () = link.until_given_up() => Ok(()),
+        () = connection.until_given_up() => Ok(()),
         lost = keep_place(hub, claim, behind) => lost,
     }
 }
 
 /// Returns when the watch for the end of this key has begun.
-async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<WatchStream> {
+async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<WatchStream> {
     let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
-    let mut client = link.client.clone();
+    let mut client = connection.client.clone();
     let begun = async {
         let mut events = client.watch(key, Some(options)).await?;
         // The first message says that it has begun, or that it is refused: then the next one is the end.
@@ -69,13 +69,13 @@ async fn watch(hub: &Hub, link: &Arc<Link>, key: &[u8]) -> Result<WatchStream> {
     match begun {
         Some(Ok(events)) => Ok(events),
         Some(Err(cause)) => {
-            if failure::ends_link(&cause) {
-                hub.give_up(link);
+            if failure::ends_connection(&cause) {
+                hub.give_up(connection);
             }
             Err(failure::of_request(Operation::Acquire, cause))
         }
         None => {
-            hub.give_up(link);
+            hub.give_up(connection);
             Err(failure::unanswered(Operation::Acquire))
         }
     }
@@ -116,7 +116,7 @@ async fn keep_place(hub: &Hub, claim: &Claim, behind: &Behind) -> Result<()> {
         BootClock
             .sleep_until(BootClock.now() + behind.lease_ttl / 3)
             .await;
-        let kept = loan::keep_alive(hub, Operation::Acquire, behind.lease, silence).await?;
+        let kept = leases::keep_alive(hub, Operation::Acquire, behind.lease, silence).await?;
         if kept.is_none() {
             return Ok(());
         }

@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{Failure, Result, read_only};
 use super::file::{self, Creation, Identity, Opened, Opening};
-use super::look::Sights;
 use super::schema::set_synchronous;
+use super::view::Sights;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
 use crate::random::{Random, SystemRandom};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::names::{holder_of, label_of, row_of};
+use super::keys::{holder_of, label_of, row_of};
 use super::statements::{FIRST, NEXT};
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
@@ -25,7 +25,7 @@ const ROUNDING: Duration = Duration::from_millis(1);
 
 /// The seats of those who wait, by row.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct Waiters {
     seats: Mutex<HashMap<Arc<str>, Vec<Arc<Seat>>>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Seat {
 #[derive(Default)]
 struct State {
     /// Its place at the server, and since when.
-    place: Option<Place>,
+    place: Option<LinePosition>,
     /// How many were before it.
     ahead: u32,
     /// It is to ask now.
@@ -52,7 +52,7 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct LinePosition {
     pub(super) ticket: i64,
     pub(super) since: Moment,
 }
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-impl Line {
+impl Waiters {
     /// A seat until the returned value is dropped.
     pub(super) fn sit_down(&self, claim: &Claim) -> Seated<'_> {
         let row: Arc<str> = row_of(&claim.name).into();
@@ -147,7 +147,7 @@ fn front(seats: &[Arc<Seat>]) -> Option<&Arc<Seat>> {
 }
 
 impl Seat {
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<LinePosition> {
         lock(&self.state).place
     }
 
@@ -162,7 +162,7 @@ impl Seat {
         let mut state = lock(&self.state);
         if let Some(ticket) = refusal.ticket {
             let since = state.place.map_or(now, |place| place.since);
-            state.place = Some(Place { ticket, since });
+            state.place = Some(LinePosition { ticket, since });
         }
         state.ahead = refusal.ahead;
         state.due = Some(now + refusal.ask_in());
@@ -199,7 +199,7 @@ impl Seat {
 
 /// A seat that somebody sits on.
 pub(super) struct Seated<'a> {
-    line: &'a Line,
+    line: &'a Waiters,
     pub(super) seat: Arc<Seat>,
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::database::Database;
 use super::failure::Result;
-use super::lease::{moment, unsigned};
+use super::requests::{moment, unsigned};
+use super::session::Database;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::Moment;

@@ -13,7 +13,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisError, Value};
 use tokio::sync::Notify;
 
 use super::failure;
-use super::script::Script;
+use super::scripts::Script;
 use super::watched::Watched;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
@@ -34,7 +34,7 @@ const BUFFER: usize = 1024;
 /// Where the server is told to send grants, when it cannot: the waiter has to ask.
 const NO_CHANNEL: &str = "-";
 
-pub(crate) struct Link {
+pub(crate) struct Session {
     connection: MultiplexedConnection,
     /// Commands sent over this connection and those before it.
     sent: Arc<AtomicU64>,
@@ -92,7 +92,7 @@ pub(super) async fn connect(
     sent: Arc<AtomicU64>,
     replaced: &[Identity],
     on_push: impl Fn(PushInfo) + Send + Sync + 'static,
-) -> std::result::Result<Link, RedisError> {
+) -> std::result::Result<Session, RedisError> {
     let heard_at = Arc::new(AtomicU64::new(0));
     let hears = heard_at.clone();
     // The caller has a deadline for all of it; later on, each request has its caller's.
@@ -131,7 +131,7 @@ pub(super) async fn connect(
     only_server_errors(name.query_async::<Value>(&mut connection).await)?;
     // A hiccup during one of them says nothing about the road.
     let round_trip = first_round_trip.min(BootClock.now().since(asked));
-    Ok(Link {
+    Ok(Session {
         connection,
         sent,
         identity: info.as_deref().and_then(Identity::read),
@@ -165,7 +165,7 @@ fn only_server_errors<T>(
     }
 }
 
-impl Link {
+impl Session {
     pub(super) fn channel(&self) -> &str {
         &self.channel
     }
@@ -295,8 +295,8 @@ impl Link {
         patience: Duration,
         answer: impl Future<Output = std::result::Result<T, RedisError>>,
     ) -> std::result::Result<T, RedisError> {
-        let mut asked = Asked {
-            link: self,
+        let mut asked = InFlight {
+            session: self,
             at: BootClock.now(),
             patience,
             answered: false,
@@ -313,17 +313,17 @@ impl Link {
 }
 
 /// A request under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
-struct Asked<'a> {
-    link: &'a Link,
+struct InFlight<'a> {
+    session: &'a Session,
     at: Moment,
     patience: Duration,
     answered: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.link.unanswered(self.at, self.patience);
+            self.session.unanswered(self.at, self.patience);
         }
     }
 }

@@ -12,9 +12,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::folders;
-use super::link::Link;
 use super::place::{Known, Place};
 use super::requests::remove_all;
+use super::session::Session;
 use super::vigil;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
@@ -24,58 +24,58 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the session is over or nobody uses it.
-pub(super) async fn attend(link: Arc<Link>) {
-    let on_duty = OnDuty(link);
-    let link = &on_duty.0;
-    let mut state = link.client.state_watcher();
+pub(super) async fn attend(session: Arc<Session>) {
+    let on_duty = OnDuty(session);
+    let session = &on_duty.0;
+    let mut state = session.client.state_watcher();
     // Beside each other: a node that the server does not remove holds up nobody else's.
     let mut ending = FuturesUnordered::new();
     let mut watching = FuturesUnordered::new();
-    while !link.is_down() {
+    while !session.is_down() {
         let now = BootClock.now();
-        let due = link.places().into_iter();
+        let due = session.places().into_iter();
         ending.extend(
             due.filter(|place| place.end_by(now))
-                .map(|place| end(link, place)),
+                .map(|place| end(session, place)),
         );
-        let unwatched = link.places().into_iter();
+        let unwatched = session.places().into_iter();
         let unwatched = unwatched.filter(|place| place.is_to_be_watched(now));
-        watching.extend(unwatched.map(|place| vigil::keep(link, place)));
-        if link.folders.idle_at() <= now {
-            folders::tidy(link, now).await;
+        watching.extend(unwatched.map(|place| vigil::keep(session, place)));
+        if session.folders.idle_at() <= now {
+            folders::tidy(session, now).await;
             continue;
         }
-        let next = next_look(link);
-        link.next_look.store(next.as_nanos(), Ordering::SeqCst);
+        let next = next_look(session);
+        session.next_look.store(next.as_nanos(), Ordering::SeqCst);
         // Somebody may have come between the look and the line above, and not have rung.
-        if next_look(link) < next {
+        if next_look(session) < next {
             continue;
         }
         tokio::select! {
             Some(()) = ending.next() => {}
             Some(()) = watching.next() => {}
-            () = link.bell.notified() => {}
+            () = session.bell.notified() => {}
             _ = state.changed() => {}
             () = BootClock.sleep_until(next) => {}
         }
     }
 }
 
-fn next_look(link: &Link) -> Moment {
-    let places = link.places().into_iter();
+fn next_look(session: &Session) -> Moment {
+    let places = session.places().into_iter();
     let dues = places.map(|place| place.ends_at().min(place.watched_from()));
     dues.min()
         .unwrap_or(Moment::FAR)
-        .min(link.folders.idle_at())
+        .min(session.folders.idle_at())
 }
 
 /// Removes the node of a place, however long that takes: what the session cannot do any more, the server does when it ends.
-async fn end(link: &Link, place: Arc<Place>) {
+async fn end(session: &Session, place: Arc<Place>) {
     if place.known() != Known::Nothing {
         tracing::debug!(folder = place.folder, owner = %place.owner, "nobody renews this, or comes back for it");
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = remove_all(link, &place).await {
-            if link.is_down() {
+        while let Err(error) = remove_all(session, &place).await {
+            if session.is_down() {
                 break;
             }
             tracing::debug!(%error, "not removed yet");
@@ -83,21 +83,21 @@ async fn end(link: &Link, place: Arc<Place>) {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-    link.forget(&place);
+    session.forget(&place);
 }
 
 /// When the attendant is gone, also because its runtime is, the session is of no use: nothing would end in it.
-struct OnDuty(Arc<Link>);
+struct OnDuty(Arc<Session>);
 
 impl Drop for OnDuty {
     fn drop(&mut self) {
-        let link = &self.0;
-        link.dismiss();
-        let places = link.places();
+        let session = &self.0;
+        session.dismiss();
+        let places = session.places();
         let held = places.iter().filter(|place| place.is_held());
         let held: Vec<OwnerId> = held.map(|place| place.owner).collect();
         places.iter().for_each(|place| place.set_gone());
         // Without the session there are no nodes, and their owners need not wait for the next renewal to hear so.
-        link.losses.ring(&held);
+        session.losses.ring(&held);
     }
 }

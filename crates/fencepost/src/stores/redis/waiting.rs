@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::link::Link;
+use super::session::Session;
 use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
 use crate::lease::{lock, margin};
@@ -33,9 +33,9 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(ttl: Duration, link: &Link) -> Self {
+    pub(super) fn of(ttl: Duration, session: &Session) -> Self {
         let claim = CLAIM_LEASE
-            .max(link.round_trip * CLAIM_ROUND_TRIPS)
+            .max(session.round_trip * CLAIM_ROUND_TRIPS)
             .min(ttl);
         let beat = claim / 4;
         Self {
@@ -92,15 +92,15 @@ impl Seat {
     }
 
     /// The entry, made at the first call.
-    pub(super) fn entry(&self, link: &Link, stamp: u64) -> Entry {
+    pub(super) fn entry(&self, session: &Session, stamp: u64) -> Entry {
         let mut state = lock(&self.state);
         let make = || {
             let Claim {
                 owner, label, ttl, ..
             } = &self.claim;
-            let times = Times::of(*ttl, link);
+            let times = Times::of(*ttl, session);
             let [ttl, claim, live] = [*ttl, times.claim, times.live].map(|time| time.as_millis());
-            let channel = link.channel();
+            let channel = session.channel();
             let member = format!("{owner} {ttl} {claim} {live} {stamp} {channel} {label}");
             Entry { member, times }
         };
@@ -191,7 +191,7 @@ impl Seat {
     }
 
     /// Who stands in line by a request over an older connection asks anew over this one.
-    pub(super) fn link_was_replaced(&self) {
+    pub(super) fn session_was_replaced(&self) {
         let is_queued = lock(&self.state).beat_at.is_some();
         if is_queued {
             self.ask_again();

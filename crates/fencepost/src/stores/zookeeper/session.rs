@@ -11,7 +11,7 @@ use zookeeper_client::{Acls, Client, OneshotWatcher};
 
 use super::failure;
 use super::folders::Folders;
-use super::paths::{Contender, folder_of, line, prefix_of};
+use super::keys::{Contender, folder_of, line, prefix_of};
 use super::place::Place;
 use crate::backend::LossBell;
 use crate::claim::{Claim, LockName, OwnerId};
@@ -19,7 +19,7 @@ use crate::clock::Moment;
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 
-pub(super) struct Link {
+pub(super) struct Session {
     pub(super) client: Client,
     /// After so much silence the server ends the session.
     pub(super) timeout: Duration,
@@ -41,7 +41,7 @@ pub(super) struct Link {
     pub(super) next_look: AtomicU64,
 }
 
-impl Link {
+impl Session {
     pub(super) fn new(
         client: Client,
         base: Arc<str>,
@@ -111,7 +111,7 @@ impl Link {
 
     fn seat(self: &Arc<Self>, place: Arc<Place>) -> Seat {
         Seat {
-            link: self.clone(),
+            session: self.clone(),
             place,
         }
     }
@@ -197,7 +197,7 @@ impl Link {
 
 /// A request at work for an owner. Dropping it leaves the place to the attendant's patience.
 pub(super) struct Seat {
-    pub(super) link: Arc<Link>,
+    pub(super) session: Arc<Session>,
     pub(super) place: Arc<Place>,
 }
 
@@ -214,13 +214,13 @@ impl Seat {
 
     /// Nothing is left of the place.
     pub(super) fn vacate(&self) {
-        self.link.forget(&self.place);
+        self.session.forget(&self.place);
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.place.leave();
-        self.link.look_by(self.place.ends_at());
+        self.session.look_by(self.place.ends_at());
     }
 }

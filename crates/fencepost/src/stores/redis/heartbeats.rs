@@ -9,9 +9,9 @@ use redis::Value;
 
 use super::hub::{Hub, OnDuty, stamp};
 use super::keys::line_of;
-use super::link::{Link, SILENCE};
-use super::script::{Answer, BEAT, millis};
-use super::seat::{Entry, POLL, Seat};
+use super::scripts::{Answer, BEAT, millis};
+use super::session::{SILENCE, Session};
+use super::waiting::{Entry, POLL, Seat};
 use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
@@ -24,27 +24,27 @@ const BEHIND: Duration = Duration::from_millis(5);
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// Runs as long as the connection is good and somebody has it.
-pub(super) async fn attend(hub: Weak<Hub>, link: Arc<Link>) {
-    let on_duty = OnDuty { hub, link };
-    let link = &on_duty.link;
-    while !link.is_down() {
+pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
+    let on_duty = OnDuty { hub, session };
+    let session = &on_duty.session;
+    while !session.is_down() {
         let Some(hub) = on_duty.hub.upgrade() else {
             return;
         };
         let now = BootClock.now();
         let next = next_beat(&hub);
         if next <= now {
-            beat(&hub, link, now).await;
+            beat(&hub, session, now).await;
             continue;
         }
-        link.next_look.store(next.as_nanos(), Ordering::SeqCst);
+        session.next_look.store(next.as_nanos(), Ordering::SeqCst);
         // Somebody may have come between the look and the line above, and not have rung.
         if next_beat(&hub) < next {
             continue;
         }
         drop(hub);
         tokio::select! {
-            () = link.bell.notified() => {}
+            () = session.bell.notified() => {}
             () = BootClock.sleep_until(next) => {}
         }
     }
@@ -57,9 +57,9 @@ fn next_beat(hub: &Hub) -> Moment {
 }
 
 /// A waiter who must be heard of by `moment` rings when the attendant would sleep longer.
-pub(super) fn look_by(link: &Link, moment: Moment) {
-    if moment.as_nanos() < link.next_look.load(Ordering::SeqCst) {
-        link.bell.notify_one();
+pub(super) fn look_by(session: &Session, moment: Moment) {
+    if moment.as_nanos() < session.next_look.load(Ordering::SeqCst) {
+        session.bell.notify_one();
     }
 }
 
@@ -69,18 +69,18 @@ struct Due {
     entry: Entry,
 }
 
-async fn beat(hub: &Arc<Hub>, link: &Arc<Link>, now: Moment) {
+async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
     let due: Vec<Due> = hub
         .seats()
         .into_iter()
         .filter_map(|seat| due(seat, now))
         .collect();
-    let batches = due.chunks(AT_ONCE).map(|batch| ask(hub, link, batch));
+    let batches = due.chunks(AT_ONCE).map(|batch| ask(hub, session, batch));
     if within(&BootClock, now + SILENCE, join_all(batches))
         .await
         .is_none()
     {
-        hub.lost(link);
+        hub.lost(session);
     }
 }
 
@@ -95,7 +95,7 @@ fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
     Some(Due { seat, entry })
 }
 
-async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
+async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     let asked_at = BootClock.now();
     let [every, length] = hub.gap();
     let mut call = BEAT.call(batch.len() * 2);
@@ -103,24 +103,24 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
         let name = seat.claim.name.as_str();
         call.arg(name).arg(line_of(name));
     }
-    call.arg(stamp(asked_at)).arg(link.channel());
+    call.arg(stamp(asked_at)).arg(session.channel());
     call.arg(every.to_string()).arg(length.to_string());
     call.arg(hub.keep());
     for Due { seat, entry } in batch {
         call.arg(seat.claim.owner.to_string()).arg(&entry.member);
         call.arg(millis(entry.times.claim))
             .arg(millis(entry.times.live));
-        call.arg(hub.names.ask(&seat.claim, link, asked_at).floor);
+        call.arg(hub.names.ask(&seat.claim, session, asked_at).floor);
     }
-    match link.call(Operation::Acquire, &BEAT, &call).await {
+    match session.call(Operation::Acquire, &BEAT, &call).await {
         Ok(answers) => {
             let mut behind_plain = Vec::new();
             for (due, answer) in batch.iter().zip(answers.items().unwrap_or_default()) {
-                if tell(hub, link, due, answer, asked_at) {
+                if tell(hub, session, due, answer, asked_at) {
                     behind_plain.push(due.seat.clone());
                 }
             }
-            watch(link, behind_plain);
+            watch(session, behind_plain);
         }
         // Each asks for itself, and hears for itself what is wrong.
         Err(error) => {
@@ -133,7 +133,7 @@ async fn ask(hub: &Arc<Hub>, link: &Arc<Link>, batch: &[Due]) {
 /// Tells a waiter what the server said. Whether it is the first behind a plain client, whose release nobody tells.
 fn tell(
     hub: &Hub,
-    link: &Link,
+    session: &Session,
     Due { seat, entry }: &Due,
     answer: &Value,
     asked_at: Moment,
@@ -164,7 +164,7 @@ fn tell(
             };
             seat.beat_by(told.ask_at(BootClock.now()));
             let is_behind_plain = number(2) == Some(1) && told.rank == 0;
-            if link.must_poll() || (is_behind_plain && link.watched.is_impossible()) {
+            if session.must_poll() || (is_behind_plain && session.watched.is_impossible()) {
                 seat.beat_by(BootClock.now() + POLL);
                 return false;
             }
@@ -198,31 +198,31 @@ impl Told {
 
 /// Makes the server tell when plain clients let go of these locks, unless it has been asked to. Beats go on meanwhile: on a long
 /// road, or with many names, the answer takes longer than a beat may.
-fn watch(link: &Arc<Link>, mut seats: Vec<Arc<Seat>>) {
+fn watch(session: &Arc<Session>, mut seats: Vec<Arc<Seat>>) {
     let key_of = |seat: &Arc<Seat>| seat.claim.name.as_str().to_owned();
-    let new = link.watched.begin(seats.iter().map(key_of));
+    let new = session.watched.begin(seats.iter().map(key_of));
     if new.is_empty() {
         return;
     }
     seats.retain(|seat| new.iter().any(|key| *key == seat.claim.name.as_str()));
-    let link = link.clone();
+    let session = session.clone();
     tokio::spawn(async move {
         let now = BootClock.now();
         // A connection that stays silent is given up, and must not be kept by this task.
-        let watching = within(&BootClock, now + SILENCE, link.watch_all(&new));
+        let watching = within(&BootClock, now + SILENCE, session.watch_all(&new));
         match watching.await.flatten() {
             Some(are_there) => {
                 let seats = seats.iter().zip(are_there);
                 for (seat, _) in seats.filter(|(_, is_there)| !is_there) {
-                    link.watched.end([seat.claim.name.as_str()]);
+                    session.watched.end([seat.claim.name.as_str()]);
                     seat.beat_by(now);
                 }
             }
             None => {
-                link.watched.end(new.iter().map(String::as_str));
+                session.watched.end(new.iter().map(String::as_str));
                 seats.iter().for_each(|seat| seat.beat_by(now + POLL));
             }
         }
-        link.bell.notify_one();
+        session.bell.notify_one();
     });
 }

@@ -6,9 +6,9 @@ use redis::Value;
 
 use super::failure;
 use super::keys::{fence_of, line_of};
-use super::link::Link;
 use super::requests::wall_clock_millis;
-use super::script::{Answer, LAYOUT, millis};
+use super::scripts::{Answer, LAYOUT, millis};
+use super::session::Session;
 use crate::claim::Claim;
 use crate::error::{Operation, Result};
 
@@ -25,7 +25,7 @@ pub(super) enum Plainly {
 
 /// Takes a lock that nobody seems to want with plain commands, which cost the server half of what the script does. Each can fail, and
 /// anything can happen between them; what is not exactly as expected is left to the script.
-pub(super) async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Result<Plainly> {
+pub(super) async fn plainly(session: &Arc<Session>, claim: &Claim, epoch: u64) -> Result<Plainly> {
     let name = claim.name.as_str();
     let ttl = millis(claim.ttl);
     let (owner, since, label) = (claim.owner, wall_clock_millis(), &claim.label);
@@ -37,7 +37,7 @@ pub(super) async fn plainly(link: &Arc<Link>, claim: &Claim, epoch: u64) -> Resu
     let count = commands.cmd("ZADD").arg(fence_of(name));
     count.arg("XX").arg("INCR").arg(1).arg(LAYOUT);
     commands.cmd("EXISTS").arg(line_of(name));
-    let answers = link.send_all(&commands).await;
+    let answers = session.send_all(&commands).await;
     let answers = answers.map_err(|cause| failure::of_command(Operation::Acquire, cause))?;
     let [set, counted, waiting] = answers.as_slice() else {
         return Err(failure::unexpected(Operation::Acquire, "too few answers"));

@@ -56,7 +56,7 @@ pub(super) struct Identity {
 /// The values that go with a statement.
 pub(super) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 
-pub(super) struct Link {
+pub(super) struct Session {
     connection: Connection,
     pub(super) statements: Statements,
     pub(super) identity: Option<Identity>,
@@ -82,7 +82,7 @@ pub(super) async fn connect(
     operation: Operation,
     wanted: Wanted<'_>,
     hear: impl FnMut(AsyncMessage) + Send + 'static,
-) -> Result<(Link, Tables)> {
+) -> Result<(Session, Tables)> {
     let Settings {
         connect_timeout,
         tables,
@@ -125,7 +125,7 @@ pub(super) async fn connect(
     )
     .await;
     let statements = listening.and(statements).map_err(failed)?;
-    let link = Link {
+    let session = Session {
         connection,
         statements,
         identity,
@@ -133,7 +133,7 @@ pub(super) async fn connect(
         unanswered_since: AtomicU64::new(0),
         sent: wanted.sent,
     };
-    Ok((link, tables))
+    Ok((session, tables))
 }
 
 /// Ends a session and returns when it is gone, and with it whatever it had not finished.
@@ -152,7 +152,7 @@ async fn end(client: &Client, old: &Identity, operation: Operation) -> Result<()
     Err(failure::unreachable(operation))
 }
 
-impl Link {
+impl Session {
     pub(super) fn is_down(&self) -> bool {
         self.down.load(Ordering::Acquire) || self.connection.is_closed()
     }
@@ -168,8 +168,8 @@ impl Link {
         statement: &Statement,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>> {
-        let mut asked = Asked {
-            link: self,
+        let mut asked = InFlight {
+            session: self,
             at: BootClock.now(),
             answered: false,
         };
@@ -199,23 +199,23 @@ impl Link {
 }
 
 /// A statement under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
-struct Asked<'a> {
-    link: &'a Link,
+struct InFlight<'a> {
+    session: &'a Session,
     at: Moment,
     answered: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if self.answered {
             return;
         }
-        let silent = &self.link.unanswered_since;
+        let silent = &self.session.unanswered_since;
         let first =
             silent.compare_exchange(0, self.at.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
         let since = Moment::from_nanos(first.err().unwrap_or(self.at.as_nanos()));
         if BootClock.now().since(since) >= SILENCE {
-            self.link.give_up();
+            self.session.give_up();
         }
     }
 }

@@ -11,16 +11,16 @@ use super::asking::Listening;
 use super::debts::{self, Debts, Span};
 use super::failure;
 use super::granted::{Granted, Standing};
-use super::quorum::Settings;
+use super::hub::Settings;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::hub::Hub;
 use crate::stores::redis::keys::quorum_of;
-use crate::stores::redis::link::Link;
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
-use crate::stores::redis::script::{Answer, Script, millis};
+use crate::stores::redis::scripts::{Answer, Script, millis};
+use crate::stores::redis::session::Session;
 
 macro_rules! script {
     ($name:ident: $($file:literal),+) => {
@@ -154,28 +154,28 @@ impl Node {
         self.is_slow.store(true, Ordering::Relaxed);
     }
 
-    pub(super) async fn link(&self, operation: Operation) -> Result<Arc<Link>> {
-        self.hub.link(operation).await
+    pub(super) async fn session(&self, operation: Operation) -> Result<Arc<Session>> {
+        self.hub.session(operation).await
     }
 
     /// Makes the server tell over this connection when it is flushed, if it does not yet: whoever watches any key is told. Nobody waits for it.
-    fn hear_of_flushes(&self, link: &Arc<Link>) {
+    fn hear_of_flushes(&self, session: &Arc<Session>) {
         let before = self
             .tells_over
-            .fetch_max(link.generation, Ordering::Relaxed);
-        if before < link.generation {
-            let link = link.clone();
-            tokio::spawn(async move { link.watch(NOBODYS_KEY).await });
+            .fetch_max(session.generation, Ordering::Relaxed);
+        if before < session.generation {
+            let session = session.clone();
+            tokio::spawn(async move { session.watch(NOBODYS_KEY).await });
         }
     }
 
     /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
     pub(super) async fn identity(&self) -> Result<Option<String>> {
-        let link = self.link(Operation::Open).await?;
-        if told(&link, "replication", "role:").await.as_deref() == Some("slave") {
+        let session = self.session(Operation::Open).await?;
+        if told(&session, "replication", "role:").await.as_deref() == Some("slave") {
             return Err(failure::replica());
         }
-        Ok(told(&link, "server", "run_id:").await)
+        Ok(told(&session, "server", "run_id:").await)
     }
 
     /// Asks for the key.
@@ -184,10 +184,10 @@ impl Node {
         attempt: Attempt,
         listening: Listening,
     ) -> Result<Vote> {
-        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let session = self.session_in_time(Operation::Acquire, &listening).await?;
         let Attempt { claim, stamp, seen } = &attempt;
         let now = BootClock.now();
-        let lift = self.hub.names.ask(claim, &link, now).lift;
+        let lift = self.hub.names.ask(claim, &session, now).lift;
         let ttl = millis(claim.ttl);
         let name = claim.name.as_str();
         let mut call = LOCK.call(2);
@@ -201,10 +201,10 @@ impl Node {
         };
         call.arg(self.least_age_seconds());
         call.arg(millis(self.settings.keep_fences)).arg(seen);
-        let answer = self.call(&link, Known::Lock, &call, &listening);
+        let answer = self.call(&session, Known::Lock, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         if lift && matches!(answer, Value::Int(drawn) if drawn > 0) {
-            self.hub.names.lifted(&claim.name, &link, now);
+            self.hub.names.lifted(&claim.name, &session, now);
         }
         vote(&answer)
     }
@@ -216,13 +216,13 @@ impl Node {
         epoch: u64,
         listening: Listening,
     ) -> Result<Verdict> {
-        let link = self.link_in_time(Operation::Acquire, &listening).await?;
+        let session = self.session_in_time(Operation::Acquire, &listening).await?;
         let name = claim.name.as_str();
         let mut call = ACCEPT.call(2);
         call.arg(name).arg(quorum_of(name));
         call.arg(claim.owner.to_string()).arg(epoch);
         call.arg(millis(self.settings.keep_fences));
-        let answer = self.call(&link, Known::Accept, &call, &listening);
+        let answer = self.call(&session, Known::Accept, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Acquire))?;
         match answer.integer() {
             Some(0) => Ok(Verdict::Gone),
@@ -241,7 +241,7 @@ impl Node {
         span: Span,
         listening: Option<Listening>,
     ) -> Result<bool> {
-        let link = self.link(Operation::Release).await?;
+        let session = self.session(Operation::Release).await?;
         let is_in_turn = listening.as_ref().is_some_and(Listening::goes_on);
         let up_to = (!is_in_turn).then_some(span.up_to);
         let mut call = RELEASE.call(1);
@@ -253,7 +253,7 @@ impl Node {
             };
         }
         let listening = listening.unwrap_or_default();
-        let answer = self.call(&link, Known::Release, &call, &listening);
+        let answer = self.call(&session, Known::Release, &call, &listening);
         let answer = answer.await.map_err(of_command(Operation::Release))?;
         match answer.integer() {
             Some(freed) => Ok(freed == 1),
@@ -267,11 +267,11 @@ impl Node {
         extension: Extension,
         listening: Listening,
     ) -> Result<Vec<Extended>> {
-        let link = self.link_in_time(Operation::Renew, &listening).await?;
+        let session = self.session_in_time(Operation::Renew, &listening).await?;
         let mut answers = Vec::with_capacity(extension.claims.len());
         for batch in extension.claims.chunks(RENEWED_AT_ONCE) {
             let call = self.renewal_of(batch, &extension);
-            let answer = self.call(&link, Known::Renew, &call, &listening);
+            let answer = self.call(&session, Known::Renew, &call, &listening);
             let answer = answer.await.map_err(of_command(Operation::Renew))?;
             for at in 0..batch.len() {
                 let one = answer.item(at).and_then(|one| one.integer());
@@ -337,45 +337,49 @@ impl Node {
     /// answer; where the server has forgotten it, once more, if somebody still does.
     async fn call(
         &self,
-        link: &Arc<Link>,
+        session: &Arc<Session>,
         which: Known,
         call: &Cmd,
         listening: &Listening,
     ) -> std::result::Result<Value, RedisError> {
         let known = &self.known[which as usize];
         let operation = which.operation();
-        let mut answer = match known.load(Ordering::Relaxed) == link.generation {
-            true => link.send_for(operation, call).await,
+        let mut answer = match known.load(Ordering::Relaxed) == session.generation {
+            true => session.send_for(operation, call).await,
             false => {
                 let by_text = which.script().by_text(call);
-                link.send_for(operation, &by_text).await
+                session.send_for(operation, &by_text).await
             }
         };
         let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
         if is_unknown && listening.goes_on() {
             let by_text = which.script().by_text(call);
-            answer = link.send_for(operation, &by_text).await;
+            answer = session.send_for(operation, &by_text).await;
         }
         if answer.is_ok() {
-            known.store(link.generation, Ordering::Relaxed);
-            self.hear_of_flushes(link);
+            known.store(session.generation, Ordering::Relaxed);
+            self.hear_of_flushes(session);
         }
         answer
     }
 
     /// The connection, if it is there while somebody listens.
-    async fn link_in_time(&self, operation: Operation, listening: &Listening) -> Result<Arc<Link>> {
-        let link = self.link(operation).await?;
+    async fn session_in_time(
+        &self,
+        operation: Operation,
+        listening: &Listening,
+    ) -> Result<Arc<Session>> {
+        let session = self.session(operation).await?;
         match listening.goes_on() {
-            true => Ok(link),
+            true => Ok(session),
             false => Err(redis_failure::unreachable(operation)),
         }
     }
 }
 
 /// What `INFO` has behind this in a section, if the user may ask.
-async fn told(link: &Link, section: &str, name: &str) -> Option<String> {
-    let answer = link.send(redis::cmd("INFO").arg(section)).await.ok()?;
+async fn told(session: &Session, section: &str, name: &str) -> Option<String> {
+    let answer = session.send(redis::cmd("INFO").arg(section)).await.ok()?;
     let text = answer_text(&answer)?;
     let mut lines = text.lines();
     lines.find_map(|line| Some(line.strip_prefix(name)?.trim_end().to_owned()))

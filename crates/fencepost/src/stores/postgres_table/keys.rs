@@ -24,7 +24,7 @@ pub(super) fn row_of(name: &LockName) -> String {
     format!("{kept}~{}", &digest(name)[..DIGITS])
 }
 
-/// What stands in `locked_by`: «owner ttl label», as much of it as there is room for. The first 32 characters decide.
+/// What stands in `locked_by`: "owner ttl label", as much of it as there is room for. The first 32 characters decide.
 pub(super) fn holder_of(claim: &Claim) -> String {
     let text = format!("{} {} {}", claim.owner, micros(claim.ttl), label_of(claim));
     text.chars().take(HOLDER_MAX).collect()
