@@ -1,4 +1,4 @@
-//! The message for a trial that ended without a verdict.
+//! Turns the reason why a trial ended without a verdict into an error message.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use fencepost_trial::text::numbers::plural;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 
-/// Why there is no verdict.
+/// The error message for a trial without a verdict.
 pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
     match stopped {
         Stopped::Interrupted {
