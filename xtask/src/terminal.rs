@@ -1,12 +1,12 @@
-//! Output that survives a closed pipe, and colour only where somebody sees it.
+//! Prints to the terminal: survives a closed pipe, and uses colours only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// Writes a line to standard output. A reader that went away (`| head`) is no reason to fail.
+/// Writes a line to standard output. Ignores a closed pipe (`| head`).
 pub(crate) fn say(line: impl AsRef<str>) {
     if cfg!(test) {
-        // The test runner captures this, and nothing else.
+        // Test runners capture only `println!`.
         return println!("{}", line.as_ref());
     }
     let mut out = io::stdout().lock();
@@ -14,7 +14,7 @@ pub(crate) fn say(line: impl AsRef<str>) {
     let _ = out.flush();
 }
 
-/// Announces a part of the work.
+/// Prints a headline for a part of the work.
 pub(crate) fn headline(text: &str) {
     say(format!("\n{}", paint("1", &format!("== {text}"))));
 }
@@ -35,13 +35,13 @@ fn paint(code: &str, text: &str) -> String {
     }
 }
 
-/// Whether people look at our output directly and did not ask for plain text.
+/// Whether the output is a terminal and the user did not ask for plain text.
 pub(crate) fn wants_colour() -> bool {
     let asked_for_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !asked_for_plain
 }
 
-/// A line without its colours and cursor movements.
+/// Removes colours and cursor movements from a line.
 pub(crate) fn without_escapes(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
@@ -56,7 +56,7 @@ pub(crate) fn without_escapes(line: &str) -> String {
     plain
 }
 
-/// `3.2 s`, `4 min 05 s`.
+/// Formats a duration: `3.2 s`, `4 min 05 s`.
 pub(crate) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     if seconds < 60 {
@@ -66,7 +66,7 @@ pub(crate) fn duration(took: Duration) -> String {
     }
 }
 
-/// Lines of columns, each as wide as its widest cell. The last one is not padded.
+/// Formats rows as columns, each as wide as its widest cell. The last column is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that can pass or fail, and one count at the end.
+//! `cargo xtask test`: runs all tests and checks, and prints one count at the end.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     filter: Option<String>,
 }
 
-/// Runs everything. Whether something ran and nothing failed.
+/// Runs everything. Returns whether something ran and nothing failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
@@ -60,7 +60,7 @@ fn workspace_tests(servers: &Servers, older: &Older, filter: Option<&str>) -> Re
         older.tell(&mut command);
         count(Runner::Nextest, &mut command)
     } else {
-        // Named one by one, because the examples in the documentation have a step of their own.
+        // The targets are named one by one, because the examples in the documentation run in a separate step.
         let targets = ["--lib", "--bins", "--tests", "--examples"];
         let arguments = ["test"].into_iter().chain(scope).chain(targets);
         let mut command = runner::cargo(arguments.chain(filter));
@@ -70,7 +70,7 @@ fn workspace_tests(servers: &Servers, older: &Older, filter: Option<&str>) -> Re
     }
 }
 
-/// nextest runs no examples of the documentation.
+/// Runs the examples in the documentation, which nextest does not run.
 fn doc_tests(filter: Option<&str>) -> Result<Counts> {
     let arguments = [
         "test",
@@ -149,7 +149,7 @@ impl Report {
         sum
     }
 
-    /// The last line is the count and nothing else, for people and programs alike.
+    /// Prints the count as the last line, so that programs can read it, too.
     fn print(&self) {
         terminal::headline("results");
         let row = |(name, counts, took): &(String, Counts, Duration)| {
