@@ -38,7 +38,7 @@ pub(crate) fn install() {
     for client in CLIENTS {
         if let Err(error) = client.install() {
             say(format!(
-                "note: goes on without the programs in .tools/clients/{}: {error:#}",
+                "note: continuing without the programs in .tools/clients/{}: {error:#}",
                 client.folder
             ));
         }

@@ -107,7 +107,7 @@ fn programs(install: bool) -> Result<()> {
         apt.install(&required)?;
         if let Err(error) = apt.install(&optional) {
             say(format!(
-                "note: goes on without optional packages: {error:#}"
+                "note: continuing without optional packages: {error:#}"
             ));
         }
         return Ok(());

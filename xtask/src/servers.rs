@@ -46,7 +46,7 @@ impl Servers {
                 }
             }
         }
-        say("note: goes on without servers that tests share; each starts its own");
+        say("note: continuing without servers that tests share; each starts its own");
         Ok(Self {
             helper,
             variables: Vec::new(),

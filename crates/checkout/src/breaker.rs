@@ -126,7 +126,7 @@ impl Leave<'_> {
             State::Closed { failures } if failures + 1 < settings.failures => State::Closed {
                 failures: failures + 1,
             },
-            // A late answer of somebody who asked before it opened.
+            // A late failure of a request that was sent before the breaker opened.
             State::Open { .. } => state,
             State::Closed { .. } | State::HalfOpen { .. } => {
                 opened = true;

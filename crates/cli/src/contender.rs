@@ -126,7 +126,7 @@ pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault>
     let (what, advice) = match (strategy.stores, HAS_POSTGRES) {
         (Stores::Postgres, true) => (
             format!("{name} is a lock of Postgres and runs only there"),
-            format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+            format!("--lock={name} --store postgres      or --lock help to list all"),
         ),
         (Stores::Postgres, false) => (
             format!("{name} is a lock of Postgres and runs only there"),
@@ -135,7 +135,7 @@ pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault>
         (Stores::Zookeeper, _) => (
             format!("{name} queues in ZooKeeper and runs only there"),
             if ZOOKEEPER.is_built_in() {
-                format!("--lock={name} --store zk      or --lock help for all, a line each")
+                format!("--lock={name} --store zk      or --lock help to list all")
             } else {
                 format!("{WITH_ALL_STORES}, then --lock={name} --store zk")
             },

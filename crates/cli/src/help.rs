@@ -122,7 +122,7 @@ Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
                   redis    a private server that this program starts and stops
                   redis://HOST   a server that you run
-                  with --features full, also private servers or yours by address:
+                  built with --features full, also private servers or yours by address:
                   postgres   postgres://USER@HOST/DATABASE   with its own locks
                   redlock, etcd, zk   redlock://H1,H2,H3   etcd://H1,H2,H3   zk://H1,H2,H3
                   (they store the locks; the stock is in a file)
@@ -279,7 +279,7 @@ Usage: fencepost trial NAME [OPTIONS]
   restart-empty       the server dies and comes back without its data: does it let B in?
                       these two start and kill their own Redis servers (redis-server), with the
                       longer default TTL
-                      with --features full: failover also --store etcd, restart-empty also
+                      built with --features full: failover also --store etcd, restart-empty also
                       --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
   lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
 

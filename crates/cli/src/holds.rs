@@ -236,7 +236,7 @@ fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
             "--ttl {ttl_ms} --store {}: {why}",
             store.name()
         ))
-        .effect("none: nobody was asked anything")
+        .effect("none: the trial had not begun")
         .try_this(format_args!("--ttl {shortest}")))
 }
 

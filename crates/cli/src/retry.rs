@@ -144,7 +144,7 @@ fn nothing_to_wait_for(strategy: &Strategy) -> Fault {
     let what = format!("{} has no lock to wait for", strategy.name);
     Fault::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))
-        .try_this("--lock=safe      or --lock help for all, a line each")
+        .try_this("--lock=safe      or --lock help to list all")
 }
 
 /// Shows how many attempts were answered.

@@ -75,7 +75,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = last_words
                 .iter()
                 .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked anything")
+            fault.effect("none: the trial had not begun")
         }
         Stopped::History {
             error,
@@ -88,7 +88,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: nobody was asked anything");
+                return fault.effect("none: the trial had not begun");
             }
             fault.effect(format_args!(
                 "maybe: {progress}; {path} ends at #{events} and is readable"

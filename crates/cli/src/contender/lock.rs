@@ -54,7 +54,7 @@ fn unknown(text: &str) -> BadValue {
     let names: Vec<&str> = names
         .chain(lock_only_kinds().map(|kind| kind.name))
         .collect();
-    let all = format!("--lock help for all {}, a line each", strategy::ALL.len());
+    let all = format!("--lock help to list all {}", strategy::ALL.len());
     BadValue {
         what: format!("there is no strategy '{text}'"),
         advice: match nearest(text, &names) {
@@ -112,11 +112,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             Lock::parse("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 22, a line each"
+            "--lock=safe      or --lock help to list all 22"
         );
         assert_eq!(
             Lock::parse("%&%").unwrap_err().advice,
-            "--lock help for all 22, a line each"
+            "--lock help to list all 22"
         );
         assert!(
             Lock::parse("zokeeper")

@@ -10,7 +10,7 @@ Usage: fencepost serve [OPTIONS]                                        (also: h
   --admin-token TEXT  required to change anything: Authorization: Bearer TEXT
                       FENCEPOST_ADMIN_TOKEN sets it too, and keeps it out of ps
   --db DATABASE       products and orders: a file, or postgres://USER@HOST/DATABASE
-                      (with --features full)                          [default: shop.db]
+                      (built with --features full)                    [default: shop.db]
                       FENCEPOST_DB sets it too, and keeps a password out of ps
   --store STORE       the locks: sqlite, sqlite:PATH, redis://HOST …  [default: sqlite]
   --ttl TIME          a lock's lease, renewed while an order works    [default: 3s]

@@ -6,13 +6,13 @@ Usage: fencepost exec --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
 
   --name NAME         the lock: any text without control characters, at most 255 bytes
   --wait TIME         queue this long for the lock                    [default: one attempt]
-  --ttl TIME          how long the lock outlives a crash, 500ms to 24h; renewed until then
+  --ttl TIME          how long the lock outlives a crash, 500ms to 24h; renewed while it runs
                       ZooKeeper: at most its maxSessionTimeout        [default: 10s]
   --grace TIME        from SIGTERM to SIGKILL after the lock is lost; less than half the TTL
                                                                       [default: 2s, at most TTL / 5]
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
+                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
                       FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
   -q, --quiet         do not print who holds the lock while waiting
 The command has FENCEPOST_NAME and FENCEPOST_FENCE in its environment and receives the signals that
@@ -40,7 +40,7 @@ Usage: fencepost locks list [PATTERN] | show NAME | release NAME [OPTIONS]
   --yes               release without asking
   --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
                       redis://[USER:PASSWORD@]HOST[:PORT][/DB] · rediss://… · unix:/PATH
-                      with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
+                      built with --features full: postgres://… · etcd://… · zk://… · redlock://A,B,C
                       FENCEPOST_STORE sets it for all commands, and keeps passwords out of ps
   --json   -q, --quiet   --color auto|always|never   --ascii
 Exit codes

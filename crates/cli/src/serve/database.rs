@@ -30,7 +30,7 @@ impl Database {
             _ if is_postgres && cfg!(feature = "postgres") => Ok(Self::Postgres(text.to_owned())),
             _ if is_postgres => Err(BadValue {
                 what: "this program was built without Postgres".into(),
-                advice: format!("{WITH_ALL_STORES} · --db FILE meanwhile"),
+                advice: format!("{WITH_ALL_STORES} · or --db FILE"),
             }),
             _ if text.contains("://") || file.is_empty() => Err(BadValue {
                 what: format!("there is no database '{}'", without_password(text)),

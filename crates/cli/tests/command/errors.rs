@@ -18,7 +18,7 @@ fn a_misspelt_word_meets_its_neighbour() {
     assert_eq!(
         refused("oversell --lock=sfae"),
         "error: there is no strategy 'sfae'\n  where     --lock=sfae\n  \
-         try       --lock=safe      or --lock help for all 22, a line each\n"
+         try       --lock=safe      or --lock help to list all 22\n"
     );
     assert_eq!(
         refused("oversell --concurency=10"),

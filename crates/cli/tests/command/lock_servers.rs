@@ -242,6 +242,6 @@ fn what_stands_in_line_at_zookeeper_is_tried_there() {
         ran.stderr,
         "error: late-watch queues in ZooKeeper and runs only there\n  \
          where     --lock=late-watch --store sqlite\n  \
-         try       --lock=late-watch --store zk      or --lock help for all, a line each\n"
+         try       --lock=late-watch --store zk      or --lock help to list all\n"
     );
 }

@@ -206,7 +206,7 @@ fn leading(reached: &Reached) -> Option<Client> {
 
 async fn members(reached: &Reached) -> Result<Members, String> {
     let Some((_, client, _)) = reached.servers.first() else {
-        return Err("how many there are: nobody answers".to_owned());
+        return Err("how many there are: no server answers".to_owned());
     };
     let members = within(client.clone().member_list()).await;
     let members = members.map_err(|cause| format!("how many there are: {}", said(cause)))?;

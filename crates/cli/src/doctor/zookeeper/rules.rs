@@ -233,7 +233,7 @@ fn missing(read: &Readings) -> Vec<String> {
     let silent =
         silent.filter_map(|server| Some(format!("{} ({})", server.host(), server.silence()?)));
     let idle = read.servers.iter().filter(|server| server.serves_nobody());
-    let idle = idle.map(|server| format!("{} (serves nobody)", server.host()));
+    let idle = idle.map(|server| format!("{} (serves no clients)", server.host()));
     silent.chain(idle).collect()
 }
 
