@@ -269,7 +269,7 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
         ),
         (
             &["--name", "a", "--store", "redis", "--", "true"],
-            "--store redis is a private server",
+            "--store redis would start a private server",
         ),
     ];
     for (arguments, what) in cases {

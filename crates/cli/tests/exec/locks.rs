@@ -195,7 +195,7 @@ fn what_cannot_be_done_is_said_as_everywhere() {
         (
             &["locks", "list", "--store", "redis"],
             64,
-            "error: --store redis is a private server",
+            "error: --store redis would start a private server",
         ),
         (
             &["locks", "list", "--store", "redis://h"],
