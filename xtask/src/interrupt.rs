@@ -4,7 +4,8 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ pub(crate) const EXIT_CODE: u8 = 130;
 /// How long the command may take to end. Longer than nextest gives its tests (10 s); if nextest were killed earlier, it would leave them behind.
 const GRACE: Duration = Duration::from_secs(15);
 
-const NO_GROUP: i32 = 0;
-static GROUP: AtomicI32 = AtomicI32::new(NO_GROUP);
+/// The process groups of the running commands: one, and at times another beside it.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static HAPPENED: AtomicBool = AtomicBool::new(false);
 static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);
 
@@ -35,26 +36,31 @@ pub(crate) fn watch() -> Result<()> {
 
 fn on_signal() {
     let first = !HAPPENED.swap(true, Ordering::SeqCst);
-    let nothing_runs = GROUP.load(Ordering::SeqCst) == NO_GROUP;
+    let nothing_runs = groups().is_empty();
     if nothing_runs && !HAS_TO_TIDY_UP.load(Ordering::SeqCst) {
         std::process::exit(EXIT_CODE.into());
     }
-    signal_group(Signal::SIGTERM);
+    signal_groups(Signal::SIGTERM);
     if first {
         thread::spawn(|| {
             thread::sleep(GRACE);
-            signal_group(Signal::SIGKILL);
+            signal_groups(Signal::SIGKILL);
             std::process::exit(EXIT_CODE.into());
         });
     }
 }
 
-fn signal_group(signal: Signal) {
-    let group = GROUP.load(Ordering::SeqCst);
-    if group != NO_GROUP {
-        // Fails only if the group is gone already.
-        let _ = killpg(Pid::from_raw(group), signal);
-    }
+fn groups() -> MutexGuard<'static, Vec<Pid>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn signal_groups(signal: Signal) {
+    groups().iter().for_each(|group| send(*group, signal));
+}
+
+fn send(group: Pid, signal: Signal) {
+    // Fails only if the group is gone already.
+    let _ = killpg(group, signal);
 }
 
 /// While this value lives, an interruption does not end the program at once, so that every `Drop` runs. Long work must check [`happened`].
@@ -76,6 +82,7 @@ impl Drop for TidyUp {
 /// A child process that dies with this program. After an interruption, the rest of its group is killed when it ends.
 pub(crate) struct Interruptible {
     pub(crate) child: Child,
+    group: Pid,
 }
 
 impl Interruptible {
@@ -86,20 +93,21 @@ impl Interruptible {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
-        GROUP.store(i32::try_from(child.id())?, Ordering::SeqCst);
+        let group = Pid::from_raw(i32::try_from(child.id())?);
+        groups().push(group);
         if happened() {
             // The signal arrived before the group was known.
-            signal_group(Signal::SIGTERM);
+            send(group, Signal::SIGTERM);
         }
-        Ok(Self { child })
+        Ok(Self { child, group })
     }
 }
 
 impl Drop for Interruptible {
     fn drop(&mut self) {
         if happened() {
-            signal_group(Signal::SIGKILL);
+            send(self.group, Signal::SIGKILL);
         }
-        GROUP.store(NO_GROUP, Ordering::SeqCst);
+        groups().retain(|group| *group != self.group);
     }
 }

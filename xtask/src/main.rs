@@ -8,6 +8,7 @@ mod interrupt;
 mod jobs;
 mod load;
 mod older;
+mod package;
 mod prepare;
 mod runner;
 mod servers;

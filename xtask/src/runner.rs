@@ -1,7 +1,7 @@
 //! Runs a command, prints its output line by line, and lets the caller parse it.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::interrupt::{self, Interruptible};
-use crate::terminal;
+use crate::terminal::{self, Output};
 use crate::tree;
 
 /// How long to wait for remaining output after a command has ended.
@@ -56,11 +56,12 @@ pub(crate) fn run(command: &mut Command, mut read_along: impl FnMut(&str)) -> Re
         .stderr(Stdio::piped());
     let mut running = Interruptible::spawn(command)?;
     let (sender, lines) = mpsc::channel();
-    read_lines(running.child.stdout.take(), sender.clone(), |line| {
-        pass_on(io::stdout(), line)
+    let [out, err] = [(); 2].map(|()| Output::of_this_thread());
+    read_lines(running.child.stdout.take(), sender.clone(), move |line| {
+        out.write(io::stdout(), line)
     });
-    read_lines(running.child.stderr.take(), sender, |line| {
-        pass_on(io::stderr(), line)
+    read_lines(running.child.stderr.take(), sender, move |line| {
+        err.write(io::stderr(), line)
     });
 
     let mut ended: Option<Instant> = None;
@@ -110,11 +111,6 @@ fn read_lines<R: Read + Send + 'static>(
             line.clear();
         }
     });
-}
-
-/// Prints a line. A closed pipe (`| head`) must not stop the tests.
-fn pass_on(mut to: impl Write, line: &[u8]) {
-    let _ = to.write_all(line).and_then(|()| to.flush());
 }
 
 /// The command as a user would type it.

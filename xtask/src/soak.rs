@@ -9,10 +9,10 @@ use clap::Args;
 use crate::jobs::{self, Job};
 use crate::prepare;
 
-/// A test target of the library, run in the release profile, with one trial chosen by name.
-macro_rules! library_trial {
+/// Trials of a store, chosen by name, run in the release profile.
+macro_rules! store_trial {
     ($target:literal, $trial:literal, $shows:literal) => {
-        library_trial!($trial = $target, $trial, $shows)
+        store_trial!($trial = $target, $trial, $shows)
     };
     ($name:literal = $target:literal, $trial:literal, $shows:literal) => {
         Job {
@@ -21,7 +21,7 @@ macro_rules! library_trial {
                 "test",
                 "--release",
                 "--package",
-                "fencepost",
+                "fencepost-store-tests",
                 "--all-features",
                 "--test",
                 $target,
@@ -59,34 +59,34 @@ macro_rules! target {
 
 #[rustfmt::skip]
 const LOOPS: &[Job] = &[
-    library_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
-    library_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
-    library_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
-    target!("fencepost", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
-    library_trial!("redis_nasty" = "redis", "nasty::", "the twelve nastiest attacks on the Redis line, 20 times each"),
-    library_trial!("redis_quiet" = "redis", "quiet::", "a lock taken with plain commands, with something between each two of them, 20 times"),
-    library_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
-    library_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
-    library_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
-    library_trial!("postgres_table_nasty" = "postgres_table", "nasty::", "kills, stops, cuts, restarts and cancellations of leases in Postgres, 20 times each"),
-    library_trial!("postgres_table_interop" = "postgres_table", "interop::", "ShedLock's statements in psql and ours count 1,000 and more under one row; no count is lost"),
-    library_trial!("etcd_faults" = "etcd", "faults::", "faults of one etcd server, 20 times each; nothing is left, no wrong answer"),
-    library_trial!("etcd_cluster" = "etcd", "cluster::", "faults of three etcd servers, 20 times each"),
-    library_trial!("etcd_kills" = "etcd", "kills::", "holders and waiters on etcd, killed and stopped, 20 times each: the bounds hold"),
-    library_trial!("etcd_cancellation" = "etcd", "cancellation::", "futures dropped at 400 moments leave neither key nor lease at etcd"),
-    library_trial!("etcd_interop" = "etcd", "interop::", "etcdctl lock and ours count 1,000 each under one name; no count is lost"),
-    library_trial!("postgres_nasty" = "postgres", "nasty::", "kills, stops, cuts and crashes around advisory locks in Postgres, 20 times each"),
-    library_trial!("postgres_failover" = "postgres", "failover::", "standbys that take over from a primary that died or goes on running, 20 times each: fences rise, and nobody goes on to believe"),
-    library_trial!("postgres_sequences" = "postgres", "sequences::", "draws and lifts of the fence together, and programs that draw in another way, 20 times each"),
-    library_trial!("postgres_interop" = "postgres", "interop::", "psql and ours count 1,000 each under one advisory lock; no count is lost"),
-    library_trial!("zookeeper_nasty" = "zookeeper", "nasty::", "lost answers, cuts, stops, restarts, kills and cancellations on ZooKeeper, 20 times each"),
-    library_trial!("zookeeper_ensemble" = "zookeeper", "ensemble::", "three ZooKeeper servers that lose each other, 20 times each: never two holders"),
-    library_trial!("zookeeper_interop" = "zookeeper", "interop::", "Curator and kazoo count 1,000 per process, with ours, under one path; no count is lost"),
-    target!("fencepost", "pg_fence_model", "no reachable state lets a fence of Postgres fall; every broken variant does; its limits are shown"),
-    target!("fencepost", "quorum_fence_model", "no reachable state breaks the fence of Redlock; every broken variant does; its limits are shown"),
-    library_trial!("redlock_attacks" = "redlock", "attacks::", "servers lost, slow, stopped, restarted under Redlock, 20 times each"),
-    library_trial!("redlock_fences" = "redlock", "fences::", "4,000 grants of Redlock under faults of single servers: fences rise with every one"),
-    library_trial!("redlock_interop" = "redlock", "interop::", "node redlock and ours count 1,000 each on three servers; no count is lost"),
+    store_trial!("processes", "exclusion", "8 processes under one SQLite lock lose no update; fences grow in hold order"),
+    store_trial!("processes", "kill", "a killed holder costs the rest of its TTL and little more; a killed waiter never a TTL"),
+    store_trial!("processes", "pause", "a holder stopped beyond its TTL is refused by the resource when it wakes"),
+    target!("fencepost-models", "redis_line_model", "no reachable state of the Redis line breaks a promise; every broken variant does"),
+    store_trial!("redis_nasty" = "redis", "nasty::", "the twelve nastiest attacks on the Redis line, 20 times each"),
+    store_trial!("redis_quiet" = "redis", "quiet::", "a lock taken with plain commands, with something between each two of them, 20 times"),
+    store_trial!("redis_line" = "redis", "line::", "200 waiters in 16 processes on Redis go in order; ten killed ones cost no TTL"),
+    store_trial!("redis_interop" = "redis", "interop::", "redis-py, node redlock and ours count 1,000 each under one key; no count is lost"),
+    store_trial!("redis_storm" = "redis", "storm::", "10 minutes of kills, pauses and cuts for 16 processes: no violation, no growth"),
+    store_trial!("postgres_table_nasty" = "postgres_table", "nasty::", "kills, stops, cuts, restarts and cancellations of leases in Postgres, 20 times each"),
+    store_trial!("postgres_table_interop" = "postgres_table", "interop::", "ShedLock's statements in psql and ours count 1,000 and more under one row; no count is lost"),
+    store_trial!("etcd_faults" = "etcd", "faults::", "faults of one etcd server, 20 times each; nothing is left, no wrong answer"),
+    store_trial!("etcd_cluster" = "etcd", "cluster::", "faults of three etcd servers, 20 times each"),
+    store_trial!("etcd_kills" = "etcd", "kills::", "holders and waiters on etcd, killed and stopped, 20 times each: the bounds hold"),
+    store_trial!("etcd_cancellation" = "etcd", "cancellation::", "futures dropped at 400 moments leave neither key nor lease at etcd"),
+    store_trial!("etcd_interop" = "etcd", "interop::", "etcdctl lock and ours count 1,000 each under one name; no count is lost"),
+    store_trial!("postgres_nasty" = "postgres", "nasty::", "kills, stops, cuts and crashes around advisory locks in Postgres, 20 times each"),
+    store_trial!("postgres_failover" = "postgres", "failover::", "standbys that take over from a primary that died or goes on running, 20 times each: fences rise, and nobody goes on to believe"),
+    store_trial!("postgres_sequences" = "postgres", "sequences::", "draws and lifts of the fence together, and programs that draw in another way, 20 times each"),
+    store_trial!("postgres_interop" = "postgres", "interop::", "psql and ours count 1,000 each under one advisory lock; no count is lost"),
+    store_trial!("zookeeper_nasty" = "zookeeper", "nasty::", "lost answers, cuts, stops, restarts, kills and cancellations on ZooKeeper, 20 times each"),
+    store_trial!("zookeeper_ensemble" = "zookeeper", "ensemble::", "three ZooKeeper servers that lose each other, 20 times each: never two holders"),
+    store_trial!("zookeeper_interop" = "zookeeper", "interop::", "Curator and kazoo count 1,000 per process, with ours, under one path; no count is lost"),
+    target!("fencepost-models", "pg_fence_model", "no reachable state lets a fence of Postgres fall; every broken variant does; its limits are shown"),
+    target!("fencepost-models", "quorum_fence_model", "no reachable state breaks the fence of Redlock; every broken variant does; its limits are shown"),
+    store_trial!("redlock_attacks" = "redlock", "attacks::", "servers lost, slow, stopped, restarted under Redlock, 20 times each"),
+    store_trial!("redlock_fences" = "redlock", "fences::", "4,000 grants of Redlock under faults of single servers: fences rise with every one"),
+    store_trial!("redlock_interop" = "redlock", "interop::", "node redlock and ours count 1,000 each on three servers; no count is lost"),
     target!("fencepost-trial", "courtroom", "the harness convicts every bad lock and accuses no good one: the rates"),
     target!("fencepost-cli", "exec", "a command under a lock is gone before the next begins, or is refused"),
     Job {

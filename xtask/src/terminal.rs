@@ -1,17 +1,73 @@
 //! Prints to the terminal: survives a closed pipe, and uses colours only on a terminal.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Writes a line to standard output. Ignores a closed pipe (`| head`).
+/// Where the output of a thread goes.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Output {
+    /// To standard output and standard error, immediately.
+    #[default]
+    Shown,
+    /// Into a buffer, which is printed later in one piece.
+    Kept(Arc<Mutex<Vec<u8>>>),
+}
+
+thread_local! {
+    static OUTPUT: RefCell<Output> = const { RefCell::new(Output::Shown) };
+}
+
+impl Output {
+    /// The output of the current thread.
+    pub(crate) fn of_this_thread() -> Self {
+        OUTPUT.with_borrow(Clone::clone)
+    }
+
+    /// Takes the buffered text out of the buffer, if there is one.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        match self {
+            Self::Shown => Vec::new(),
+            Self::Kept(text) => {
+                mem::take(&mut *text.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    /// Writes a line, which includes its line end. Ignores a closed pipe (`| head`).
+    pub(crate) fn write(&self, mut shown: impl Write, line: &[u8]) {
+        match self {
+            Self::Shown => {
+                let _ = shown.write_all(line).and_then(|()| shown.flush());
+            }
+            Self::Kept(text) => {
+                let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+                text.extend_from_slice(line);
+            }
+        }
+    }
+}
+
+/// Buffers the output of this thread from now on.
+pub(crate) fn keep_output() -> Output {
+    let output = Output::Kept(Arc::default());
+    OUTPUT.set(output.clone());
+    output
+}
+
+/// Writes a line to the output of this thread.
 pub(crate) fn say(line: impl AsRef<str>) {
-    if cfg!(test) {
+    let output = Output::of_this_thread();
+    if cfg!(test) && matches!(output, Output::Shown) {
         // Test runners capture only `println!`.
         return println!("{}", line.as_ref());
     }
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", line.as_ref());
-    let _ = out.flush();
+    output.write(
+        io::stdout().lock(),
+        format!("{}\n", line.as_ref()).as_bytes(),
+    );
 }
 
 /// Prints a headline for a part of the work.
@@ -102,6 +158,18 @@ mod tests {
         );
         assert_eq!(without_escapes("plain [1m"), "plain [1m");
         assert_eq!(without_escapes("cut \x1b["), "cut ");
+    }
+
+    #[test]
+    fn what_a_thread_says_can_be_kept() {
+        let kept = std::thread::spawn(|| {
+            let output = keep_output();
+            say("first");
+            output.write(io::stderr(), b"second\n");
+            output.take()
+        });
+        assert_eq!(kept.join().unwrap(), b"first\nsecond\n");
+        assert!(matches!(Output::of_this_thread(), Output::Shown));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: runs all tests and checks, and prints one count at the end.
 
+mod beside;
+
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,13 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use self::beside::{Beside, Done, Step};
 use crate::counts::{Counts, Runner, Tally};
 use crate::doc;
 use crate::older::Older;
+use crate::package;
 use crate::prepare;
 use crate::runner;
 use crate::servers::Servers;
-use crate::terminal;
+use crate::terminal::{self, Output};
 use crate::tidy;
 use crate::tree;
 
@@ -33,41 +37,107 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let filter = options.filter.as_deref();
     let mut report = Report::default();
     let older = Older::build(filter);
-    report.add("tests of the workspace", || {
-        workspace_tests(&Servers::start()?, &older, filter)
-    })?;
-    report.add("examples in the documentation", || doc_tests(filter))?;
+    let tests = WorkspaceTests::new(filter);
+    terminal::headline("build");
+    let is_built = tests.build()?;
+    let beside = Beside::start(steps_beside(filter)?);
+    let tested = report.add("tests of the workspace", || {
+        if is_built {
+            tests.run(&Servers::start()?, &older)
+        } else {
+            Ok(Counts::FAILED)
+        }
+    });
+    // Wait even after a failure, so that no step is left running.
+    let beside = beside.join()?;
+    tested?;
     report.add("tree", || tidy::run(filter))?;
-    report.add("documentation", || doc::run(filter))?;
-    for snippet in snippets()? {
-        report.add(&format!("docs/snippets/{snippet}"), || {
-            snippet_tests(&snippet, filter)
-        })?;
+    for done in beside {
+        report.add_done(done)?;
     }
     report.print();
     Ok(report.sum().are_good())
 }
 
-fn workspace_tests(servers: &Servers, older: &Older, filter: Option<&str>) -> Result<Counts> {
-    let scope = ["--workspace", "--all-features", "--no-fail-fast"];
-    if has_nextest() {
-        let arguments = ["nextest", "run"]
-            .into_iter()
-            .chain(scope)
-            .chain(["--no-tests=pass"]);
-        let mut command = runner::cargo(arguments.chain(filter));
-        servers.tell(&mut command);
-        older.tell(&mut command);
-        count(Runner::Nextest, &mut command)
-    } else {
-        // The targets are named one by one, because the examples in the documentation run in a separate step.
-        let targets = ["--lib", "--bins", "--tests", "--examples"];
-        let arguments = ["test"].into_iter().chain(scope).chain(targets);
-        let mut command = runner::cargo(arguments.chain(filter));
-        servers.tell(&mut command);
-        older.tell(&mut command);
-        count(Runner::Libtest, &mut command)
+/// The tests of the workspace, run by nextest if it is installed, and otherwise by cargo.
+struct WorkspaceTests<'a> {
+    filter: Option<&'a str>,
+    has_nextest: bool,
+}
+
+impl<'a> WorkspaceTests<'a> {
+    fn new(filter: Option<&'a str>) -> Self {
+        Self {
+            filter,
+            has_nextest: has_nextest(),
+        }
     }
+
+    /// Builds the tests first, so that the steps that run beside the tests do not compete with their compilation.
+    fn build(&self) -> Result<bool> {
+        let mut command = runner::cargo(self.arguments());
+        command.arg("--no-run");
+        Ok(runner::run(&mut command, |_| {})?.success())
+    }
+
+    fn run(&self, servers: &Servers, older: &Older) -> Result<Counts> {
+        let slots = slots().to_string();
+        let mut command = runner::cargo(self.arguments());
+        command.args(self.filter);
+        servers.tell(&mut command);
+        older.tell(&mut command);
+        if self.has_nextest {
+            command.args(["--profile", "xtask", "--test-threads", &slots]);
+            command.arg("--no-tests=pass");
+            count(Runner::Nextest, &mut command)
+        } else {
+            // Targets that set their own number of threads keep it.
+            command.env("RUST_TEST_THREADS", &slots);
+            count(Runner::Libtest, &mut command)
+        }
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = &'static str> {
+        let (chore, targets): (&[_], &[_]) = if self.has_nextest {
+            (&["nextest", "run"], &[])
+        } else {
+            // The targets are named one by one, because the examples in the documentation run in a separate step.
+            (&["test"], &["--lib", "--bins", "--tests", "--examples"])
+        };
+        let scope = ["--workspace", "--all-features", "--no-fail-fast"];
+        chore
+            .iter()
+            .copied()
+            .chain(scope)
+            .chain(targets.iter().copied())
+    }
+}
+
+/// How many tests run at once: twice the number of processors, because most tests wait for a lease to end. Tests that compute count as two
+/// (`.config/nextest.toml`).
+fn slots() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The steps that mostly compile.
+fn steps_beside(filter: Option<&str>) -> Result<Vec<Step>> {
+    let filter = filter.map(str::to_owned);
+    let step = |name: &str, run: fn(&str, Option<&str>) -> Result<Counts>| -> Step {
+        let (filter, of) = (filter.clone(), name.to_owned());
+        let run = move || run(&of, filter.as_deref());
+        (name.to_owned(), Box::new(run))
+    };
+    let mut steps = vec![
+        step("examples in the documentation", |_, filter| {
+            doc_tests(filter)
+        }),
+        step("documentation", |_, filter| doc::run(filter)),
+        step("package", |_, filter| package::run(filter)),
+    ];
+    for snippet in snippets()? {
+        steps.push(step(&snippet, snippet_tests));
+    }
+    Ok(steps)
 }
 
 /// Runs the examples in the documentation, which nextest does not run.
@@ -85,8 +155,8 @@ fn doc_tests(filter: Option<&str>) -> Result<Counts> {
     )
 }
 
-fn snippet_tests(name: &str, filter: Option<&str>) -> Result<Counts> {
-    let manifest = format!("docs/snippets/{name}/Cargo.toml");
+fn snippet_tests(folder: &str, filter: Option<&str>) -> Result<Counts> {
+    let manifest = format!("{folder}/Cargo.toml");
     let arguments = [
         "test",
         "--locked",
@@ -122,7 +192,8 @@ fn snippets() -> Result<Vec<String>> {
     for entry in fs::read_dir(&folder).context("docs/snippets")? {
         let entry = entry?;
         if entry.path().join("Cargo.toml").is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            let name = entry.file_name();
+            names.push(format!("docs/snippets/{}", name.to_string_lossy()));
         }
     }
     names.sort();
@@ -140,6 +211,14 @@ impl Report {
         let started = Instant::now();
         let counts = step()?;
         self.steps.push((name.into(), counts, started.elapsed()));
+        Ok(())
+    }
+
+    /// Prints the output of a step that ran beside the tests, and adds its counts.
+    fn add_done(&mut self, done: Done) -> Result<()> {
+        terminal::headline(&done.name);
+        Output::Shown.write(std::io::stdout(), &done.output);
+        self.steps.push((done.name, done.counts?, done.took));
         Ok(())
     }
 

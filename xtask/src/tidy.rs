@@ -3,6 +3,7 @@
 //! Each check is a function from the files of the project to findings. To add one, add an entry to the table below.
 
 mod contracts;
+mod forgotten;
 mod layers;
 mod leftovers;
 mod markdown;
@@ -21,6 +22,7 @@ type Check = fn(&[SourceFile]) -> Vec<Finding>;
 const CHECKS: &[(&str, Check)] = &[
     ("modules-form-layers", layers::modules_form_layers),
     ("rust-files-are-short", leftovers::rust_files_are_short),
+    ("no-test-is-forgotten", forgotten::no_test_is_forgotten),
     ("nothing-is-unfinished", leftovers::nothing_is_unfinished),
     ("no-path-of-one-machine", places::no_path_of_one_machine),
     ("no-registry-is-named", places::no_registry_is_named),

@@ -69,6 +69,7 @@ fn last_line(output: &Output) -> String {
 const WITH_NEXTEST: &str = r#"
 case "$*" in
 "nextest --version") exit 0 ;;
+"nextest run "*" --no-run") exit 0 ;;
 "nextest run "*) echo "     Summary [   0.1s] 9 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2 skipped" >&2; exit 100 ;;
 *) echo "test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
 esac"#;
@@ -103,6 +104,32 @@ fn without_nextest_cargo_runs_the_tests() {
         "{output:?}"
     );
     assert!(output.status.success());
+}
+
+/// The tests end only when something runs beside them.
+const TESTS_THAT_WAIT: &str = r#"
+beside="$(dirname "$0")/beside"
+case "$*" in
+"nextest --version" | "nextest run "*" --no-run") exit 0 ;;
+"nextest run "*)
+   for look in $(seq 600); do [ -e "$beside" ] && break; sleep 0.05; done
+   [ -e "$beside" ] || exit 100
+   echo "     Summary [   0.1s] 1 test run: 1 passed, 0 skipped" >&2 ;;
+*" --doc "*) touch "$beside"
+   echo "said by the examples"
+   echo "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
+*) echo "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s" ;;
+esac"#;
+
+#[test]
+fn what_only_compiles_runs_beside_the_tests_and_is_shown_after_them() {
+    let output = Stage::new(TESTS_THAT_WAIT).test();
+    assert!(output.status.success(), "{output:?}");
+    assert!(last_line(&output).starts_with("4 passed, 0 failed, "));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let tests = text.find("== tests of the workspace").unwrap();
+    let said = text.find("said by the examples").unwrap();
+    assert!(tests < said, "{text}");
 }
 
 #[test]

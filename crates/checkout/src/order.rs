@@ -132,7 +132,7 @@ pub struct OrderRequest {
 
 /// One product of an order, with the shop that should sell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct OrderLine {
     /// Which product.
     pub product_id: Id,
     /// The shop that the customer expects to sell it.
@@ -145,7 +145,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basket {
     request: OrderRequest,
-    lines: Vec<Line>,
+    lines: Vec<OrderLine>,
 }
 
 /// Why an order request is invalid.
@@ -176,9 +176,9 @@ impl Basket {
         if count > MAX_LINES {
             return Err(NotABasket::TooLong);
         }
-        let mut lines: Vec<Line> = Vec::with_capacity(count);
+        let mut lines: Vec<OrderLine> = Vec::with_capacity(count);
         for shop in shops {
-            lines.extend(shop.item_products.iter().map(|item| Line {
+            lines.extend(shop.item_products.iter().map(|item| OrderLine {
                 product_id: item.product_id.clone(),
                 shop_id: shop.shop_id.clone(),
                 quantity: item.quantity.get(),
@@ -195,7 +195,7 @@ impl Basket {
     }
 
     /// The lines, sorted by product.
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[OrderLine] {
         &self.lines
     }
 
@@ -266,7 +266,7 @@ impl Checkout {
     /// Returns [`NotPriced`] if a product does not exist or belongs to another shop.
     pub fn price(basket: &Basket, products: &[Product]) -> Result<Self, NotPriced> {
         let found = |id: &Id| products.iter().find(|product| product.product_id == *id);
-        let ids = |wrong: &dyn Fn(&Line) -> bool| -> Vec<Id> {
+        let ids = |wrong: &dyn Fn(&OrderLine) -> bool| -> Vec<Id> {
             let lines = basket.lines().iter().filter(|line| wrong(line));
             lines.map(|line| line.product_id.clone()).collect()
         };

@@ -21,8 +21,8 @@ use crate::terminal::Wishes;
 use crate::values::duration;
 use crate::wording::{seconds, shell_word};
 
+mod channel;
 mod family;
-mod link;
 mod signals;
 mod terminal;
 mod wait;
@@ -30,7 +30,7 @@ mod warden;
 mod watch;
 mod words;
 
-use link::Link;
+use channel::WardenChannel;
 use signals::Signals;
 use wait::NotStarted;
 use warden::{Task, Warden};
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
             .enable_all()
             .build()?;
         let Warden { process, stream } = warden;
-        let code = runtime.block_on(async { plan.run(Link::new(stream)?).await });
+        let code = runtime.block_on(async { plan.run(WardenChannel::new(stream)?).await });
         // The socket to the warden is closed now, so it ends by itself.
         let _ = waitpid(process, None);
         code
@@ -199,9 +199,9 @@ impl Plan {
         (self.ttl / 30).min(Duration::from_secs(1))
     }
 
-    async fn run(&self, link: Link) -> io::Result<u8> {
+    async fn run(&self, channel: WardenChannel) -> io::Result<u8> {
         let mut signals = Signals::listen()?;
-        match self.under_the_lock(link, &mut signals).await {
+        match self.under_the_lock(channel, &mut signals).await {
             Ok(code) => Ok(code),
             Err(NotStarted { code, lines }) => {
                 lines.iter().for_each(say);
@@ -210,7 +210,11 @@ impl Plan {
         }
     }
 
-    async fn under_the_lock(&self, link: Link, signals: &mut Signals) -> Result<u8, NotStarted> {
+    async fn under_the_lock(
+        &self,
+        channel: WardenChannel,
+        signals: &mut Signals,
+    ) -> Result<u8, NotStarted> {
         let opening = self.store.open_for(self.ttl);
         let opened = wait::unless_interrupted(self, signals, opening).await?;
         let backend = opened.map_err(|reason| NotStarted::store(self, &reason))?;
@@ -224,7 +228,7 @@ impl Plan {
             })?;
         let guard = wait::for_the_lock(self, &locker, signals).await?;
         let fence = guard.fence();
-        let outcome = watch::over(self, &guard, link, signals).await;
+        let outcome = watch::over(self, &guard, channel, signals).await;
         Ok(match outcome {
             Outcome::Ended(status) => {
                 let released = guard.release().await;

@@ -42,8 +42,7 @@ fn main() {
 }
 
 fn runs() -> usize {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    if is_soak { 20 } else { 2 }
+    if fencepost_rig::is_soak() { 20 } else { 2 }
 }
 
 fn sell_on(name: &str, lock: &str) {

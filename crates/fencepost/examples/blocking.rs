@@ -1,6 +1,6 @@
 //! Blocking use: ordinary threads, no async anywhere.
 //!
-//! `cargo run -p fencepost --example blocking --features blocking`
+//! `cargo run -p fencepost --example blocking --features blocking,sqlite`
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Hold a lock: the shortest useful program. Run it in two terminals at once.
 //!
-//! `cargo run -p fencepost --example hold`
+//! `cargo run -p fencepost --features sqlite --example hold`
 
 use std::sync::Arc;
 use std::time::Duration;

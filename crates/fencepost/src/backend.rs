@@ -17,8 +17,10 @@ use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 
 mod loss_bell;
+mod pattern;
 
 pub use loss_bell::LossBell;
+pub use pattern::name_matches;
 
 /// A store of locks.
 ///
@@ -101,7 +103,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// `[^a-z]` for one byte of a set, `\\` before a character that stands for itself. Without a pattern, a store lists the locks
     /// of this library, all of them; with one it may also list what other programs hold in the manner of a lock, whose
     /// [`Holder::owner`] is `None`. The names are those [`inspect`](Self::inspect) knows, except that another program's
-    /// name need not be a valid [`LockName`].
+    /// name need not be a valid [`LockName`]. A store that has no such patterns of its own can ask [`name_matches`].
     ///
     /// A lock that is held or wanted during the whole call is listed. One that comes or goes meanwhile may be or not, and
     /// records of different locks need not be of the same moment.

@@ -15,124 +15,36 @@
 //! # Ok::<(), fencepost::Error>(())
 //! ```
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Handle, Runtime};
-
 use crate::backend::Backend;
-use crate::claim::{LockName, OwnerId};
-use crate::clock::within;
-use crate::engine::ReleaseOutcome;
-use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::fence::Fence;
-use crate::lease::Lost;
+use crate::claim::LockName;
+use crate::error::{Error, Result};
 use crate::locker::LockerBuilder;
-use crate::reaper::Errands;
-use crate::resource::Credential;
+
+mod guard;
+mod worker;
+
+pub use guard::{Guard, MultiGuard};
+use worker::Worker;
 
 /// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
 /// and guards waits until everything is given back, for at most the store timeout.
 ///
 /// Call it from ordinary threads. Inside an async runtime, its blocking threads included, every call that would wait returns
-/// [`ErrorKind::WrongContext`]: use [`fencepost::Locker`](crate::Locker) there.
+/// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext): use [`fencepost::Locker`](crate::Locker) there.
 #[derive(Debug, Clone)]
 pub struct Locker {
     inner: crate::Locker,
     worker: Arc<Worker>,
 }
 
-/// A lock that is held; given back when dropped. See [`fencepost::Guard`](crate::Guard), whose contract this one shares.
-#[must_use = "the lock is given back as soon as the guard is dropped"]
-#[derive(Debug)]
-pub struct Guard {
-    inner: crate::Guard,
-    worker: Arc<Worker>,
-}
-
-/// Several locks that are held together; given back when dropped. See [`fencepost::MultiGuard`](crate::MultiGuard).
-#[must_use = "the locks are given back as soon as the guard is dropped"]
-#[derive(Debug)]
-pub struct MultiGuard {
-    inner: crate::MultiGuard,
-    worker: Arc<Worker>,
-}
-
-/// The background thread. Ends with the last locker and guard, after giving back what they held.
-#[derive(Debug)]
-struct Worker {
-    runtime: Option<Runtime>,
-    errands: Errands,
-    /// How long the end may take.
-    farewell: Duration,
-}
-
-impl Worker {
-    fn start(errands: Errands, farewell: Duration) -> Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("fencepost")
-            .enable_all()
-            .build();
-        match runtime {
-            Ok(runtime) => Ok(Self {
-                runtime: Some(runtime),
-                errands,
-                farewell,
-            }),
-            Err(error) => {
-                let message = "cannot start the background thread";
-                Err(wrong_context(message).with_source(error))
-            }
-        }
-    }
-
-    fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
-        if Handle::try_current().is_ok() {
-            return Err(wrong_context(
-                "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
-            ));
-        }
-        match &self.runtime {
-            Some(runtime) => Ok(runtime.block_on(future)),
-            None => Err(wrong_context("the background thread has ended")),
-        }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else {
-            return;
-        };
-        // Waiting inside an async runtime would stall it; the leases then end by their TTL.
-        if Handle::try_current().is_err() {
-            runtime.block_on(async {
-                let done = tokio::time::timeout(self.farewell, self.errands.done());
-                if done.await.is_err() {
-                    tracing::warn!("ended before the store had confirmed every release");
-                }
-            });
-        }
-        runtime.shutdown_background();
-    }
-}
-
-fn wrong_context(message: &'static str) -> Error {
-    Error::new(
-        ErrorKind::WrongContext,
-        "blocking",
-        Operation::Acquire,
-        message,
-    )
-}
-
 impl LockerBuilder<Locker> {
     /// Checks the settings, and starts the background thread.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the TTL or the store timeout is out of range or the label contains control characters, and an
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range or the label contains control characters, and an
     /// error if the thread cannot be started.
     pub fn build(self) -> Result<Locker> {
         let inner = self.checked()?;
@@ -144,6 +56,15 @@ impl LockerBuilder<Locker> {
 impl Locker {
     /// A locker with default settings and a background thread of its own.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use fencepost::blocking::Locker;
+    /// use fencepost::stores::memory::Memory;
+    ///
+    /// let locker = Locker::new(Arc::new(Memory::new()))?;
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the thread cannot be started.
     pub fn new(backend: Arc<dyn Backend>) -> Result<Self> {
@@ -151,16 +72,46 @@ impl Locker {
     }
 
     /// Settings to change before building.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use fencepost::blocking::Locker;
+    /// # use fencepost::stores::memory::Memory;
+    /// let builder = Locker::builder(Arc::new(Memory::new()));
+    /// let locker = builder.ttl(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder<Self> {
         LockerBuilder::new(backend)
     }
 
+    /// What the store calls this locker among holders and waiters.
+    pub fn label(&self) -> &str {
+        self.inner.label()
+    }
+
     /// The store this locker takes locks in.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// assert!(locker.backend().capabilities().fifo);
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     pub fn backend(&self) -> &Arc<dyn Backend> {
         self.inner.backend()
     }
 
-    /// Tries once. `None`: somebody else holds the lock, or waits for it.
+    /// Tries once. Returns `None` if somebody else holds the lock, or waits for it.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// match locker.try_acquire("nightly-report")? {
+    ///     Some(guard) => println!("mine, fence {}", guard.fence()),
+    ///     None => println!("somebody else is at it"),
+    /// }
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fencepost::Locker::try_acquire`](crate::Locker::try_acquire).
@@ -175,6 +126,13 @@ impl Locker {
 
     /// Waits for the lock as long as it takes.
     ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// let guard = locker.acquire("nightly-report")?;
+    /// drop(guard); // given back in the background
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`fencepost::Locker::acquire`](crate::Locker::acquire).
     pub fn acquire<N>(&self, name: N) -> Result<Guard>
@@ -186,7 +144,18 @@ impl Locker {
         Ok(self.guard(guard))
     }
 
-    /// Waits for the lock for at most `timeout`. `None`: it was not free in time.
+    /// Waits for the lock for at most `timeout`. Returns `None` if it was not free in time.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// use std::time::Duration;
+    ///
+    /// let first = locker.acquire("nightly-report")?;
+    /// let second = locker.acquire_within("nightly-report", Duration::from_millis(10))?;
+    /// assert!(second.is_none());
+    /// # drop(first);
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fencepost::Locker::acquire_within`](crate::Locker::acquire_within).
@@ -201,7 +170,15 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
-    /// Tries once for each of the names. `None`: not all of them are free; then none is held.
+    /// Tries once for each of the names. Returns `None` if not all of them are free; then none is held.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// let other = locker.acquire("b")?;
+    /// assert!(locker.try_acquire_all(["a", "b"])?.is_none());
+    /// # drop(other);
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fencepost::Locker::try_acquire_all`](crate::Locker::try_acquire_all).
@@ -217,6 +194,13 @@ impl Locker {
 
     /// Waits for all of the names as long as it takes.
     ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// let all = locker.acquire_all(["a", "b"])?;
+    /// println!("fence of a: {}", all.fence("a").expect("one of the names"));
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`fencepost::Locker::acquire_all`](crate::Locker::acquire_all).
     pub fn acquire_all<I>(&self, names: I) -> Result<MultiGuard>
@@ -229,7 +213,16 @@ impl Locker {
         Ok(self.multi_guard(all))
     }
 
-    /// Waits for all of the names, together for at most `timeout`. `None`: they were not free in time, and none is held.
+    /// Waits for all of the names, together for at most `timeout`. Returns `None` if they were not free in time; then none is held.
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// use std::time::Duration;
+    ///
+    /// let all = locker.acquire_all_within(["a", "b"], Duration::from_secs(5))?;
+    /// assert!(all.is_some());
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fencepost::Locker::acquire_all_within`](crate::Locker::acquire_all_within).
@@ -246,8 +239,16 @@ impl Locker {
 
     /// Ends this locker: see [`fencepost::Locker::shutdown`](crate::Locker::shutdown).
     ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// let guard = locker.acquire("nightly-report")?;
+    /// locker.shutdown()?;
+    /// assert!(guard.is_lost());
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] inside an async runtime; then nothing has been shut down.
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime; then nothing has been shut down.
     pub fn shutdown(&self) -> Result<()> {
         self.worker.wait(self.inner.shutdown())
     }
@@ -263,110 +264,6 @@ impl Locker {
         MultiGuard {
             inner,
             worker: self.worker.clone(),
-        }
-    }
-}
-
-impl MultiGuard {
-    /// The fencing token of one of the names.
-    pub fn fence(&self, name: &str) -> Option<Fence> {
-        self.inner.fence(name)
-    }
-
-    /// What a fenced [`resource`](crate::resource) asks for, of one of the names.
-    pub fn credential(&self, name: &str) -> Option<Credential> {
-        self.inner.guard(name).map(crate::Guard::credential)
-    }
-
-    /// How much longer nobody else can hold any of the locks, even if every renewal fails from now on.
-    pub fn valid_for(&self) -> Duration {
-        self.inner.valid_for()
-    }
-
-    /// Whether one of the locks is lost. Never turns false again. Ask between the steps of long work.
-    pub fn is_lost(&self) -> bool {
-        self.inner.is_lost()
-    }
-
-    /// Gives all locks back and says how that went, each by itself. Inside an async runtime it goes on in the background, and the outcomes
-    /// are [`Unknown`](ReleaseOutcome::Unknown).
-    pub fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
-        let Self { inner, worker } = self;
-        let names: Vec<LockName> = inner.names().cloned().collect();
-        match worker.wait(inner.release()) {
-            Ok(outcomes) => outcomes,
-            Err(error) => {
-                let unknown = |name| (name, ReleaseOutcome::Unknown(error.clone()));
-                names.into_iter().map(unknown).collect()
-            }
-        }
-    }
-}
-
-impl Guard {
-    /// The name of the lock.
-    pub fn name(&self) -> &LockName {
-        self.inner.name()
-    }
-
-    /// The fencing token of this hold.
-    pub fn fence(&self) -> Fence {
-        self.inner.fence()
-    }
-
-    /// Who holds the lock at the store.
-    pub fn owner(&self) -> OwnerId {
-        self.inner.owner()
-    }
-
-    /// What a fenced [`resource`](crate::resource) asks for.
-    pub fn credential(&self) -> Credential {
-        self.inner.credential()
-    }
-
-    /// How much longer nobody else can hold the lock, even if every renewal fails from now on.
-    pub fn valid_for(&self) -> Duration {
-        self.inner.valid_for()
-    }
-
-    /// Whether the lock is lost. Never turns false again. Ask between the steps of long work.
-    pub fn is_lost(&self) -> bool {
-        self.inner.is_lost()
-    }
-
-    /// Waits until the lock is lost, at most for `timeout`. `None`: it is still held.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WrongContext`] inside an async runtime.
-    pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
-        let clock = self.inner.clock();
-        let until = clock.now() + timeout;
-        self.worker.wait(within(&*clock, until, self.inner.lost()))
-    }
-
-    /// Makes the lease last at least `ttl` from now on.
-    ///
-    /// # Errors
-    /// As [`fencepost::Guard::extend`](crate::Guard::extend).
-    pub fn extend(&self, ttl: Duration) -> Result<()> {
-        self.worker.wait(self.inner.extend(ttl))?
-    }
-
-    /// Another guard of the same hold: re-entry, made explicit.
-    pub fn reenter(&self) -> Self {
-        Self {
-            inner: self.inner.reenter(),
-            worker: self.worker.clone(),
-        }
-    }
-
-    /// Gives the lock back and says how that went. Inside an async runtime it goes on in the background, and the outcome
-    /// is [`Unknown`](ReleaseOutcome::Unknown).
-    pub fn release(self) -> ReleaseOutcome {
-        let Self { inner, worker } = self;
-        match worker.wait(inner.release()) {
-            Ok(outcome) => outcome,
-            Err(error) => ReleaseOutcome::Unknown(error),
         }
     }
 }

@@ -30,8 +30,8 @@ use crate::ttl::check_ttl;
 ///
 /// ```compile_fail
 /// # async fn twice(guard: fencepost::Guard) {
-/// guard.release().await;
-/// guard.release().await; // use of moved value
+/// let _outcome = guard.release().await;
+/// let _outcome = guard.release().await; // use of moved value
 /// # }
 /// ```
 #[must_use = "the lock is given back as soon as the guard is dropped"]
@@ -49,6 +49,14 @@ impl Guard {
     }
 
     /// Whether somebody else had the lock when it was asked for: another task, or, as far as the store has said so, another process.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// assert!(!guard.was_contended());
+    /// # Ok(()) }
+    /// ```
     pub fn was_contended(&self) -> bool {
         self.was_contended
     }
@@ -59,22 +67,60 @@ impl Guard {
     }
 
     /// The name of the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// assert_eq!(guard.name().as_str(), "nightly-report");
+    /// # Ok(()) }
+    /// ```
     pub fn name(&self) -> &LockName {
         &self.hold.lease.claim.name
     }
 
     /// The fencing token of this hold: larger than that of every earlier hold of this name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// let earlier = guard.fence();
+    /// drop(guard);
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// assert!(guard.fence() > earlier);
+    /// # Ok(()) }
+    /// ```
     pub fn fence(&self) -> Fence {
         self.hold.fence
     }
 
     /// Who holds the lock at the store. Tasks of one process that hand a lock over to each other share an owner; their
     /// fences differ.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// println!("{} at the store", guard.owner());
+    /// # Ok(()) }
+    /// ```
     pub fn owner(&self) -> OwnerId {
         self.hold.lease.claim.owner
     }
 
     /// Fence and owner: what a fenced [`resource`](crate::resource) asks for.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use fencepost::resource::{FencedCell, FencedResource};
+    ///
+    /// let stock = FencedCell::new(3);
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// stock.write(guard.credential(), 2).expect("the largest fence so far");
+    /// # Ok(()) }
+    /// ```
     pub fn credential(&self) -> Credential {
         Credential::new(self.fence(), self.owner())
     }
@@ -83,11 +129,35 @@ impl Guard {
     ///
     /// Measured from before the store was asked, less a margin for clock drift (a hundredth of the TTL and 2 ms), on a
     /// clock that also runs while the machine sleeps.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use std::time::Duration;
+    ///
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// // Enough time left for one more step?
+    /// assert!(guard.valid_for() > Duration::from_secs(1));
+    /// # Ok(()) }
+    /// ```
     pub fn valid_for(&self) -> Duration {
         self.hold.lease.left(self.hold.engine.clock.now())
     }
 
     /// Whether the lock is lost. Never turns false again.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// for page in 1..=3 {
+    ///     if guard.is_lost() {
+    ///         break;
+    ///     }
+    ///     println!("page {page}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn is_lost(&self) -> bool {
         self.hold.is_lost()
     }
@@ -96,11 +166,33 @@ impl Guard {
     ///
     /// Not a loss: the lock is held for as long as [`valid_for`](Self::valid_for) says. Whoever needs time to stop begins before
     /// that is over.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// if let Some((failures, error)) = guard.renewal_trouble() {
+    ///     println!("{failures} renewals failed, {:?} left: {error}", guard.valid_for());
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn renewal_trouble(&self) -> Option<(u32, Error)> {
         self.hold.lease.trouble()
     }
 
     /// Completes when the lock is lost, and says why.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// # async fn write_report() {}
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// tokio::select! {
+    ///     () = write_report() => println!("done"),
+    ///     lost = guard.lost() => println!("stopped: {lost}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping the future has no effect; call it as often as you like.
@@ -118,6 +210,18 @@ impl Guard {
     /// another step. What `work` has spawned elsewhere, or has already sent, cannot be stopped: let the resource
     /// check the [fence](Self::fence).
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// # async fn write_report() -> u32 { 12 }
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// match guard.run(write_report()).await {
+    ///     Ok(pages) => println!("{pages} pages"),
+    ///     Err(lost) => println!("stopped: {lost}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Lost`] when the lock was lost before `work` was done, or by the time it was done. It may have taken effect in part
     /// or as a whole.
@@ -133,6 +237,17 @@ impl Guard {
     }
 
     /// Makes the lease last at least `ttl` from now on; never shortens it. With keep-alive on there is rarely a need.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use std::time::Duration;
+    ///
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// guard.extend(Duration::from_secs(60)).await?;
+    /// assert!(guard.valid_for() > Duration::from_secs(50));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] when the lock is lost; [`ErrorKind::InvalidInput`] for a TTL out of range; otherwise what the store said: the
@@ -179,6 +294,18 @@ impl Guard {
 
     /// Another guard of the same hold, for code that must hold the lock as well: re-entry, made explicit. Same fence, same
     /// owner; the lock goes back when the last of them does.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use fencepost::ReleaseOutcome;
+    ///
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// let inner = guard.reenter();
+    /// assert!(matches!(guard.release().await, ReleaseOutcome::StillHeld));
+    /// assert!(inner.release().await.is_released());
+    /// # Ok(()) }
+    /// ```
     pub fn reenter(&self) -> Self {
         Self {
             hold: self.hold.clone(),
@@ -187,6 +314,19 @@ impl Guard {
     }
 
     /// Gives the lock back and says how that went.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use fencepost::ReleaseOutcome;
+    ///
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// match guard.release().await {
+    ///     ReleaseOutcome::AlreadyLost => println!("somebody else may have been at it, too"),
+    ///     outcome => println!("{outcome:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     /// If dropped, the release goes on in the background, as when the guard itself is dropped.

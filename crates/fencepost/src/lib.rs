@@ -3,16 +3,20 @@
 //! ```
 //! use std::sync::Arc;
 //! use fencepost::Locker;
-//! use fencepost::stores::sqlite::Sqlite;
+//! use fencepost::stores::memory::Memory;
 //!
-//! # async fn example() -> fencepost::Result<()> {
-//! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> fencepost::Result<()> {
+//! let locker = Locker::new(Arc::new(Memory::new()));
 //! let guard = locker.acquire("nightly-report").await?;
 //! println!("mine, fence {}", guard.fence());
-//! guard.release().await;
+//! assert!(guard.release().await.is_released());
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! That is a lock inside one process, for tests. For processes that share a [store](stores), name its feature and open it, for instance
+//! `fencepost = { version = "0.1", features = ["redis"] }` and `Redis::open("redis://localhost").await?`.
 //!
 //! # What a guard promises
 //! - *Exclusion while it is valid.* [`Guard::valid_for`] is counted from before the store was asked, less a margin, on a clock
@@ -39,16 +43,17 @@
 //! # Features
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `memory` | yes | [`stores::memory`]: locks inside one process |
-//! | `sqlite` | yes | [`stores::sqlite`]: locks shared by the processes of one machine, through a file |
-//! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
-//! | `redis` | yes | [`stores::redis`]: a fair line at a Redis server (TLS: `redis-tls`) |
+//! | `memory` | yes | `stores::memory`: locks inside one process |
+//! | `sqlite` | no | `stores::sqlite`: locks shared by the processes of one machine, through a file |
+//! | `redis`, `redis-tls` | no | `stores::redis`: a fair line at a Redis server |
 //! | `redlock` | no | `stores::redlock`: a majority of independent Redis servers |
+//! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
 //! | `etcd`, `etcd-tls` | no | `stores::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
 //! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
 //! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
+//! | `unstable-hooks` | no | what our own programs need beyond the API; may change or go with any release |
 
 mod alarm;
 pub mod backend;
@@ -97,8 +102,3 @@ pub use line::HandOver;
 pub use locker::{DEFAULT_STORE_TIMEOUT, Locker, LockerBuilder};
 pub use multi::MultiGuard;
 pub use ttl::{DEFAULT_TTL, MAX_TTL, MIN_TTL};
-
-/// The code in the README is compiled with the documentation's own.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -1,10 +1,14 @@
 //! The locker: taking a lock, from the question to the guard.
 //!
-//! Who asks the store for a line of tasks, how long an answer may take, and which answers count is decided here. The order of tasks and
-//! the hand-over between them is the [line](crate::line)'s, renewal is the [keeper](crate::keeper)'s.
+//! What a task does here: it joins the line of its name and waits for its turn, or asks the store for the whole line (`asking.rs`). The order of
+//! tasks and the hand-over between them is the [line](crate::line)'s, renewal is the [keeper](crate::keeper)'s.
+
+mod asking;
+mod builder;
+
+pub use builder::{DEFAULT_STORE_TIMEOUT, LockerBuilder};
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,23 +16,12 @@ use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::claim::LockName;
-use crate::clock::{BoxFuture, Moment, within};
-use crate::engine::{Duty, Engine, Entry, Hold, Queued, Settings, Turn};
-use crate::error::{Effect, Error, ErrorKind, Operation, Result};
+use crate::clock::{Moment, within};
+use crate::engine::{Engine, Entry, Queued, Turn};
+use crate::error::{Error, Operation, Result};
 use crate::guard::Guard;
 use crate::housekeeping;
-use crate::line::{HandOver, Manner};
-use crate::random::{Random, SystemRandom};
-use crate::ttl::{DEFAULT_TTL, check_ttl};
-
-/// How long the store may take to answer one request when the builder is not told otherwise.
-pub const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The longest store timeout: who waits longer for an answer than that has no deadline at all.
-const MAX_STORE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-
-/// How often in a row a grant may arrive after its own end before the locker gives up.
-const STALE_GRANTS: u32 = 3;
+use crate::line::Manner;
 
 /// Takes locks in one store. Cheap to clone; clones share everything.
 ///
@@ -42,32 +35,64 @@ const STALE_GRANTS: u32 = 3;
 ///
 /// A future that waits must be polled or dropped. One that is neither when its turn comes holds up the line, as it would
 /// with a mutex, for up to a TTL.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+/// use std::sync::Arc;
+/// use fencepost::Locker;
+/// use fencepost::stores::memory::Memory;
+///
+/// let locker = Locker::new(Arc::new(Memory::new()));
+/// let guard = locker.acquire("nightly-report").await?;
+/// println!("mine, fence {}", guard.fence());
+/// assert!(guard.release().await.is_released());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Locker {
     engine: Arc<Engine>,
 }
 
-/// Settings of a locker, made by [`Locker::builder`]. `L` is the locker that [`build`](Self::build) makes.
-#[must_use]
-pub struct LockerBuilder<L = Locker> {
-    backend: Arc<dyn Backend>,
-    random: Arc<dyn Random>,
-    settings: Settings,
-    makes: PhantomData<fn() -> L>,
-}
-
 impl Locker {
     /// A locker with default settings.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use fencepost::Locker;
+    /// use fencepost::stores::memory::Memory;
+    ///
+    /// let locker = Locker::new(Arc::new(Memory::new()));
+    /// ```
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self::builder(backend).build_unchecked()
     }
 
     /// Settings to change before building.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use std::time::Duration;
+    /// # use fencepost::Locker;
+    /// # use fencepost::stores::memory::Memory;
+    /// let builder = Locker::builder(Arc::new(Memory::new()));
+    /// let locker = builder.ttl(Duration::from_secs(30)).label("reports").build()?;
+    /// assert_eq!(locker.label(), "reports");
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
     pub fn builder(backend: Arc<dyn Backend>) -> LockerBuilder {
         LockerBuilder::new(backend)
     }
 
     /// The store this locker takes locks in.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// let record = locker.backend().inspect(guard.name()).await?.expect("it is held");
+    /// println!("held by {}", record.holder.expect("a holder").label);
+    /// # Ok(()) }
+    /// ```
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.engine.backend
     }
@@ -82,15 +107,25 @@ impl Locker {
         self.engine.settings.store_timeout
     }
 
-    #[cfg(any(feature = "blocking", test))]
+    #[cfg(any(feature = "blocking", all(test, feature = "testing")))]
     pub(crate) fn errands(&self) -> crate::reaper::Errands {
         self.engine.reaper.errands()
     }
 
-    /// Tries once. `None`: somebody else holds the lock, or waits for it.
+    /// Tries once. Returns `None` if somebody else holds the lock, or waits for it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// match locker.try_acquire("nightly-report").await? {
+    ///     Some(guard) => println!("mine, fence {}", guard.fence()),
+    ///     None => println!("somebody else is at it"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// The name is not one, the store failed, or it did not answer within the store timeout.
+    /// Returns an error if the name is invalid, the store fails, or it does not answer within the store timeout.
     ///
     /// # Cancel safety
     /// Dropping the future is safe at every point: what the store may have granted is given back in the background.
@@ -106,8 +141,17 @@ impl Locker {
     /// Waits for the lock as long as it takes, in line with the other tasks of this locker and, where the store can, with
     /// other processes.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// // ... as long as it takes: the lease is renewed meanwhile ...
+    /// drop(guard); // given back in the background
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// The name is not one, the store failed while waiting, or it did not give a first answer within the store timeout.
+    /// Returns an error if the name is invalid, the store fails while waiting, or it gives no first answer within the store timeout.
     ///
     /// # Cancel safety
     /// Dropping the future is safe at every point: the task leaves the line at once, and what the store may have granted
@@ -124,9 +168,21 @@ impl Locker {
 
     /// Waits for the lock for at most `timeout`. Returns `None` if it was not free in time. A timeout of zero tries once.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use std::time::Duration;
+    ///
+    /// let first = locker.acquire("nightly-report").await?;
+    /// let second = locker.acquire_within("nightly-report", Duration::from_millis(10)).await?;
+    /// assert!(second.is_none());
+    /// # drop(first);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`acquire`](Self::acquire). A store that gave no answer at all within `timeout` is an error
-    /// ([`ErrorKind::Timeout`]), not `None`.
+    /// ([`ErrorKind::Timeout`](crate::ErrorKind::Timeout)), not `None`.
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
@@ -143,9 +199,19 @@ impl Locker {
         self.enter(name, Manner::Wait, until).await
     }
 
-    /// Ends this locker and its clones: newcomers and those who wait get [`ErrorKind::Closed`], guards that are alive are
+    /// Ends this locker and its clones: newcomers and those who wait get [`ErrorKind::Closed`](crate::ErrorKind::Closed), guards that are alive are
     /// [lost](crate::LostReason::Shutdown), and everything is given back to the store. Returns when that is done, or when the store has
     /// not answered for twice the store timeout.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// locker.shutdown().await;
+    /// assert!(guard.is_lost());
+    /// assert!(locker.acquire("nightly-report").await.is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     /// If dropped, the locker is closed all the same; giving back goes on in the background. Call it again to wait.
@@ -230,238 +296,6 @@ impl Locker {
             None => Err(self.engine.unanswered(Operation::Acquire)),
         }
     }
-
-    /// Asks the store, for this task and everybody behind it. Boxed, so that those who only wait in line do not carry the
-    /// room for it.
-    fn ask(
-        &self,
-        duty: Duty,
-        manner: Manner,
-        until: Moment,
-    ) -> BoxFuture<'_, Result<Option<Arc<Hold>>>> {
-        Box::pin(self.ask_until_answered(duty, manner, until))
-    }
-
-    async fn ask_until_answered(
-        &self,
-        duty: Duty,
-        manner: Manner,
-        until: Moment,
-    ) -> Result<Option<Arc<Hold>>> {
-        let engine = &self.engine;
-        // What was dropped just now is given back first: the store then need not make this task wait for it.
-        if engine.reaper.is_busy() {
-            tokio::task::yield_now().await;
-        }
-        let mut stale = 0;
-        loop {
-            let answer = tokio::select! {
-                biased;
-                answer = self.request(&duty, manner, until) => answer,
-                () = engine.closed() => Err(engine.closed_error().with_effect(Effect::Maybe)),
-            };
-            let now = engine.clock.now();
-            match answer {
-                // Nobody would renew it: the same owner asks again for the full time.
-                Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
-                    duty.drive().wait.leave_something();
-                }
-                Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
-                    return duty.granted(grant, now).map(Some);
-                }
-                // Stopped or slowed down between question and answer. The store extends the same lease when asked again.
-                Ok(Answer::Granted(_)) if stale < STALE_GRANTS => {
-                    duty.drive().wait.leave_something();
-                    stale += 1;
-                }
-                Ok(Answer::Granted(_)) => {
-                    let message =
-                        "every grant arrived after its own end: the store is slower than the TTL";
-                    let store = engine.backend.store();
-                    let error = Error::new(ErrorKind::Timeout, store, Operation::Acquire, message)
-                        .with_effect(Effect::Maybe);
-                    return Err(duty.failed(error));
-                }
-                Ok(Answer::Busy) => {
-                    duty.busy();
-                    return Ok(None);
-                }
-                // Dropping the duty lets the next in line go on with the same request.
-                Ok(Answer::NotInTime) => return Ok(None),
-                Ok(Answer::Unheard) => return Err(engine.unanswered(Operation::Acquire)),
-                Err(error) => return Err(duty.failed(error)),
-            }
-        }
-    }
-
-    /// A store may grant a waiter less than the TTL, for the keeper to extend.
-    fn is_cut_short(&self, grant: &crate::claim::Grant) -> bool {
-        let settings = &self.engine.settings;
-        !settings.keep_alive && grant.lease < settings.ttl
-    }
-
-    /// One request at the store, bounded by `until` and, as long as the store has not answered, by the store timeout.
-    async fn request(&self, duty: &Duty, manner: Manner, until: Moment) -> Result<Answer> {
-        let engine = &self.engine;
-        let clock = &*engine.clock;
-        let drive = duty.drive();
-        let silent_until = clock.now() + engine.settings.store_timeout;
-        if manner == Manner::Try {
-            let attempt = engine.backend.try_acquire(&drive.claim);
-            let answer = within(clock, silent_until, attempt).await;
-            return match answer.unwrap_or_else(|| Err(engine.unanswered(Operation::Acquire)))? {
-                Some(grant) => Ok(Answer::Granted(grant)),
-                None => Ok(Answer::Busy),
-            };
-        }
-        let mut waiting = engine.backend.acquire(&drive.claim, &drive.wait);
-        let answer = match within(clock, silent_until.min(until), &mut waiting).await {
-            None if drive.wait.was_heard() => match until {
-                Moment::FAR => Some(waiting.await),
-                until => within(clock, until, &mut waiting).await,
-            },
-            answer => answer,
-        };
-        match answer {
-            Some(grant) => Ok(Answer::Granted(grant?)),
-            None if drive.wait.was_heard() => Ok(Answer::NotInTime),
-            None if until < silent_until => Ok(Answer::Unheard),
-            None => Err(engine.unanswered(Operation::Acquire)),
-        }
-    }
-}
-
-/// What became of a request.
-enum Answer {
-    Granted(crate::claim::Grant),
-    Busy,
-    NotInTime,
-    /// This task's own time was over before the store had answered; it may yet answer those behind it.
-    Unheard,
-}
-
-fn grant_is_fresh(grant: &crate::claim::Grant, now: Moment) -> bool {
-    now < grant.asked_at
-        + grant
-            .lease
-            .saturating_sub(crate::lease::margin(grant.lease))
-}
-
-impl<L> LockerBuilder<L> {
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
-        Self {
-            backend,
-            random: Arc::new(SystemRandom),
-            settings: Settings {
-                ttl: DEFAULT_TTL,
-                keep_alive: true,
-                hand_over: HandOver::default(),
-                store_timeout: DEFAULT_STORE_TIMEOUT,
-                label: default_label(),
-            },
-            makes: PhantomData,
-        }
-    }
-
-    /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`](crate::MIN_TTL) to
-    /// [`MAX_TTL`](crate::MAX_TTL), by default [`DEFAULT_TTL`].
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.settings.ttl = ttl;
-        self
-    }
-
-    /// Whether leases are renewed while their guards live. On by default. Off: a hold ends with its TTL.
-    pub fn keep_alive(mut self, keep_alive: bool) -> Self {
-        self.settings.keep_alive = keep_alive;
-        self
-    }
-
-    /// The bounds of handing a lease from task to task inside this process.
-    pub fn hand_over(mut self, bounds: HandOver) -> Self {
-        self.settings.hand_over = bounds;
-        self
-    }
-
-    /// No hand-over inside the process: every task asks the store itself, and is served in the store's order. Where the
-    /// store serves waiters first come first served, that then holds across all processes.
-    pub fn without_hand_over(self) -> Self {
-        self.hand_over(HandOver::default().turns(0))
-    }
-
-    /// How long the store may take to answer one request; by default [`DEFAULT_STORE_TIMEOUT`].
-    pub fn store_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.store_timeout = timeout;
-        self
-    }
-
-    /// Who this is, for people who look at the store; by default host and process.
-    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
-        self.settings.label = label.into();
-        self
-    }
-
-    /// Where owners come from; by default the operating system. Two lockers with the same sequence would take each other for
-    /// themselves: a seeded one is for tests with a single locker.
-    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
-        self.random = random;
-        self
-    }
-
-    /// Checks the settings, and makes an async locker of them.
-    pub(crate) fn checked(self) -> Result<Locker> {
-        check_ttl(self.settings.ttl)?;
-        if self.settings.store_timeout.is_zero() || self.settings.store_timeout > MAX_STORE_TIMEOUT
-        {
-            return Err(Error::invalid(format!(
-                "a store timeout of {:?} is out of range: more than zero, at most one hour",
-                self.settings.store_timeout
-            )));
-        }
-        if self.settings.hand_over.min_valid_percent > 100 {
-            return Err(Error::invalid(
-                "min_valid_percent is a part of the lease: 0 to 100",
-            ));
-        }
-        if self.settings.label.chars().any(char::is_control) {
-            return Err(Error::invalid(
-                "a label must not contain control characters",
-            ));
-        }
-        Ok(self.build_unchecked())
-    }
-
-    pub(crate) fn build_unchecked(self) -> Locker {
-        Locker {
-            engine: Arc::new(Engine::new(self.backend, self.random, self.settings)),
-        }
-    }
-}
-
-impl LockerBuilder {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the TTL or the store timeout is out of range, or the label contains control
-    /// characters.
-    pub fn build(self) -> Result<Locker> {
-        self.checked()
-    }
-}
-
-impl<L> fmt::Debug for LockerBuilder<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockerBuilder")
-            .field("store", &self.backend.store())
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
-fn default_label() -> Arc<str> {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|host| host.into_string().ok());
-    let host = host.unwrap_or_else(|| "unknown".to_owned());
-    format!("{host}:{}", std::process::id()).into()
 }
 
 impl fmt::Debug for Locker {

@@ -33,6 +33,15 @@ impl Locker {
     /// Tries once for each of the names. `None`: one of them is somebody else's, or somebody waits for it; then none is held.
     /// A name that is given twice counts once.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let other = locker.acquire("b").await?;
+    /// assert!(locker.try_acquire_all(["a", "b"]).await?.is_none());
+    /// # drop(other);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// One is not a name, or there is none at all; or as [`try_acquire`](Self::try_acquire). None is held then.
     ///
@@ -49,6 +58,14 @@ impl Locker {
     }
 
     /// Waits for all of the names as long as it takes. A name that is given twice counts once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let all = locker.acquire_all(["a", "b"]).await?;
+    /// println!("fence of a: {}", all.fence("a").expect("one of the names"));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// One is not a name, or there is none at all; as [`acquire`](Self::acquire); or [`ErrorKind::Lost`]: one was lost while
@@ -69,6 +86,19 @@ impl Locker {
 
     /// Waits for all of the names, together for at most `timeout`. `None`: they were not free in time, and none is held.
     /// A timeout of zero tries once for each.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// use std::time::Duration;
+    ///
+    /// let names = ["stock:1", "stock:2"];
+    /// match locker.acquire_all_within(names, Duration::from_secs(5)).await? {
+    ///     Some(all) => println!("{} locks", all.guards().len()),
+    ///     None => println!("not all of them were free in time"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`acquire_all`](Self::acquire_all). A store that gave no answer at all within `timeout` is an error
@@ -224,10 +254,20 @@ impl MultiGuard {
 
     /// Gives all locks back and says how that went, each by itself.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let all = locker.acquire_all(["a", "b"]).await?;
+    /// for (name, outcome) in all.release().await {
+    ///     assert!(outcome.is_released(), "{name}: {outcome:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     /// If dropped, the releases go on in the background, as when the guard itself is dropped.
     pub async fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
-        let each = self.guards.into_iter().map(async |guard| {
+        let each = self.guards.into_iter().map(|guard| async move {
             let name = guard.name().clone();
             (name, guard.release().await)
         });

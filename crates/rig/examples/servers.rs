@@ -1,11 +1,11 @@
-//! One server of each kind that takes long to start, for tests that can share them: `NAME=ADDRESS` for each, then an empty line.
-//! They live until the input ends.
+//! One server of each kind that takes long to start, for tests that can share them, and a template for those that cannot:
+//! `NAME=ADDRESS` for each, then an empty line. They live until the input ends.
 //!
 //! What is not installed is left out: the tests then say so themselves.
 
 use std::io::{Read, Write};
 
-use fencepost_rig::{Etcd, Postgres, ServerError, Zookeeper};
+use fencepost_rig::{Etcd, Postgres, PostgresTemplate, ServerError, Zookeeper};
 
 fn main() -> std::io::Result<()> {
     // Started one after the other: together they would take as long, on few cores.
@@ -13,6 +13,8 @@ fn main() -> std::io::Result<()> {
     let postgres = started(Postgres::start_with(&["fsync=off"]));
     let etcd = started(Etcd::start());
     let zookeeper = started(Zookeeper::start());
+    let template = started(PostgresTemplate::make());
+    let template = template.as_ref().map(PostgresTemplate::variable);
     let addresses = [
         (
             "FENCEPOST_SHARED_POSTGRES",
@@ -27,10 +29,9 @@ fn main() -> std::io::Result<()> {
         ),
     ];
     let mut out = std::io::stdout().lock();
-    for (name, address) in addresses {
-        if let Some(address) = address {
-            writeln!(out, "{name}={address}")?;
-        }
+    let named = |(name, address): (_, Option<String>)| Some((name, address?));
+    for (name, address) in addresses.into_iter().filter_map(named).chain(template) {
+        writeln!(out, "{name}={address}")?;
     }
     writeln!(out)?;
     out.flush()?;

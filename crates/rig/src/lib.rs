@@ -23,6 +23,7 @@ mod proxy;
 mod redis;
 pub mod resp;
 mod server;
+mod soak;
 mod zookeeper;
 
 #[cfg(feature = "authority")]
@@ -37,8 +38,9 @@ pub use interrupt::Interrupt;
 pub use limits::allow_open_files;
 pub use nix::sys::signal::Signal;
 pub use pooler::Pooler;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, PostgresTemplate};
 pub use proxy::{Amount, Counts, Direction, Fate, Proxy, Traffic};
 pub use redis::{Redis, RedisBuilder, RedisError};
 pub use server::{ServerError, free_port};
+pub use soak::is_soak;
 pub use zookeeper::{Zookeeper, ZookeeperEnsemble};

@@ -1,5 +1,7 @@
 //! A private Postgres server for tests and trials, with optional standbys.
 
+mod template;
+
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +20,8 @@ use crate::child::{Child, TO_STOP, has_ended, poll, stands_still};
 use crate::feed::{Feed, feed};
 use crate::folder::{TempDir, folder};
 use crate::server::{PATIENCE, ServerError, free_port};
+
+pub use self::template::PostgresTemplate;
 
 const INSTALL: &str = "apt-get install postgresql";
 /// How often to try another port if another process takes the chosen one first.
@@ -77,6 +81,10 @@ impl Postgres {
     /// # Errors
     /// The same as [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
+        Self::start_from(template::of_environment().as_deref(), settings)
+    }
+
+    fn start_from(template: Option<&Path>, settings: &[&str]) -> Result<Self, ServerError> {
         let programs = programs().ok_or(not_installed("Postgres"))?;
         let user = user()?;
         let folder = folder()?;
@@ -84,24 +92,24 @@ impl Postgres {
         let mut ports_left = PORTS;
         let base = SETTINGS.iter().chain(settings);
         let settings: Vec<String> = base.map(|setting| (*setting).to_owned()).collect();
-        let place = Place {
+        let environment = Environment {
             programs: &programs,
             folder: &home,
             user: user.as_ref(),
         };
-        place.make_data()?;
+        environment.make_data(template)?;
         loop {
             ports_left -= 1;
             let port = free_port()?;
-            let started = place.spawn(port, &settings);
+            let started = environment.spawn(port, &settings);
             let (child, said) = started?;
-            match place.wait_until_ready(child, port) {
+            match environment.wait_until_ready(child, port) {
                 Ok(child) => {
                     return Ok(Self {
                         child,
                         said: Mutex::new(said),
                         port,
-                        version: place.version(),
+                        version: environment.version(),
                         programs,
                         user,
                         settings,
@@ -121,23 +129,23 @@ impl Postgres {
     pub fn standby(&self) -> Result<Self, ServerError> {
         let folder = folder()?;
         let home = make_home(&folder, self.user.as_ref())?;
-        let place = Place {
+        let environment = Environment {
             programs: &self.programs,
             folder: &home,
             user: self.user.as_ref(),
         };
-        let mut copy = place.program("pg_basebackup");
+        let mut copy = environment.program("pg_basebackup");
         copy.args([
             "--write-recovery-conf",
             "--checkpoint=fast",
             "--no-sync",
             "--pgdata",
         ]);
-        copy.arg(place.data()).arg("--dbname").arg(self.url());
+        copy.arg(environment.data()).arg("--dbname").arg(self.url());
         ended_well(&mut copy, "could not copy the primary")?;
         let port = free_port()?;
-        let (child, said) = place.spawn(port, &self.settings)?;
-        let child = place.wait_until_ready(child, port)?;
+        let (child, said) = environment.spawn(port, &self.settings)?;
+        let child = environment.wait_until_ready(child, port)?;
         Ok(Self {
             child,
             said: Mutex::new(said),
@@ -179,13 +187,13 @@ impl Postgres {
     /// The same as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
-        let place = Place {
+        let environment = Environment {
             programs: &self.programs,
             folder: &self.home(),
             user: self.user.as_ref(),
         };
-        let (child, said) = place.spawn(self.port, &self.settings)?;
-        let child = place.wait_until_ready(child, self.port)?;
+        let (child, said) = environment.spawn(self.port, &self.settings)?;
+        let child = environment.wait_until_ready(child, self.port)?;
         self.said = Mutex::new(said);
         self.child = child;
         Ok(())
@@ -282,27 +290,39 @@ fn is_there(pid: i32) -> bool {
 }
 
 /// How to run the programs of Postgres: in which version, on which data, as which user.
-struct Place<'a> {
+struct Environment<'a> {
     programs: &'a Path,
     folder: &'a Path,
     user: Option<&'a User>,
 }
 
-impl Place<'_> {
+impl Environment<'_> {
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(self.folder).stdin(Stdio::null());
+        self.run_as_its_user(&mut command);
+        command
+    }
+
+    fn run_as_its_user(&self, command: &mut Command) {
         if let Some(user) = self.user {
             command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
         }
-        command
     }
 
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    fn make_data(&self) -> Result<(), ServerError> {
+    /// From the template, if there is one.
+    fn make_data(&self, template: Option<&Path>) -> Result<(), ServerError> {
+        match template.map(|template| self.copy_data(template)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => self.compute_data(),
+        }
+    }
+
+    fn compute_data(&self) -> Result<(), ServerError> {
         let mut making = self.program("initdb");
         making
             .args(["--auth=trust", "--username=fencepost", "--encoding=UTF8"])

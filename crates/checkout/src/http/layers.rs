@@ -127,19 +127,21 @@ pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Nex
     if is_about_us(request.uri().path()) {
         return next.run(request).await;
     }
-    let Ok(place) = Arc::clone(&app.0.places).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&app.0.places).try_acquire_owned() else {
         counter!("checkout_http_shed_total").increment(1);
         return Problem::unavailable("overloaded", "too many requests are under way")
             .retry_after(Duration::from_secs(1))
             .into_response();
     };
-    request.extensions_mut().insert(Place(Arc::new(place)));
+    request
+        .extensions_mut()
+        .insert(RequestPermit(Arc::new(permit)));
     next.run(request).await
 }
 
 /// A permit for a request under way. Work that goes on after the client has left keeps it.
 #[derive(Debug, Clone)]
-pub(super) struct Place(
+pub(super) struct RequestPermit(
     #[expect(dead_code, reason = "held for its drop")] Arc<OwnedSemaphorePermit>,
 );
 

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::App;
 use super::access;
-use super::input::Asked;
+use super::input::QueryParameters;
 use super::problem::Problem;
 use crate::lock_view::{self, ListingFailed, LockView};
 use crate::storage::{PRODUCT_LOCK, SWEEP};
@@ -43,7 +43,7 @@ pub(super) struct LockList {
 pub(super) async fn list(
     State(app): State<App>,
     headers: HeaderMap,
-    Asked(which): Asked<Which>,
+    QueryParameters(which): QueryParameters<Which>,
 ) -> Result<Json<LockList>, Problem> {
     let pattern = which.pattern.as_deref().unwrap_or(lock_view::PRODUCTS);
     if pattern.len() > MAX_PATTERN || pattern.contains(char::is_control) {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 
 use super::input::{Body, PathId, key};
-use super::layers::Place;
+use super::layers::RequestPermit;
 use super::problem::Problem;
 use super::{App, Deadline};
 use crate::id::Id;
@@ -43,13 +43,13 @@ pub(super) async fn review(
 pub(super) async fn order(
     State(app): State<App>,
     Extension(Deadline(until)): Extension<Deadline>,
-    Extension(place): Extension<Place>,
+    Extension(permit): Extension<RequestPermit>,
     headers: HeaderMap,
     Body(request): Body<OrderRequest>,
 ) -> Result<Response, Problem> {
     let key = key(&headers, &request)?;
     let basket = basket(request)?;
-    let made = app.0.checkout.order(basket, key, until, place).await?;
+    let made = app.0.checkout.order(basket, key, until, permit).await?;
     let location = format!("/v1/orders/{}", made.order.order_id);
     let answer = (
         StatusCode::CREATED,
@@ -82,10 +82,10 @@ pub(super) async fn show(
     (status = 409, description = "The order was cancelled or has expired", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn confirm(
     State(app): State<App>,
-    Extension(place): Extension<Place>,
+    Extension(permit): Extension<RequestPermit>,
     PathId(id): PathId,
 ) -> Result<Json<Order>, Problem> {
-    settle(&app, place, id, Ending::Confirm, OrderStatus::Confirmed).await
+    settle(&app, permit, id, Ending::Confirm, OrderStatus::Confirmed).await
 }
 
 /// Cancels an order and returns its units to stock. Repeating it has no further effect
@@ -95,20 +95,20 @@ pub(super) async fn confirm(
     (status = 409, description = "The order was confirmed or has expired", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn cancel(
     State(app): State<App>,
-    Extension(place): Extension<Place>,
+    Extension(permit): Extension<RequestPermit>,
     PathId(id): PathId,
 ) -> Result<Json<Order>, Problem> {
-    settle(&app, place, id, Ending::Cancel, OrderStatus::Cancelled).await
+    settle(&app, permit, id, Ending::Cancel, OrderStatus::Cancelled).await
 }
 
 async fn settle(
     app: &App,
-    place: Place,
+    permit: RequestPermit,
     id: Id,
     ending: Ending,
     wanted: OrderStatus,
 ) -> Result<Json<Order>, Problem> {
-    match app.0.checkout.settle(id, ending, place).await? {
+    match app.0.checkout.settle(id, ending, permit).await? {
         Settled::Done(order) => Ok(Json(order)),
         Settled::Before(order) if order.order_status == wanted => Ok(Json(order)),
         Settled::Before(order) => Err(Problem::conflict(

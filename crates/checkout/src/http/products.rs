@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::App;
-use super::input::{Asked, Body, PathId};
+use super::input::{Body, PathId, QueryParameters};
 use super::problem::Problem;
 use crate::id::Id;
 use crate::product::{Balance, NewProduct, Product};
@@ -68,7 +68,7 @@ pub(super) async fn add(
     responses((status = 200, description = "Some products", body = ProductList)))]
 pub(super) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<Page>,
+    QueryParameters(page): QueryParameters<Page>,
 ) -> Result<Json<ProductList>, Problem> {
     let limit = page.limit.unwrap_or(100);
     if !(1..=MAX_PAGE).contains(&limit) {

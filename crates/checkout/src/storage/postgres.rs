@@ -17,11 +17,11 @@ use crate::id::Id;
 use crate::order::{Basket, Checkout, NotPriced, Order, OrderStatus};
 use crate::product::{Balance, NewProduct, Product};
 
-mod link;
+mod connection;
 mod pool;
 mod tables;
 
-use link::{Address, Link};
+use connection::{Address, Connection};
 use pool::{Done, Fault, Pool, Work};
 
 const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -50,13 +50,14 @@ impl PostgresStorage {
     /// If the future is dropped, the tables may have been created.
     pub async fn open(address: &str) -> Result<Self, StorageError> {
         let pool = Pool::new(Address::parse(address)?);
-        pool.run(|link| Box::pin(tables::make(link))).await?;
+        pool.run(|connection| Box::pin(tables::make(connection)))
+            .await?;
         Ok(Self { pool })
     }
 
     fn run<T: Send + 'static>(
         &self,
-        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send + 'static,
+        work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send + 'static,
     ) -> Outcome<'_, T> {
         Box::pin(self.pool.run(work))
     }
@@ -68,14 +69,14 @@ impl Storage for PostgresStorage {
     }
 
     fn add_product(&self, new: NewProduct, id: Id) -> Outcome<'_, Option<Product>> {
-        self.run(move |link| {
+        self.run(move |connection| {
             Box::pin(async move {
                 let (price, stock) = (new.price_cents.get(), new.stock.get());
                 let (shop, name) = (new.shop_id.as_str(), new.name.as_str());
                 let values: [&(dyn ToSql + Sync); 5] = [&id.as_str(), &shop, &name, &price, &stock];
-                Ok(match link.execute(sql::ADD_PRODUCT, &values).await? {
+                Ok(match connection.execute(sql::ADD_PRODUCT, &values).await? {
                     0 => Done::Undo(None),
-                    _ => Done::Keep(product(link, &id).await?),
+                    _ => Done::Keep(product(connection, &id).await?),
                 })
             })
         })
@@ -83,14 +84,16 @@ impl Storage for PostgresStorage {
 
     fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>> {
         let id = id.clone();
-        self.run(move |link| Box::pin(async move { Ok(Done::Undo(product(link, &id).await?)) }))
+        self.run(move |connection| {
+            Box::pin(async move { Ok(Done::Undo(product(connection, &id).await?)) })
+        })
     }
 
     fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>> {
-        self.run(move |link| {
+        self.run(move |connection| {
             Box::pin(async move {
                 let after = after.as_ref().map_or("", Id::as_str);
-                let rows = link.query(sql::PRODUCTS, &[&after, &limit]).await?;
+                let rows = connection.query(sql::PRODUCTS, &[&after, &limit]).await?;
                 Ok(Done::Undo(all(&rows, product_of)?))
             })
         })
@@ -98,9 +101,9 @@ impl Storage for PostgresStorage {
 
     fn products_of<'a>(&'a self, basket: &'a Basket) -> Outcome<'a, Vec<Product>> {
         let basket = basket.clone();
-        self.run(move |link| {
+        self.run(move |connection| {
             Box::pin(async move {
-                let products = products_of(link, &basket, PRODUCTS_OF).await?;
+                let products = products_of(connection, &basket, PRODUCTS_OF).await?;
                 Ok(Done::Undo(products))
             })
         })
@@ -111,7 +114,7 @@ impl Storage for PostgresStorage {
             let key = placement.key.clone();
             let placed = self
                 .pool
-                .run(move |link| Box::pin(place_or_collide(link, placement)));
+                .run(move |connection| Box::pin(place_or_collide(connection, placement)));
             match (placed.await?, key) {
                 // Another request with the same key has committed first.
                 (Placed::Conflict, Some(key)) => Ok(match self.replay(&key).await? {
@@ -126,23 +129,27 @@ impl Storage for PostgresStorage {
 
     fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay> {
         let key = key.clone();
-        self.run(move |link| Box::pin(async move { Ok(Done::Undo(replay(link, &key).await?)) }))
+        self.run(move |connection| {
+            Box::pin(async move { Ok(Done::Undo(replay(connection, &key).await?)) })
+        })
     }
 
     fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>> {
         let id = id.clone();
-        self.run(move |link| Box::pin(async move { Ok(Done::Undo(order(link, &id).await?)) }))
+        self.run(move |connection| {
+            Box::pin(async move { Ok(Done::Undo(order(connection, &id).await?)) })
+        })
     }
 
     fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled> {
-        self.run(move |link| Box::pin(async move { settle(link, &id, ending).await }))
+        self.run(move |connection| Box::pin(async move { settle(connection, &id, ending).await }))
     }
 
     fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>> {
-        self.run(move |link| {
+        self.run(move |connection| {
             Box::pin(async move {
-                let now = now_ms(link).await?;
-                let rows = link.query(sql::OVERDUE, &[&now, &limit]).await?;
+                let now = now_ms(connection).await?;
+                let rows = connection.query(sql::OVERDUE, &[&now, &limit]).await?;
                 Ok(Done::Undo(all(&rows, |row| stored_id(row.get(0)))?))
             })
         })
@@ -154,14 +161,17 @@ impl Storage for PostgresStorage {
         limit: i64,
         credential: Credential,
     ) -> Outcome<'_, Option<u64>> {
-        self.run(move |link| {
+        self.run(move |connection| {
             Box::pin(async move {
-                if !admit(link, SWEEP, credential).await? {
+                if !admit(connection, SWEEP, credential).await? {
                     return Ok(Done::Undo(None));
                 }
-                let by_then = super::earlier(now_ms(link).await?, older_than);
+                let by_then = super::earlier(now_ms(connection).await?, older_than);
                 Ok(
-                    match link.execute(sql::FORGET_KEYS, &[&by_then, &limit]).await? {
+                    match connection
+                        .execute(sql::FORGET_KEYS, &[&by_then, &limit])
+                        .await?
+                    {
                         0 => Done::Undo(Some(0)),
                         count => Done::Keep(Some(count)),
                     },
@@ -171,18 +181,18 @@ impl Storage for PostgresStorage {
     }
 
     fn balances(&self) -> Outcome<'_, Vec<Balance>> {
-        self.run(|link| {
+        self.run(|connection| {
             Box::pin(async move {
-                let rows = link.query(sql::BALANCES, &[]).await?;
+                let rows = connection.query(sql::BALANCES, &[]).await?;
                 Ok(Done::Undo(all(&rows, balance_of)?))
             })
         })
     }
 
     fn counts(&self) -> Outcome<'_, (i64, i64)> {
-        self.run(|link| {
+        self.run(|connection| {
             Box::pin(async move {
-                let rows = link.query(sql::COUNTS, &[]).await?;
+                let rows = connection.query(sql::COUNTS, &[]).await?;
                 let counts = rows.first().map(|row| (row.get(0), row.get(1)));
                 Ok(Done::Undo(counts.unwrap_or_default()))
             })
@@ -190,11 +200,12 @@ impl Storage for PostgresStorage {
     }
 
     fn ping(&self) -> Outcome<'_, ()> {
-        self.run(|link| {
+        self.run(|connection| {
             Box::pin(async move {
-                link.query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
+                connection
+                    .query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
-                if link.is_so(IS_READ_ONLY).await? {
+                if connection.is_so(IS_READ_ONLY).await? {
                     let words = "the database accepts no writes".into();
                     return Err(StorageError::Unavailable(words).into());
                 }
@@ -205,14 +216,17 @@ impl Storage for PostgresStorage {
 }
 
 /// Turns a conflict with another transaction into an outcome, since nothing was changed.
-async fn place_or_collide(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fault> {
-    match place(link, placement).await {
+async fn place_or_collide(
+    connection: &mut Connection,
+    placement: Placement,
+) -> Result<Done<Placed>, Fault> {
+    match place(connection, placement).await {
         Err(fault) if fault.is_collision() => Ok(Done::Undo(Placed::Conflict)),
         placed => placed,
     }
 }
 
-async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fault> {
+async fn place(connection: &mut Connection, placement: Placement) -> Result<Done<Placed>, Fault> {
     let Placement {
         order_id,
         key,
@@ -221,11 +235,11 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
         guarding,
     } = placement;
     // Raise the gates first: from here on, no order with an older fence can read or write these products.
-    if let Some(late) = admit_all(link, &basket, &guarding).await? {
+    if let Some(late) = admit_all(connection, &basket, &guarding).await? {
         return Ok(Done::Undo(Placed::LateFence(late)));
     }
     if let Some(key) = &key {
-        match replay(link, key).await? {
+        match replay(connection, key).await? {
             Replay::New => {}
             Replay::Made(order) => return Ok(Done::Keep(Placed::Replayed(*order))),
             Replay::Reused => return Ok(Done::Keep(Placed::KeyReused)),
@@ -235,7 +249,7 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
         Guarding::Rows => PRODUCTS_OF_LOCKED,
         Guarding::Fenced(_) | Guarding::Versions(_) => PRODUCTS_OF,
     };
-    let products = products_of(link, &basket, read).await?;
+    let products = products_of(connection, &basket, read).await?;
     let checkout = match Checkout::price(&basket, &products) {
         Ok(checkout) => checkout,
         Err(NotPriced::Unknown(ids)) => return Ok(Done::Undo(Placed::Unknown(ids))),
@@ -246,14 +260,15 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
         // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Done::Keep(Placed::OutOfStock(short)));
     }
-    if !reserve(link, &basket, &guarding).await? {
+    if !reserve(connection, &basket, &guarding).await? {
         return Ok(Done::Undo(Placed::Conflict));
     }
-    let created_ms = now_ms(link).await?;
+    let created_ms = now_ms(connection).await?;
     let expires_ms = super::later(created_ms, reserve_for);
     let document = super::document(&checkout)?;
     let id = order_id.as_str();
-    link.execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
+    connection
+        .execute(sql::ADD_ORDER, &[&id, &document, &created_ms, &expires_ms])
         .await?;
     let cart = basket.request().cart_id.as_str();
     let ids: Vec<&str> = basket
@@ -270,9 +285,9 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
             values
         })
         .collect();
-    link.execute_each(sql::ADD_RESERVATION, &each).await?;
+    connection.execute_each(sql::ADD_RESERVATION, &each).await?;
     if let Some(key) = key
-        && link
+        && connection
             .execute(
                 sql::ADD_KEY,
                 &[&key.key, &key.fingerprint, &id, &created_ms],
@@ -292,7 +307,11 @@ async fn place(link: &mut Link, placement: Placement) -> Result<Done<Placed>, Fa
 }
 
 /// Whether everything could be reserved.
-async fn reserve(link: &mut Link, basket: &Basket, guarding: &Guarding) -> Result<bool, Fault> {
+async fn reserve(
+    connection: &mut Connection,
+    basket: &Basket,
+    guarding: &Guarding,
+) -> Result<bool, Fault> {
     let lines = basket.lines();
     let ids: Vec<&str> = lines.iter().map(|line| line.product_id.as_str()).collect();
     let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(lines.len());
@@ -308,13 +327,13 @@ async fn reserve(link: &mut Link, basket: &Basket, guarding: &Guarding) -> Resul
         }
         Guarding::Fenced(_) | Guarding::Rows => sql::RESERVE,
     };
-    let changed = link.execute_each(statement, &each).await?;
+    let changed = connection.execute_each(statement, &each).await?;
     Ok(changed.iter().all(|rows| *rows == 1))
 }
 
 /// The product whose lock is stale, if any.
 async fn admit_all(
-    link: &mut Link,
+    connection: &mut Connection,
     basket: &Basket,
     guarding: &Guarding,
 ) -> Result<Option<Id>, Fault> {
@@ -339,37 +358,48 @@ async fn admit_all(
     for (gate, fence, owner) in &gates {
         each.push(vec![gate, fence, owner]);
     }
-    let admitted = link.execute_each(ADMIT, &each).await?;
+    let admitted = connection.execute_each(ADMIT, &each).await?;
     let late = admitted.iter().position(|rows| *rows == 0);
     Ok(late.map(|index| basket.lines()[index].product_id.clone()))
 }
 
-async fn admit(link: &mut Link, gate: &str, credential: Credential) -> Result<bool, Fault> {
+async fn admit(
+    connection: &mut Connection,
+    gate: &str,
+    credential: Credential,
+) -> Result<bool, Fault> {
     let (fence, owner) = (credential.fence.as_i64(), credential.owner.to_string());
-    Ok(link.execute(ADMIT, &[&gate, &fence, &owner]).await? == 1)
+    Ok(connection.execute(ADMIT, &[&gate, &fence, &owner]).await? == 1)
 }
 
-async fn settle(link: &mut Link, id: &Id, ending: Ending) -> Result<Done<Settled>, Fault> {
+async fn settle(
+    connection: &mut Connection,
+    id: &Id,
+    ending: Ending,
+) -> Result<Done<Settled>, Fault> {
     if let Ending::Expire(credential) = ending
-        && !admit(link, SWEEP, credential).await?
+        && !admit(connection, SWEEP, credential).await?
     {
         return Ok(Done::Undo(Settled::LateFence));
     }
     let status = ending.status().word();
     let changed = match ending {
         Ending::Confirm | Ending::Cancel => {
-            link.execute(sql::SETTLE, &[&status, &id.as_str()]).await?
+            connection
+                .execute(sql::SETTLE, &[&status, &id.as_str()])
+                .await?
         }
         Ending::Expire(_) => {
-            let now = now_ms(link).await?;
-            link.execute(sql::SETTLE_OVERDUE, &[&status, &id.as_str(), &now])
+            let now = now_ms(connection).await?;
+            connection
+                .execute(sql::SETTLE_OVERDUE, &[&status, &id.as_str(), &now])
                 .await?
         }
     };
     if changed == 1 {
-        move_units(link, id, ending).await?;
+        move_units(connection, id, ending).await?;
     }
-    let order = match order(link, id).await {
+    let order = match order(connection, id).await {
         Err(Fault::Storage(_)) if changed == 1 && matches!(ending, Ending::Expire(_)) => {
             return Ok(Done::Keep(Settled::Unread));
         }
@@ -384,9 +414,9 @@ async fn settle(link: &mut Link, id: &Id, ending: Ending) -> Result<Done<Settled
     }))
 }
 
-async fn move_units(link: &mut Link, id: &Id, ending: Ending) -> Result<(), Fault> {
+async fn move_units(connection: &mut Connection, id: &Id, ending: Ending) -> Result<(), Fault> {
     let (change, state) = super::movement(ending);
-    let rows = link.query(sql::LINES, &[&id.as_str()]).await?;
+    let rows = connection.query(sql::LINES, &[&id.as_str()]).await?;
     let mut lines: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     // Lock in the same order as orders do, whatever the collation of the database is.
     lines.sort();
@@ -394,44 +424,45 @@ async fn move_units(link: &mut Link, id: &Id, ending: Ending) -> Result<(), Faul
     for (product, quantity) in &lines {
         each.push(vec![quantity, product]);
     }
-    link.execute_each(change, &each).await?;
-    link.execute(sql::CLOSE_RESERVATIONS, &[&state, &id.as_str()])
+    connection.execute_each(change, &each).await?;
+    connection
+        .execute(sql::CLOSE_RESERVATIONS, &[&state, &id.as_str()])
         .await?;
     Ok(())
 }
 
-async fn now_ms(link: &mut Link) -> Result<i64, Fault> {
-    let rows = link.query(NOW, &[]).await?;
+async fn now_ms(connection: &mut Connection) -> Result<i64, Fault> {
+    let rows = connection.query(NOW, &[]).await?;
     Ok(rows.first().map_or(0, |row| row.get(0)))
 }
 
-async fn product(link: &mut Link, id: &Id) -> Result<Option<Product>, Fault> {
-    let rows = link.query(sql::PRODUCT, &[&id.as_str()]).await?;
+async fn product(connection: &mut Connection, id: &Id) -> Result<Option<Product>, Fault> {
+    let rows = connection.query(sql::PRODUCT, &[&id.as_str()]).await?;
     Ok(rows.first().map(product_of).transpose()?)
 }
 
 /// Sorts the rows like the basket, whatever the collation of the database is.
 async fn products_of(
-    link: &mut Link,
+    connection: &mut Connection,
     basket: &Basket,
     statement: &'static str,
 ) -> Result<Vec<Product>, Fault> {
     let ids = basket.lines().iter().map(|line| line.product_id.as_str());
     let ids: Vec<&str> = ids.collect();
-    let rows = link.query(statement, &[&ids]).await?;
+    let rows = connection.query(statement, &[&ids]).await?;
     let mut products = all(&rows, product_of)?;
     products.sort_by(|a, b| a.product_id.cmp(&b.product_id));
     Ok(products)
 }
 
-async fn order(link: &mut Link, id: &Id) -> Result<Option<Order>, Fault> {
-    let rows = link.query(sql::ORDER, &[&id.as_str()]).await?;
+async fn order(connection: &mut Connection, id: &Id) -> Result<Option<Order>, Fault> {
+    let rows = connection.query(sql::ORDER, &[&id.as_str()]).await?;
     let row = rows.first().map(order_row);
     Ok(row.map(OrderRow::order).transpose()?)
 }
 
-async fn replay(link: &mut Link, key: &Key) -> Result<Replay, Fault> {
-    let rows = link.query(sql::BY_KEY, &[&key.key]).await?;
+async fn replay(connection: &mut Connection, key: &Key) -> Result<Replay, Fault> {
+    let rows = connection.query(sql::BY_KEY, &[&key.key]).await?;
     let Some(row) = rows.first() else {
         return Ok(Replay::New);
     };

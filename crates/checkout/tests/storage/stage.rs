@@ -94,8 +94,11 @@ impl Stage {
 
 /// How often a race is repeated.
 pub(crate) fn times(usual: usize) -> usize {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    if is_soak { usual * 10 } else { usual }
+    if fencepost_rig::is_soak() {
+        usual * 10
+    } else {
+        usual
+    }
 }
 
 #[derive(Clone)]

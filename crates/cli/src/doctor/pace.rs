@@ -156,12 +156,12 @@ pub(super) struct Sample {
 }
 
 /// A request for the server's time that is under way.
-pub(super) struct Asked {
+pub(super) struct Stopwatch {
     at: Instant,
     wall: SystemTime,
 }
 
-impl Asked {
+impl Stopwatch {
     pub(super) fn now() -> Self {
         Self {
             at: Instant::now(),

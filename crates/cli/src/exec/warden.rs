@@ -22,8 +22,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::channel::{Order, Report, WardenChannel};
 use super::family::{self, Family};
-use super::link::{Link, Order, Report};
 use super::terminal;
 
 /// How often the warden checks whether all processes are gone.
@@ -94,7 +94,7 @@ fn stand(stream: UnixStream, task: Task, mask: SigSet) -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         let mut post = Post {
-            link: Link::new(stream)?,
+            channel: WardenChannel::new(stream)?,
             task,
             mask,
             valid_until: Moment::ZERO,
@@ -117,7 +117,7 @@ enum Stage {
 }
 
 struct Post {
-    link: Link,
+    channel: WardenChannel,
     task: Task,
     /// The signal mask that this program was started with; the command inherits it.
     mask: SigSet,
@@ -131,7 +131,7 @@ impl Post {
         loop {
             let next = self.next_step();
             tokio::select! {
-                order = self.link.hear() => match order {
+                order = self.channel.hear() => match order {
                     Some(order) => self.follow(order).await,
                     None => return self.end_alone().await,
                 },
@@ -187,7 +187,7 @@ impl Post {
                 Report::NotStarted(error.raw_os_error().unwrap_or(0))
             }
         };
-        self.link.say(report).await;
+        self.channel.say(report).await;
     }
 
     fn spawn(&self, fence: i64) -> io::Result<Pid> {
@@ -224,11 +224,11 @@ impl Post {
                 Stage::Running(family) if family.is_leader(process) => match status {
                     WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
                     WaitStatus::Stopped(_, signal) => {
-                        self.link.say(Report::Paused(signal as i32)).await;
+                        self.channel.say(Report::Paused(signal as i32)).await;
                     }
                     _ => {
                         self.stage = Stage::Over;
-                        self.link.say(Report::Ended(raw(status))).await;
+                        self.channel.say(Report::Ended(raw(status))).await;
                     }
                 },
                 Stage::Stopping(family, _) | Stage::Killing(family)
@@ -250,12 +250,12 @@ impl Post {
                 family.signal(Signal::SIGTERM);
                 // A paused process receives SIGTERM only when it is continued.
                 family.signal(Signal::SIGCONT);
-                self.link.say(Report::Stopping(now)).await;
+                self.channel.say(Report::Stopping(now)).await;
             }
             Stage::Stopping(family, kill_at) if now >= kill_at => self.kill(family).await,
             Stage::Stopping(family, _) | Stage::Killing(family) if family.is_gone() => {
                 self.stage = Stage::Over;
-                self.link.say(Report::Gone(BootClock.now())).await;
+                self.channel.say(Report::Gone(BootClock.now())).await;
             }
             // Repeat the signal: a process may have forked while the list was read.
             Stage::Killing(family) => family.signal(Signal::SIGKILL),
@@ -267,7 +267,7 @@ impl Post {
         self.stage = Stage::Killing(family);
         let now = BootClock.now();
         family.signal(Signal::SIGKILL);
-        self.link.say(Report::Killing(now)).await;
+        self.channel.say(Report::Killing(now)).await;
     }
 
     /// Kills the command and all its descendants after `exec` is gone, unless the command has ended.

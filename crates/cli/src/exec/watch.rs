@@ -7,8 +7,8 @@ use fencepost::{Clock, Guard, LostReason, Moment};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
+use super::channel::{Order, Report, WardenChannel};
 use super::family::Family;
-use super::link::{Link, Order, Report};
 use super::signals::Signals;
 use super::words::{self, Cause, Ending};
 use super::{Plan, terminal};
@@ -27,12 +27,17 @@ pub(super) enum Outcome {
 }
 
 /// Lets the warden start the command, and waits until it has ended.
-pub(super) async fn over(plan: &Plan, guard: &Guard, link: Link, signals: &mut Signals) -> Outcome {
+pub(super) async fn over(
+    plan: &Plan,
+    guard: &Guard,
+    channel: WardenChannel,
+    signals: &mut Signals,
+) -> Outcome {
     let now = BootClock.now();
     let mut watch = Watch {
         plan,
         guard,
-        link,
+        channel,
         group: None,
         valid_until: Moment::ZERO,
         renewed_at: now,
@@ -43,7 +48,10 @@ pub(super) async fn over(plan: &Plan, guard: &Guard, link: Link, signals: &mut S
         ending: None,
     };
     watch.tell_validity().await;
-    watch.link.say(Order::Start(guard.fence().as_i64())).await;
+    watch
+        .channel
+        .say(Order::Start(guard.fence().as_i64()))
+        .await;
     let outcome = watch.until_over(signals).await;
     if plan.takes_terminal {
         terminal::take_back();
@@ -54,7 +62,7 @@ pub(super) async fn over(plan: &Plan, guard: &Guard, link: Link, signals: &mut S
 struct Watch<'a> {
     plan: &'a Plan,
     guard: &'a Guard,
-    link: Link,
+    channel: WardenChannel,
     /// The command's process group, once it runs.
     group: Option<Pid>,
     /// The end of the lock that the warden was told last.
@@ -80,7 +88,7 @@ impl Watch<'_> {
             let is_told = self.taken_away;
             tokio::select! {
                 biased;
-                report = self.link.hear() => match report {
+                report = self.channel.hear() => match report {
                     Some(report) => {
                         if let Some(outcome) = self.hear(report).await {
                             return outcome;
@@ -92,7 +100,7 @@ impl Watch<'_> {
                 lost = guard.lost(), if !is_told => {
                     self.taken_away = true;
                     if lost.reason() == LostReason::Gone {
-                        self.link.say(Order::Kill).await;
+                        self.channel.say(Order::Kill).await;
                     }
                 }
                 () = tokio::time::sleep(self.plan.look_every()) => {}
@@ -120,7 +128,7 @@ impl Watch<'_> {
         if until > self.valid_until + JITTER && until > now {
             self.valid_until = until;
             self.renewed_at = now;
-            self.link.say(Order::ValidUntil(until)).await;
+            self.channel.say(Order::ValidUntil(until)).await;
         }
     }
 
@@ -128,11 +136,11 @@ impl Watch<'_> {
         match signal {
             Signal::SIGTSTP => {
                 self.passed_a_pause = true;
-                self.link.say(Order::Pass(signal as i32)).await;
+                self.channel.say(Order::Pass(signal as i32)).await;
                 terminal::pause_self();
             }
             Signal::SIGCONT => self.go_on().await,
-            signal => self.link.say(Order::Pass(signal as i32)).await,
+            signal => self.channel.say(Order::Pass(signal as i32)).await,
         }
     }
 
@@ -144,7 +152,7 @@ impl Watch<'_> {
         {
             terminal::give_to(group);
         }
-        self.link.say(Order::Pass(Signal::SIGCONT as i32)).await;
+        self.channel.say(Order::Pass(Signal::SIGCONT as i32)).await;
     }
 
     async fn hear(&mut self, report: Report) -> Option<Outcome> {

@@ -109,26 +109,30 @@ fn private_servers(store: &TrialStore) -> Result<&'static PrivateServers, Fault>
 fn not_reached(store: &TrialStore, reason: &NotReached) -> Fault {
     let (name, kind) = (store.name(), store.kind());
     let others = format!(
-        "--store {} for private servers · no --store for sqlite",
+        "--store {} for a private one · no --store for sqlite",
         private_name(kind)
     );
-    let fault = match reason {
-        NotReached::Silent(words) => {
-            let tried = decimal(PATIENCE.as_secs_f64());
-            Fault::new(exit::STORE, "cannot reach the store")
-                .at(format_args!("{name}: {words}, tried for {tried} s"))
-                .try_this(format_args!("start {} there · {others}", kind.server))
-        }
-        NotReached::Refuses(words) if *kind == REDIS && words.starts_with("parse error") => {
-            Fault::new(exit::STORE, "this is not a Redis server")
-                .at(format_args!("{name}: answers, but not as Redis does"))
-                .try_this(format_args!("another HOST:PORT · {others}"))
-        }
-        NotReached::Refuses(words) => Fault::new(exit::STORE, "cannot use the store")
-            .at(format_args!("{name}: {words}"))
-            .try_this(format_args!("--store {} · {others}", kind.form)),
+    let (title, what, advice) = match reason {
+        NotReached::Silent(words) => (
+            "cannot reach the store",
+            format!("{words}, tried for {} s", decimal(PATIENCE.as_secs_f64())),
+            format!("start {} there", kind.server),
+        ),
+        NotReached::Refuses(words) if *kind == REDIS && words.starts_with("parse error") => (
+            "this is not a Redis server",
+            "answers, but not as Redis does".to_owned(),
+            "another HOST:PORT".to_owned(),
+        ),
+        NotReached::Refuses(words) => (
+            "cannot use the store",
+            words.clone(),
+            format!("--store {}", kind.form),
+        ),
     };
-    fault.effect(NO_EFFECT)
+    Fault::new(exit::STORE, title)
+        .at(format_args!("{name}: {what}"))
+        .effect(NO_EFFECT)
+        .try_this(format_args!("{advice} · {others}"))
 }
 
 #[cfg(test)]

@@ -200,7 +200,8 @@ fn a_server_that_does_not_answer_is_named_without_its_password() {
         ran.stderr,
         "error: --store redis starts a private redis-server, and none is installed\n  \
          where     no redis-server or valkey-server in PATH\n  \
-         try       apt-get install redis-server · brew install redis · --store redis://HOST for your own\n"
+         effect    none: no process was started\n  \
+         try       apt-get install redis-server · brew install redis · --store redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] for your own\n"
     );
 }
 

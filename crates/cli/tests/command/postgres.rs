@@ -125,7 +125,7 @@ fn a_server_that_is_not_there_is_told_before_anything_starts() {
 fn what_is_no_address_says_so() {
     let ran = run("retry --store postgres://u:hunter2@h:port/d");
     assert_eq!(ran.code, 64);
-    let what = "error: 'postgres://u:***@h:port/d' is not the address of a database\n";
+    let what = "error: 'postgres://u:***@h:port/d' is not a valid address of Postgres\n";
     assert!(ran.stderr.starts_with(what), "{}", ran.stderr);
     assert!(!ran.stderr.contains("hunter2"));
 }

@@ -159,7 +159,8 @@ fn where_no_server_is_installed_the_way_to_one_is_told() {
         ran.stderr,
         "error: --store redis starts a private redis-server, and none is installed\n  \
          where     no redis-server or valkey-server in PATH\n  \
-         try       apt-get install redis-server · brew install redis · --store redis://HOST for your own\n"
+         effect    none: no process was started\n  \
+         try       apt-get install redis-server · brew install redis · --store redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] for your own\n"
     );
 }
 
@@ -169,7 +170,7 @@ fn what_is_no_address_says_so() {
     assert_eq!(ran.code, 64);
     assert!(
         ran.stderr
-            .starts_with("error: 'redis://cache:port' is not the address of a server\n"),
+            .starts_with("error: 'redis://cache:port' is not a valid address of Redis\n"),
         "{}",
         ran.stderr
     );

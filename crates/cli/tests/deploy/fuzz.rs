@@ -57,10 +57,10 @@ pub(crate) fn keeps_to_its_description() {
 }
 
 fn schemathesis(stage: &Stage) -> Command {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    let (examples, phases) = match is_soak {
-        true => ("400", "examples,coverage,fuzzing,stateful"),
-        false => ("8", "examples,coverage,fuzzing"),
+    let (examples, phases) = if fencepost_rig::is_soak() {
+        ("400", "examples,coverage,fuzzing,stateful")
+    } else {
+        ("8", "examples,coverage,fuzzing")
     };
     let mut command = Command::new("python3");
     command

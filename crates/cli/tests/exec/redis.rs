@@ -8,10 +8,7 @@ use crate::stage::{Play, Stage, signal, until};
 
 /// How often: once among the tests, twenty times in the soak.
 fn rounds() -> usize {
-    match std::env::var_os("FENCEPOST_SOAK") {
-        Some(_) => 20,
-        None => 1,
-    }
+    if fencepost_rig::is_soak() { 20 } else { 1 }
 }
 
 fn next_writer(stage: &Stage) -> Play {

@@ -276,8 +276,11 @@ fn count(postgres: &Postgres, what: &str) -> u64 {
 
 #[test]
 fn whatever_happens_nothing_is_ever_oversold_lost_or_doubled() {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    let (runs, time) = if is_soak { (3, 60) } else { (1, 10) };
+    let (runs, time) = if fencepost_rig::is_soak() {
+        (3, 60)
+    } else {
+        (1, 10)
+    };
     for run in 0..runs {
         let seed = u64::from(std::process::id()) + run;
         println!("seed {seed}");

@@ -1,5 +1,18 @@
 //! Locks in etcd (3.4 or later).
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::etcd::Etcd;
+//!
+//! let locker = Locker::new(Arc::new(Etcd::open("etcd://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is the set of keys below its name, each attached to a lease of its own: the one that was created first has the lock, the others stand
 //! in line. That is how etcd's own `Lock` and `etcdctl lock` do it; they keep us out and are kept out.
@@ -42,21 +55,20 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions};
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
-use crate::error::{Error, ErrorKind, Operation, Result};
-#[cfg(feature = "blocking")]
-use crate::stores::kit::blocking;
-use crate::stores::kit::certificates::Certificates;
+use crate::error::{Operation, Result};
 
 mod address;
+mod builder;
 mod failure;
 mod held;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod hub;
 mod keys;
 mod line;
@@ -68,164 +80,18 @@ mod view;
 mod vigil;
 mod watch;
 
+pub use builder::EtcdBuilder;
 /// The client whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] speak.
+#[cfg(feature = "unstable-hooks")]
 pub use etcd_client as client;
+#[cfg(feature = "unstable-hooks")]
+pub use hooks::{Borrower, Visit};
 
-use address::Address;
-use hub::{Failed, Hub, SILENCE, Settings};
+use builder::Servers;
+use hub::{Failed, Hub, SILENCE};
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "etcd";
-
-/// How an [`Etcd`] is opened; made by [`Etcd::builder`].
-#[derive(Clone)]
-pub struct EtcdBuilder {
-    address: String,
-    settings: Settings,
-    certificates: Certificates,
-}
-
-impl EtcdBuilder {
-    /// How long connecting to one server may take. Default: 3 s.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
-        self
-    }
-
-    /// How long those who wait in line put up with a store that does not serve, before they get an error. Default: 30 s.
-    ///
-    /// When it is back they have their old place, unless their lease has ended meanwhile.
-    #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
-        self
-    }
-
-    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `etcds://`.
-    #[cfg(feature = "etcd-tls")]
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.root = Some(pem.into());
-        self
-    }
-
-    /// Shows this certificate to the servers (both PEM). For `etcds://`.
-    #[cfg(feature = "etcd-tls")]
-    #[must_use]
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> Self {
-        self.certificates.client = Some((certificate.into(), key.into()));
-        self
-    }
-
-    /// Connects to one of the servers.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when no server answers or the cluster has no majority,
-    /// [`ErrorKind::Unusable`] when what answers cannot hold locks: wrong password, not etcd.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
-    pub async fn open(self) -> Result<Etcd> {
-        let address = self.address()?;
-        let options = self.options(&address)?;
-        let hub = Hub::new(
-            address.endpoints(),
-            options,
-            address.prefix.clone(),
-            self.settings,
-        );
-        let store = Etcd {
-            address: address.shown(),
-            hub: Arc::new(hub),
-        };
-        store.is_there().await?;
-        Ok(store)
-    }
-
-    fn address(&self) -> Result<Address> {
-        // The text may contain a password: it is not quoted.
-        let address = Address::parse(&self.address).ok_or_else(|| {
-            invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://…[?ca=FILE][&cert=FILE&key=FILE] for TLS")
-        })?;
-        if cfg!(not(feature = "etcd-tls")) && address.is_tls {
-            return Err(invalid(
-                "built without TLS: etcds:// needs the feature etcd-tls",
-            ));
-        }
-        if !address.is_tls && !address.files.are_none() {
-            return Err(invalid("ca, cert and key are about TLS, which is etcds://"));
-        }
-        Ok(address)
-    }
-
-    fn options(&self, address: &Address) -> Result<ConnectOptions> {
-        // A server that is cut off from the others is to say so, and not to let us wait.
-        let mut options = ConnectOptions::new()
-            .with_require_leader(true)
-            .with_connect_timeout(self.settings.connect_timeout);
-        if let Some((user, password)) = &address.user {
-            options = options.with_user(user, password);
-        }
-        let mut certificates = self.certificates.clone();
-        let read = address.files.read_into(&mut certificates);
-        read.map_err(invalid)?;
-        Ok(match address.is_tls {
-            true => secured(options, certificates),
-            false => options,
-        })
-    }
-
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
-    #[cfg(feature = "blocking")]
-    pub fn open_blocking(self) -> Result<Etcd> {
-        blocking::open(STORE, self.open())
-    }
-}
-
-fn invalid(cause: impl Into<String>) -> Error {
-    Error::new(
-        ErrorKind::InvalidInput,
-        STORE,
-        Operation::Open,
-        cause.into(),
-    )
-}
-
-#[cfg(feature = "etcd-tls")]
-fn secured(options: ConnectOptions, certificates: Certificates) -> ConnectOptions {
-    use client::{Certificate, Identity, TlsOptions};
-    let tls = match certificates.root {
-        Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
-        None => TlsOptions::new().with_enabled_roots(),
-    };
-    options.with_tls(match certificates.client {
-        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
-        None => tls,
-    })
-}
-
-#[cfg(not(feature = "etcd-tls"))]
-fn secured(options: ConnectOptions, _: Certificates) -> ConnectOptions {
-    options
-}
-
-impl fmt::Debug for EtcdBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
-        f.debug_struct("EtcdBuilder")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Locks in an etcd cluster, for everybody who can reach it. See the [module](self).
 ///
@@ -233,26 +99,6 @@ impl fmt::Debug for EtcdBuilder {
 pub struct Etcd {
     address: String,
     hub: Arc<Hub>,
-}
-
-/// The servers of an address, each with a client of its own; made by [`Etcd::visit`].
-#[non_exhaustive]
-pub struct Visit {
-    /// `HOST:PORT` of each, as in the address, and the client, or why there is none.
-    pub servers: Vec<(String, Result<client::Client>)>,
-    /// What the keys of all locks begin with.
-    pub prefix: String,
-    /// As whom.
-    pub user: Option<String>,
-    /// Whether the servers are spoken to with TLS.
-    pub is_tls: bool,
-}
-
-impl fmt::Debug for Visit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hosts = self.servers.iter().map(|(host, _)| host);
-        f.debug_list().entries(hosts).finish()
-    }
 }
 
 impl Etcd {
@@ -287,45 +133,33 @@ impl Etcd {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> EtcdBuilder {
-        EtcdBuilder {
-            address: address.to_owned(),
-            settings: Settings {
-                connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
-            },
-            certificates: Certificates::default(),
-        }
+        EtcdBuilder::new(Servers::Address(address.to_owned()))
     }
 
-    /// Clients of the caller's own, one for each server of `address`, for programs that look at the servers themselves. A server that is
-    /// not there may be noticed only when it is asked something.
+    /// The settings for connecting to `endpoints` with options of your own, both as [`etcd_client::Client::connect`] takes them. Name all servers of
+    /// the cluster.
     ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none.
+    /// The store opens connections of its own, one server at a time, and always with
+    /// [`with_require_leader`](ConnectOptions::with_require_leader). How long connecting may take is [the builder's](EtcdBuilder::connect_timeout).
     ///
-    /// # Cancel safety
-    /// Dropping the future closes the connections.
-    pub async fn visit(address: &str, patience: Duration) -> Result<Visit> {
-        let builder = Self::builder(address).connect_timeout(patience);
-        let address = builder.address()?;
-        // A server that has no leader is to say so, and not to refuse.
-        let options = builder.options(&address)?.with_require_leader(false);
-        let mut servers = Vec::new();
-        for (host, endpoint) in address.hosts.iter().zip(address.endpoints()) {
-            let connecting = client::Client::connect([endpoint], Some(options.clone()));
-            let connected = match tokio::time::timeout(patience, connecting).await {
-                Ok(connected) => {
-                    connected.map_err(|cause| failure::of_connecting(Operation::Open, cause))
-                }
-                Err(_) => Err(failure::unanswered(Operation::Open)),
-            };
-            servers.push((host.clone(), connected));
-        }
-        Ok(Visit {
-            servers,
-            prefix: address.prefix,
-            user: address.user.map(|(name, _)| name),
-            is_tls: address.is_tls,
+    /// ```no_run
+    /// # async fn example() -> fencepost::Result<()> {
+    /// use etcd_client::ConnectOptions;
+    /// use fencepost::stores::etcd::Etcd;
+    ///
+    /// let options = ConnectOptions::new().with_user("shop", "secret");
+    /// let builder = Etcd::builder_from(["one:2379", "two:2379", "three:2379"], options);
+    /// let store = builder.prefix("shop").open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder_from(
+        endpoints: impl IntoIterator<Item = impl Into<String>>,
+        options: ConnectOptions,
+    ) -> EtcdBuilder {
+        EtcdBuilder::new(Servers::Options {
+            endpoints: endpoints.into_iter().map(Into::into).collect(),
+            options: Box::new(options),
         })
     }
 

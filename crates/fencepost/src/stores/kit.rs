@@ -12,14 +12,6 @@
 pub(crate) mod blocking;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod certificates;
-#[cfg(any(
-    feature = "memory",
-    feature = "sqlite",
-    feature = "postgres",
-    feature = "etcd",
-    feature = "zookeeper"
-))]
-pub(crate) mod glob;
 #[cfg(any(feature = "redis", feature = "postgres", feature = "etcd"))]
 pub(crate) mod outage;
 #[cfg(any(

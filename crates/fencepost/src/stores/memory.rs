@@ -1,5 +1,17 @@
 //! Locks inside one process: the reference for how every store behaves, and a lock for programs that are alone.
 //!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::memory::Memory;
+//!
+//! let locker = Locker::new(Arc::new(Memory::new()));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(()) }
+//! ```
+//!
 //! **Algorithm.** One mutex around a table of names. A name has at most one lease, with its end on the clock, and a line of
 //! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter whose
 //! future was dropped and that does not come back within the [claim window](CLAIM_WINDOW) is passed over, so it delays the line for a moment
@@ -15,12 +27,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::backend::{self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait};
+use crate::backend::{
+    self, Backend, Capabilities, Holder, Listed, Record, Release, Renewal, Wait, name_matches,
+};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::lease::lock;
-use crate::stores::kit::glob;
 
 /// How long the first in line has to claim a free lock before the second may.
 pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);
@@ -193,7 +206,7 @@ impl Backend for Memory {
             let now = self.clock.now();
             let table = lock(&self.table);
             let wanted = table.names.iter().filter(|(name, _)| {
-                pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()))
+                pattern.is_none_or(|pattern| name_matches(pattern, name.as_str()))
             });
             let listed = wanted.filter_map(|(name, entry)| {
                 Some(Listed {

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
-/// Each but SQLite and Redis needs the feature of its name.
+/// Each needs the feature of its name.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address names no store that this build has, and those of the store's own `open`.
@@ -43,9 +43,10 @@ pub async fn open_to_look(address: &str) -> Result<Arc<dyn Backend>> {
     address.parse::<StoreAddress>()?.open_to_look().await
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "sqlite", feature = "postgres")))]
 mod tests {
     use super::*;
+    #[cfg(feature = "postgres")]
     use crate::error::ErrorKind;
 
     /// How every kind of address begins that a backend can read: each gets as far as its backend, which finds the rest missing.

@@ -1,5 +1,18 @@
 //! Locks in Postgres (14 or later): advisory locks of a session, made leases.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::postgres::Postgres;
+//!
+//! let locker = Locker::new(Arc::new(Postgres::open("postgres://shop@localhost/shop").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is `pg_advisory_lock` on a number of 64 bits that stands for the name (see *Numbers*), in a session of our own. Whoever takes
 //! the same advisory lock by other means, say in `psql`, keeps us out and is kept out. No table is needed, only the two sequences that fences are drawn
@@ -58,21 +71,21 @@
 //! - *Locks that share a session* end with it together: one that is stopped keeps them for the longest of their TTLs.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::address::has_parameter;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
 use crate::error::{Error, ErrorKind, Operation, Result};
-#[cfg(feature = "blocking")]
-use crate::stores::kit::blocking;
-use crate::stores::kit::certificates::Certificates;
 
+pub(crate) mod address;
 mod book;
+mod builder;
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod fence;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod hub;
 pub(crate) mod key;
 mod parameters;
@@ -86,181 +99,18 @@ mod suitability;
 mod tls;
 mod view;
 
+pub use builder::PostgresBuilder;
+#[cfg(feature = "unstable-hooks")]
 pub use connect::Connection;
 /// The client whose connection [`Postgres::visit`] gives.
+#[cfg(feature = "unstable-hooks")]
 pub use tokio_postgres as client;
 
-use connect::Address;
-use fence::Source;
-use hub::{Hub, Settings};
+use address::Server;
+use hub::Hub;
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres";
-
-/// How a [`Postgres`] is opened; made by [`Postgres::builder`].
-#[derive(Clone)]
-pub struct PostgresBuilder {
-    address: String,
-    create_sequences: bool,
-    settings: Settings,
-    requeue_after: Option<Duration>,
-    certificates: Certificates,
-}
-
-impl PostgresBuilder {
-    /// How long connecting may take. Default: 3 s.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
-        self
-    }
-
-    /// How many connections there are at most. Default: 8.
-    ///
-    /// One per name that is held or waited for; locks beyond that share, and are tried for every 20 to 250 ms instead of waited for in order.
-    #[must_use]
-    pub fn connections(mut self, most: usize) -> Self {
-        self.settings.connections = most;
-        self
-    }
-
-    /// How long a connection that is not needed is kept for the next lock. Default: 10 s. The server ends it then.
-    #[must_use]
-    pub fn keep_spare(mut self, time: Duration) -> Self {
-        self.settings.spare = time;
-        self
-    }
-
-    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
-    ///
-    /// When it is back they stand at the end of the line.
-    #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
-        self
-    }
-
-    /// How long one who waits keeps its place in the server's line before it goes to the end of the line. Default: 10 s.
-    /// [`Duration::MAX`] means never. Wins over `requeue_after=10s` (or `500ms`, or `never`) in the address.
-    ///
-    /// A statement that waits has a snapshot all the time. `VACUUM` keeps every row that such a snapshot might see, and `CREATE INDEX CONCURRENTLY`
-    /// waits until the snapshot is gone. This setting bounds how long they are held up. Its cost is the order of those who wait for longer than
-    /// this time; nobody loses its place before.
-    #[must_use]
-    pub fn requeue_after(mut self, longest: Duration) -> Self {
-        self.requeue_after = Some(longest);
-        self
-    }
-
-    /// Whether the first lock makes the sequences that fences are drawn from, where they are missing. Default: yes. Otherwise, and
-    /// where the user may not make them, the error says how to. Looking at locks makes nothing.
-    #[must_use]
-    pub fn create_sequences(mut self, create: bool) -> Self {
-        self.create_sequences = create;
-        self
-    }
-
-    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`.
-    #[cfg(feature = "postgres-tls")]
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.root = Some(pem.into());
-        self
-    }
-
-    /// Shows this certificate to the server (both PEM). For `sslmode=require`.
-    #[cfg(feature = "postgres-tls")]
-    #[must_use]
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> Self {
-        self.certificates.client = Some((certificate.into(), key.into()));
-        self
-    }
-
-    /// Connects, and tries out whether locks exclude there and whether fences can be drawn. Makes the sequences for fences where they are missing, if that is
-    /// [wanted](Self::create_sequences).
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if nobody answers there, and
-    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; the sequences are missing and the user may
-    /// not make them (the error has the statements to run), or are not sound; or a program of an older version takes locks there.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connections. Sequences that were made stay.
-    pub async fn open(self) -> Result<Postgres> {
-        let postgres = self.connect().await?;
-        postgres.hub.prepare(Operation::Open).await?;
-        Ok(postgres)
-    }
-
-    async fn connect(self) -> Result<Postgres> {
-        let hub = self.hub()?;
-        let one = hub.open(Operation::Open).await?;
-        let other = hub.open(Operation::Open).await?;
-        suitability::check(&one, &other).await?;
-        hub.keep(one);
-        Ok(Postgres { hub })
-    }
-
-    /// Connects to look at locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and to [release](Backend::release) those of others. That needs no fence: no
-    /// sequence is made or has to be there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open), without those about sequences and older versions.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connections.
-    pub async fn open_to_look(mut self) -> Result<Postgres> {
-        self.settings.looks_only = true;
-        self.connect().await
-    }
-
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
-    #[cfg(feature = "blocking")]
-    pub fn open_blocking(self) -> Result<Postgres> {
-        blocking::open(STORE, self.open())
-    }
-
-    fn hub(mut self) -> Result<Hub> {
-        let invalid =
-            |message| Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message);
-        if self.settings.connections < 2 {
-            return Err(invalid(
-                "two connections are needed at least: one to wait with and one to stop waiting",
-            ));
-        }
-        if self.settings.spare.is_zero() {
-            return Err(invalid("connections have to be kept for some time"));
-        }
-        let parsed = Address::parse(STORE, &self.address, parameters::NAMES, &self.certificates);
-        let (address, own) = parsed?;
-        let in_address = parameters::requeue_after(&own)?;
-        if let Some(longest) = self.requeue_after.or(in_address) {
-            self.settings.requeue_after = longest;
-        }
-        if self.settings.requeue_after.is_zero() {
-            return Err(invalid("a place in line has to be kept for some time"));
-        }
-        self.settings.source = parameters::source(&own, self.create_sequences)?;
-        Ok(Hub::new(address, self.settings))
-    }
-}
-
-impl fmt::Debug for PostgresBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
-        f.debug_struct("PostgresBuilder")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Advisory locks in a Postgres database, for everybody who can reach it. See the [module](self).
 ///
@@ -301,36 +151,27 @@ impl Postgres {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> PostgresBuilder {
-        PostgresBuilder {
-            address: address.to_owned(),
-            settings: Settings {
-                connect_timeout: Duration::from_secs(3),
-                connections: 8,
-                spare: Duration::from_secs(10),
-                outage: Duration::from_secs(30),
-                requeue_after: Duration::from_secs(10),
-                source: Source::Sequences { create: true },
-                looks_only: false,
-            },
-            create_sequences: true,
-            requeue_after: None,
-            certificates: Certificates::default(),
-        }
+        PostgresBuilder::new(Server::Address(address.to_owned()))
     }
 
-    /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
-    /// there: it is as the role, the database and the server want it. What the address says about locks is ignored.
+    /// The settings for connecting with a configuration of your own: its hosts, user, database and parameters.
     ///
-    /// # Errors
-    /// As [`PostgresBuilder::open`], but nothing is tried out.
+    /// With `SslMode::Require` the store connects with TLS (feature `postgres-tls`), checks the server's certificate and trusts whom the
+    /// builder says. With any other mode, also with `Prefer`, which is the default of [`tokio_postgres::Config`], it connects without TLS. The store
+    /// opens connections of its own: a connection or a pool cannot be handed in, because a lock belongs to the session it was taken in.
     ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
-    pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
-        let own = [parameters::NAMES, super::postgres_table::PARAMETERS].concat();
-        let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;
-        let program = format!("{}/2", session::STORE_PROGRAM);
-        connect::connect(STORE, Operation::Open, &address, &program, patience).await
+    /// ```no_run
+    /// # async fn example() -> fencepost::Result<()> {
+    /// use fencepost::stores::postgres::Postgres;
+    ///
+    /// let mut config = tokio_postgres::Config::new();
+    /// config.host("localhost").user("shop").dbname("shop");
+    /// let store = Postgres::builder_from(config).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder_from(config: tokio_postgres::Config) -> PostgresBuilder {
+        PostgresBuilder::new(Server::Config(Box::new(config)))
     }
 
     fn may_lock(&self) -> Result<()> {

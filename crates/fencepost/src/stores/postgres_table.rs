@@ -1,5 +1,19 @@
 //! Locks in a table of Postgres (14 or later): the one that ShedLock uses.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::postgres_table::PostgresTable;
+//!
+//! let builder = PostgresTable::builder("postgres://shop@localhost/shop");
+//! let locker = Locker::new(Arc::new(builder.create_table(true).open().await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is a row of `shedlock(name, lock_until, locked_at, locked_by)`, held until `lock_until` by the server's clock. Programs that use
 //! ShedLock with the same table keep us out and are kept out. Every request is one statement of its own, so that no stopped or
@@ -45,19 +59,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
-use crate::error::{Operation, Result};
-#[cfg(feature = "blocking")]
-use crate::stores::kit::blocking;
-use crate::stores::kit::certificates::Certificates;
-use crate::stores::postgres::connect::{Address, Parameters};
+use crate::error::Result;
+use crate::stores::postgres::address::Server;
 
+mod builder;
 mod failure;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod hub;
 mod line;
 mod link;
@@ -68,152 +80,14 @@ mod statements;
 mod tables;
 mod view;
 
+pub use builder::PostgresTableBuilder;
+
+#[cfg(feature = "unstable-hooks")]
+pub(crate) use builder::PARAMETERS;
 use hub::Hub;
-use tables::Tables;
 
 /// How this store calls itself in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres-table";
-
-/// What the builder decided.
-#[derive(Debug, Clone)]
-struct Settings {
-    connect_timeout: Duration,
-    outage: Duration,
-    tables: Tables,
-    create: bool,
-}
-
-/// The parameters of an address that are about the table.
-pub(crate) const PARAMETERS: &[&str] = &["table", "create"];
-
-/// What an address says about the table.
-#[derive(Default)]
-struct InAddress {
-    table: Option<String>,
-    create: Option<bool>,
-}
-
-impl InAddress {
-    fn read(parameters: Parameters) -> Result<Self> {
-        let mut read = Self::default();
-        for (name, value) in parameters {
-            match name.as_str() {
-                "table" => read.table = Some(value),
-                _ => read.create = Some(value.parse().map_err(|_| failure::neither_yes_nor_no())?),
-            }
-        }
-        Ok(read)
-    }
-}
-
-/// How a [`PostgresTable`] is opened; made by [`PostgresTable::builder`].
-#[derive(Clone)]
-pub struct PostgresTableBuilder {
-    address: String,
-    connect_timeout: Duration,
-    outage: Duration,
-    table: Option<String>,
-    create: Option<bool>,
-    certificates: Certificates,
-}
-
-impl PostgresTableBuilder {
-    /// The table: `TABLE` or `SCHEMA.TABLE`, as Postgres stores them (what was created without quotes is in small letters). Wins over
-    /// `?table=` in the address. Default: `shedlock`, wherever the search path finds it.
-    #[must_use]
-    pub fn table(mut self, table: &str) -> Self {
-        self.table = Some(table.to_owned());
-        self
-    }
-
-    /// Whether tables that are missing are made when the store is opened. Wins over `create=true` in the address. Default: no, the error says
-    /// how to make them.
-    #[must_use]
-    pub fn create_table(mut self, create: bool) -> Self {
-        self.create = Some(create);
-        self
-    }
-
-    /// How long connecting may take. Default: 3 s.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
-    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
-    ///
-    /// When it is back they have their old place.
-    #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.outage = longest;
-        self
-    }
-
-    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`.
-    #[cfg(feature = "postgres-tls")]
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.certificates.root = Some(pem.into());
-        self
-    }
-
-    /// Shows this certificate to the server (both PEM). For `sslmode=require`.
-    #[cfg(feature = "postgres-tls")]
-    #[must_use]
-    pub fn client_certificate(
-        mut self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> Self {
-        self.certificates.client = Some((certificate.into(), key.into()));
-        self
-    }
-
-    /// Connects, and checks that the tables can hold locks.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address or the table's name is none, or `create` is neither `true` nor `false`,
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when nobody answers there,
-    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) when what answers cannot hold locks: wrong password, a standby, missing tables or rights, other columns.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection; tables that were made stay.
-    pub async fn open(self) -> Result<PostgresTable> {
-        let (address, own) = Address::parse(STORE, &self.address, PARAMETERS, &self.certificates)?;
-        let in_address = InAddress::read(own)?;
-        let table = self.table.or(in_address.table);
-        let settings = Settings {
-            connect_timeout: self.connect_timeout,
-            outage: self.outage,
-            tables: Tables::read(table.as_deref().unwrap_or(tables::USUAL))?,
-            create: self.create.or(in_address.create).unwrap_or(false),
-        };
-        let hub = Arc::new(Hub::new(address, settings));
-        hub.link(Operation::Open).await?;
-        Ok(PostgresTable { hub })
-    }
-
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
-    #[cfg(feature = "blocking")]
-    pub fn open_blocking(self) -> Result<PostgresTable> {
-        blocking::open(STORE, self.open())
-    }
-}
-
-impl fmt::Debug for PostgresTableBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
-        f.debug_struct("PostgresTableBuilder")
-            .field("table", &self.table)
-            .field("create_table", &self.create)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Locks in a table of a Postgres server, shared with programs that use ShedLock. See the [module](self).
 ///
@@ -253,14 +127,23 @@ impl PostgresTable {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> PostgresTableBuilder {
-        PostgresTableBuilder {
-            address: address.to_owned(),
-            connect_timeout: Duration::from_secs(3),
-            outage: Duration::from_secs(30),
-            table: None,
-            create: None,
-            certificates: Certificates::default(),
-        }
+        PostgresTableBuilder::new(Server::Address(address.to_owned()))
+    }
+
+    /// The settings for connecting with a configuration of your own; see [`Postgres::builder_from`](super::postgres::Postgres::builder_from).
+    ///
+    /// ```no_run
+    /// # async fn example() -> fencepost::Result<()> {
+    /// use fencepost::stores::postgres_table::PostgresTable;
+    ///
+    /// let mut config = tokio_postgres::Config::new();
+    /// config.host("localhost").user("shop").dbname("shop");
+    /// let store = PostgresTable::builder_from(config).table("jobs.shedlock").open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder_from(config: tokio_postgres::Config) -> PostgresTableBuilder {
+        PostgresTableBuilder::new(Server::Config(Box::new(config)))
     }
 
     /// Where the server is, without user and password.
@@ -271,12 +154,6 @@ impl PostgresTable {
     /// The table, with its schema.
     pub fn table(&self) -> String {
         self.hub.tables().to_string()
-    }
-
-    /// How many statements were sent to the server: one for each attempt, place in line and renewal, two for a release. What connecting
-    /// takes is not counted.
-    pub fn statements_sent(&self) -> u64 {
-        self.hub.sent.load(Ordering::Relaxed)
     }
 }
 

@@ -1,5 +1,18 @@
 //! Locks on several independent Redis servers, of which a majority decides: Redlock, with a fence.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::redlock::Redlock;
+//!
+//! let locker = Locker::new(Arc::new(Redlock::open("redlock://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is the key of its name on every server, what `SET name token NX PX ttl` makes there, so that node's `redlock` and others like it
 //! keep us out and are kept out. Whoever gets it on a majority (⌊N/2⌋+1) holds the lock; the others are asked, too, and may be dead, slow or silent.
@@ -58,25 +71,21 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::future::join_all;
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
-use crate::error::{ErrorKind, Operation, Result};
-#[cfg(feature = "blocking")]
-use crate::stores::kit::blocking;
-use crate::stores::redis::hub::Hub;
-use crate::stores::redis::{Redis, RedisBuilder};
+use crate::error::Result;
 
 mod acquire;
 mod address;
 mod asking;
+mod builder;
 mod debts;
 mod failure;
 mod granted;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod leases;
 mod node;
 mod quorum;
@@ -85,189 +94,15 @@ mod view;
 mod votes;
 mod waiting;
 
+pub use builder::RedlockBuilder;
+
 use acquire::{Manner, Outcome};
-use address::Address;
+use builder::Servers;
 use node::Node;
-use quorum::{Quorum, Settings};
+use quorum::Quorum;
 
 /// How this store calls itself in errors, spans and metrics.
 const STORE: &str = "redlock";
-/// How long counters are kept where nobody says otherwise.
-const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
-/// An hour for a clock that was wrong and was set right, and an hour for counters that are ahead of the time because a name changed hands
-/// more than 128,000 times a second.
-const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
-
-/// How a [`Redlock`] is opened; made by [`Redlock::builder`] or [`Redlock::builder_of`].
-#[derive(Clone)]
-pub struct RedlockBuilder {
-    /// `None`: what was given is no address.
-    servers: Option<Vec<String>>,
-    connect_timeout: Duration,
-    settings: Settings,
-}
-
-impl RedlockBuilder {
-    /// How long connecting may take. Default: 3 s.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
-    /// How long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question.
-    /// Default: 0.5 s.
-    #[must_use]
-    pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.node_timeout = timeout;
-        self
-    }
-
-    /// How long those who wait put up with a majority that cannot be reached, before they get an error. Default: 30 s.
-    #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
-        self
-    }
-
-    /// Does not count on a server that was started less than this ago: it may have come back without locks that are still believed in.
-    /// Off by default.
-    ///
-    /// Where servers lose their data in a restart, give at least the longest TTL that anybody uses. Then no lock is held twice after
-    /// a restart; and after a start of *all* servers there are no locks for that long, and up to 2 s more, as servers count their age in
-    /// whole seconds. They count it by the time of day: one whose clock is set forward after its start is believed to be older than it is.
-    /// Other programs' clients do not know of it.
-    /// The user needs the right to call `INFO`.
-    #[must_use]
-    pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
-        self.settings.restart_delay = longest_ttl;
-        self
-    }
-
-    /// How long a server keeps the counter of a name after its last use: it costs memory for every name that was used in this time.
-    /// Default: 24 hours. At least 2 hours.
-    ///
-    /// A counter that is gone starts at the server's time, which is later than all epochs from before, unless the clock was set back by
-    /// more than this since the name was last used.
-    #[must_use]
-    pub fn keep_fences(mut self, time: Duration) -> Self {
-        self.settings.keep_fences = time;
-        self
-    }
-
-    /// Connects. A minority of the servers may be away.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, names fewer than three servers or one twice, or when fences are to be kept for
-    /// less than 2 hours, [`ErrorKind::Unavailable`] when
-    /// less than a majority answers, [`ErrorKind::Unusable`] when *any* that answers cannot hold locks: wrong password, too old, not
-    /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connections.
-    pub async fn open(self) -> Result<Redlock> {
-        let nodes = self.prepare()?;
-        let quorum = Quorum::new(nodes, self.settings);
-        check(&quorum).await?;
-        Ok(Redlock {
-            quorum: Arc::new(quorum),
-        })
-    }
-
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
-    #[cfg(feature = "blocking")]
-    pub fn open_blocking(self) -> Result<Redlock> {
-        blocking::open(STORE, self.open())
-    }
-
-    /// The address of each server, as [`Redis::open`] takes it, for programs that look at the servers themselves. May carry passwords.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none.
-    pub fn servers(&self) -> Result<&[String]> {
-        let not_one =
-            || failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED));
-        self.servers.as_deref().ok_or_else(not_one)
-    }
-
-    /// How long a server that was restarted does not vote.
-    pub fn chosen_restart_delay(&self) -> Duration {
-        self.settings.restart_delay
-    }
-
-    fn prepare(&self) -> Result<Vec<Arc<Node>>> {
-        let servers = self.servers()?;
-        if servers.len() < address::FEWEST {
-            let count = servers.len();
-            let message = format!(
-                "{count} servers are too few: a majority of them does not outlive the loss of one; {}",
-                address::EXPECTED
-            );
-            return Err(failure::invalid(message));
-        }
-        if self.settings.keep_fences < LEAST_KEPT {
-            let message =
-                "keep_fences must be at least 2h: a clock that is set back would let fences fall";
-            return Err(failure::invalid(message));
-        }
-        let prepare = |server: &String| -> Result<(String, Arc<Hub>)> {
-            let builder: RedisBuilder = Redis::builder(server);
-            let prepared = builder.connect_timeout(self.connect_timeout).prepare();
-            prepared.map_err(|error| failure::ours(&error))
-        };
-        let prepared = servers.iter().map(prepare).collect::<Result<Vec<_>>>()?;
-        if let Some(twice) = address::repeated(prepared.iter().map(|(shown, _)| shown.as_str())) {
-            return Err(failure::invalid(format!("{twice} would vote twice")));
-        }
-        let node = |(shown, hub): (String, Arc<Hub>)| {
-            Arc::new(Node::new(shown, hub, self.settings.clone()))
-        };
-        Ok(prepared.into_iter().map(node).collect())
-    }
-}
-
-/// Connects to all; a majority must be there, and everyone who is must be fit and somebody else.
-async fn check(quorum: &Quorum) -> Result<()> {
-    let mut failures = quorum.failures(Operation::Open);
-    let mut here = 0;
-    let mut identities: Vec<(String, &str)> = Vec::new();
-    let links = join_all(quorum.nodes.iter().map(|node| node.identity())).await;
-    for (node, identity) in quorum.nodes.iter().zip(links) {
-        match identity {
-            Ok(identity) => {
-                here += 1;
-                let Some(identity) = identity else { continue };
-                let same = identities.iter().find(|(known, _)| *known == identity);
-                if let Some((_, other)) = same {
-                    return Err(failure::twice(&node.address, other));
-                }
-                identities.push((identity, &node.address));
-            }
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                failures.add(&node.address, error);
-            }
-            Err(error) => return Err(failure::at(&node.address, &error)),
-        }
-    }
-    match here >= quorum.majority() {
-        true => Ok(()),
-        false => Err(failures.into_error()),
-    }
-}
-
-impl fmt::Debug for RedlockBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The addresses may carry passwords.
-        f.debug_struct("RedlockBuilder")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Locks on several independent Redis servers. See the [module](self).
 ///
 /// One connection to each serves everything; it is made anew when it breaks. Dropping this closes them.
@@ -306,29 +141,34 @@ impl Redlock {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
-        let address = Address::read(address);
-        let options = address.as_ref().map(|address| address.options);
-        let options = options.unwrap_or_default();
-        RedlockBuilder {
-            servers: address.map(|address| address.servers),
-            connect_timeout: Duration::from_secs(3),
-            settings: Settings {
-                node_timeout: Duration::from_millis(500),
-                outage: Duration::from_secs(30),
-                restart_delay: options.restart_delay.unwrap_or_default(),
-                keep_fences: options.keep_fences.unwrap_or(KEEP_FENCES),
-            },
-        }
+        RedlockBuilder::at(address)
     }
 
-    /// The settings for connecting to servers with an address each, as [`Redis::open`] takes them: for TLS (`rediss://`), Unix sockets,
+    /// The settings for connecting to servers with an address each, as [`Redis::open`](super::redis::Redis::open) takes them: for TLS (`rediss://`), Unix sockets,
     /// or databases of different numbers.
     pub fn builder_of<'a>(servers: impl IntoIterator<Item = &'a str>) -> RedlockBuilder {
         let servers = servers.into_iter().map(str::to_owned).collect();
-        RedlockBuilder {
-            servers: Some(servers),
-            ..Self::builder("")
-        }
+        RedlockBuilder::new(Servers::Addresses(servers))
+    }
+
+    /// The settings for connecting with clients of your own, one for each server; see [`Redis::builder_from`](super::redis::Redis::builder_from).
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fencepost::stores::redlock::Redlock;
+    /// use redis::Client;
+    ///
+    /// let clients = [
+    ///     Client::open("redis://one")?,
+    ///     Client::open("redis://two")?,
+    ///     Client::open("redis://three")?,
+    /// ];
+    /// let store = Redlock::builder_from(clients).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder_from(clients: impl IntoIterator<Item = redis::Client>) -> RedlockBuilder {
+        RedlockBuilder::new(Servers::Clients(clients.into_iter().collect()))
     }
 
     /// Where the servers are, without users and passwords.

@@ -1,5 +1,18 @@
 //! The embedded store: locks shared by the processes of **one machine** through one SQLite file.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::sqlite::Sqlite;
+//!
+//! let locker = Locker::new(Arc::new(Sqlite::open("locks.db").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! A lock is a row with an owner and a time at which its lease ends. Taking, renewing and releasing are short
 //! write transactions (`BEGIN IMMEDIATE`), so that of two who ask at once one is served first. The tables are
@@ -63,6 +76,8 @@ mod boot;
 mod database;
 mod failure;
 mod file;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod lease;
 mod look;
 mod schema;
@@ -71,7 +86,8 @@ mod window;
 mod worker;
 
 use database::{Purpose, Settings};
-pub use file::network_file_system;
+#[cfg(feature = "unstable-hooks")]
+pub use hooks::network_file_system;
 use worker::Request;
 
 /// How this store calls itself in errors, spans and metrics.
@@ -101,14 +117,6 @@ impl SqliteBuilder {
     #[must_use]
     pub fn first_epoch(mut self, epoch: u64) -> Self {
         self.first_epoch = Some(epoch);
-        self
-    }
-
-    /// Pretends that the machine was booted as `id`, so that a test can «reboot» it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn boot_id(mut self, id: &str) -> Self {
-        self.boot_id = Some(id.to_owned());
         self
     }
 

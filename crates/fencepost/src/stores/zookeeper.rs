@@ -1,5 +1,18 @@
 //! Locks in ZooKeeper (3.5 or later), in the layout of Apache Curator.
 //!
+//! ```no_run
+//! # async fn example() -> fencepost::Result<()> {
+//! use std::sync::Arc;
+//! use fencepost::Locker;
+//! use fencepost::stores::zookeeper::Zookeeper;
+//!
+//! let locker = Locker::new(Arc::new(Zookeeper::open("zk://one,two,three").await?));
+//! let guard = locker.acquire("nightly-report").await?;
+//! assert!(guard.release().await.is_released());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # How it works
 //! Those who want a lock make an ephemeral sequential node below the lock's folder. The first in the order of the sequence numbers holds it,
 //! everybody else watches the one just before itself: a release wakes one waiter, and nobody polls. Curator's `InterProcessMutex` does
@@ -35,20 +48,21 @@
 //! - *Curator and kazoo together* do not see each other, with or without us.
 
 use std::fmt;
-use std::time::Duration;
+
+use zookeeper_client::Connector;
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
-use crate::error::{Error, ErrorKind, Operation, Result};
-#[cfg(feature = "blocking")]
-use crate::stores::kit::blocking;
-use crate::ttl::DEFAULT_TTL;
+use crate::error::Result;
 
 mod address;
 mod attendant;
+mod builder;
 mod failure;
 mod folders;
+#[cfg(feature = "unstable-hooks")]
+mod hooks;
 mod hub;
 mod link;
 mod note;
@@ -59,131 +73,16 @@ mod standing;
 mod view;
 mod vigil;
 
+pub use builder::ZookeeperBuilder;
 /// The client whose sessions [`ZookeeperBuilder::visit`] makes.
+#[cfg(feature = "unstable-hooks")]
 pub use zookeeper_client as client;
 
-use address::Address;
-use hub::{Hub, Settings};
+use builder::Servers;
+use hub::Hub;
 
 /// How this store calls itself in errors, spans and metrics.
 const STORE: &str = "zookeeper";
-
-/// How a [`Zookeeper`] is opened; made by [`Zookeeper::builder`].
-#[derive(Clone)]
-pub struct ZookeeperBuilder {
-    address: String,
-    settings: Settings,
-}
-
-impl ZookeeperBuilder {
-    /// After how much silence the server ends the session, and gives its locks to others: the longest TTL, and what a killed
-    /// process costs. Default: 10 s, as long as the default TTL.
-    ///
-    /// The server has the last word: 4 to 40 s unless it is configured otherwise (2 to 20 of its ticks).
-    #[must_use]
-    pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.session_timeout = timeout;
-        self
-    }
-
-    /// How long connecting may take. Default: 3 s.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
-        self
-    }
-
-    /// How long those who wait in line put up with a server that cannot be reached, before they get an error, counted from the end of
-    /// the session. Default: 30 s.
-    #[must_use]
-    pub fn outage(mut self, longest: Duration) -> Self {
-        self.settings.outage = longest;
-        self
-    }
-
-    /// Connects.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none, [`ErrorKind::Unavailable`] when no ZooKeeper answers there,
-    /// [`ErrorKind::Unusable`] when it does not let this user in.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
-    pub async fn open(self) -> Result<Zookeeper> {
-        let address = self.address()?;
-        let store = Zookeeper {
-            address: address.shown(),
-            hub: Hub::new(address, self.settings),
-        };
-        view::probe(&store.hub).await?;
-        Ok(store)
-    }
-
-    /// A session of the caller's own, for programs that look at the servers themselves. It ends when the client is dropped.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
-    pub async fn visit(self) -> Result<client::Client> {
-        Hub::new(self.address()?, self.settings).visit().await
-    }
-
-    /// `HOST:PORT` of each server, as the address names them, and the node below which the locks are.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the address is none.
-    pub fn servers(&self) -> Result<(Vec<String>, String)> {
-        let address = self.address()?;
-        let with_port = |host: &str| match host.rsplit_once(':') {
-            Some((_, port)) if !port.ends_with(']') => host.to_owned(),
-            _ => format!("{host}:2181"),
-        };
-        let hosts = address.hosts.split(',').map(with_port).collect();
-        Ok((hosts, address.base))
-    }
-
-    fn address(&self) -> Result<Address> {
-        let invalid = |message: &'static str| {
-            Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
-        };
-        if !(MIN_SESSION..=MAX_SESSION).contains(&self.settings.session_timeout) {
-            return Err(invalid("a session timeout is 100 ms to 24 h"));
-        }
-        Address::read(&self.address).ok_or_else(|| {
-            invalid(
-                "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
-            )
-        })
-    }
-
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
-    #[cfg(feature = "blocking")]
-    pub fn open_blocking(self) -> Result<Zookeeper> {
-        blocking::open(STORE, async {
-            let store = self.open().await?;
-            store.hub.close().await;
-            Ok(store)
-        })
-    }
-}
-
-const MIN_SESSION: Duration = Duration::from_millis(100);
-const MAX_SESSION: Duration = Duration::from_secs(24 * 60 * 60);
-
-impl fmt::Debug for ZookeeperBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
-        f.debug_struct("ZookeeperBuilder")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Locks in ZooKeeper, for everybody who can reach it. See the [module](self).
 ///
@@ -224,14 +123,31 @@ impl Zookeeper {
 
     /// The settings for connecting to `address`.
     pub fn builder(address: &str) -> ZookeeperBuilder {
-        ZookeeperBuilder {
-            address: address.to_owned(),
-            settings: Settings {
-                session_timeout: DEFAULT_TTL,
-                connect_timeout: Duration::from_secs(3),
-                outage: Duration::from_secs(30),
-            },
-        }
+        ZookeeperBuilder::new(Servers::Address(address.to_owned()))
+    }
+
+    /// The settings for connecting to `servers`, `HOST[:PORT][,HOST[:PORT]…][/BASE]`, with a connector of your own: its authentication, TLS and SASL.
+    ///
+    /// The store makes sessions of its own. The session timeout is [the builder's](ZookeeperBuilder::session_timeout), and the nodes are
+    /// open to everybody unless [`creator_only`](ZookeeperBuilder::creator_only) is set. [`open`](ZookeeperBuilder::open) refuses a connector
+    /// with a session (`with_session`), which somebody else may end, and a detached one (`with_detached`), whose locks would outlive the store.
+    ///
+    /// ```no_run
+    /// # async fn example() -> fencepost::Result<()> {
+    /// use fencepost::stores::zookeeper::Zookeeper;
+    /// use zookeeper_client::Client;
+    ///
+    /// let connector = Client::connector().with_auth("digest", b"shop:secret");
+    /// let builder = Zookeeper::builder_from("one,two,three/shop/locks", connector);
+    /// let store = builder.creator_only(true).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder_from(servers: &str, connector: Connector) -> ZookeeperBuilder {
+        ZookeeperBuilder::new(Servers::Connector {
+            servers: servers.to_owned(),
+            connector: Box::new(connector),
+        })
     }
 
     /// Where the servers are and below which node the locks, without user and password.

@@ -31,6 +31,5 @@ fn main() {
 
 /// How often each case is tried.
 fn runs() -> u64 {
-    let is_soak = std::env::var_os("FENCEPOST_SOAK").is_some_and(|value| value == "1");
-    if is_soak { 50 } else { 3 }
+    if fencepost_rig::is_soak() { 50 } else { 3 }
 }

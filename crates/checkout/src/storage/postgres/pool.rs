@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::error::SqlState;
 
-use super::link::{Address, Link, words};
+use super::connection::{Address, Connection, words};
 use crate::storage::StorageError;
 
 /// The most connections.
@@ -81,7 +81,7 @@ pub(super) struct Pool(Arc<Inner>);
 
 struct Inner {
     address: Address,
-    idle: Mutex<Vec<Link>>,
+    idle: Mutex<Vec<Connection>>,
     places: Semaphore,
 }
 
@@ -97,7 +97,7 @@ impl Pool {
     /// Does `work` in a transaction, which completes even if the future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send + 'static,
+        work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send + 'static,
     ) -> Result<T, StorageError> {
         let pool = self.clone();
         let task = tokio::spawn(async move { pool.transaction(work).await });
@@ -107,7 +107,7 @@ impl Pool {
 
     async fn transaction<T>(
         &self,
-        work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send,
+        work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send,
     ) -> Result<T, Fault> {
         let place = tokio::time::timeout(PATIENCE, self.0.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
@@ -115,60 +115,60 @@ impl Pool {
             return Err(busy.into());
         };
         let until = Instant::now() + WHOLE;
-        let mut link = self.begin(until).await?;
-        match timeout_at(until, carry_out(&mut link, work)).await {
+        let mut connection = self.begin(until).await?;
+        match timeout_at(until, carry_out(&mut connection, work)).await {
             Ok(ended) => {
                 let value = ended?;
                 let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                idle.push(link);
+                idle.push(connection);
                 Ok(value)
             }
-            Err(_) => Err(self.give_up_on(&link)),
+            Err(_) => Err(self.give_up_on(&connection)),
         }
     }
 
     /// Begins a transaction on a pooled or a new connection.
-    async fn begin(&self, until: Instant) -> Result<Link, Fault> {
+    async fn begin(&self, until: Instant) -> Result<Connection, Fault> {
         // If the server was restarted, all pooled connections are dead.
-        while let Some(link) = self.idle() {
-            if link.is_closed() {
+        while let Some(connection) = self.idle() {
+            if connection.is_closed() {
                 continue;
             }
-            match timeout_at(until, link.batch(BEGIN)).await {
-                Ok(Ok(())) => return Ok(link),
+            match timeout_at(until, connection.batch(BEGIN)).await {
+                Ok(Ok(())) => return Ok(connection),
                 Ok(Err(_)) => {}
-                Err(_) => return Err(self.give_up_on(&link)),
+                Err(_) => return Err(self.give_up_on(&connection)),
             }
         }
-        let link = self.0.address.connect().await?;
-        match timeout_at(until, link.batch(BEGIN)).await {
-            Ok(begun) => begun.map(|()| link).map_err(Fault::from),
-            Err(_) => Err(self.give_up_on(&link)),
+        let connection = self.0.address.connect().await?;
+        match timeout_at(until, connection.batch(BEGIN)).await {
+            Ok(begun) => begun.map(|()| connection).map_err(Fault::from),
+            Err(_) => Err(self.give_up_on(&connection)),
         }
     }
 
     /// Drops all idle connections after one did not answer, since they lead to the same server.
-    fn give_up_on(&self, link: &Link) -> Fault {
-        link.cut();
+    fn give_up_on(&self, connection: &Connection) -> Fault {
+        connection.cut();
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.drain(..).for_each(|link| link.cut());
+        idle.drain(..).for_each(|connection| connection.cut());
         StorageError::Unavailable("no answer in time".into()).into()
     }
 
-    fn idle(&self) -> Option<Link> {
+    fn idle(&self) -> Option<Connection> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.pop()
     }
 }
 
 async fn carry_out<T>(
-    link: &mut Link,
-    work: impl for<'a> FnOnce(&'a mut Link) -> Work<'a, T> + Send,
+    connection: &mut Connection,
+    work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send,
 ) -> Result<T, Fault> {
-    let (end, value) = match work(link).await? {
+    let (end, value) = match work(connection).await? {
         Done::Keep(value) => ("COMMIT", value),
         Done::Undo(value) => ("ROLLBACK", value),
     };
-    link.batch(end).await?;
+    connection.batch(end).await?;
     Ok(value)
 }

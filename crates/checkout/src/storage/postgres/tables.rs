@@ -2,7 +2,7 @@
 
 use fencepost::resource::CREATE_GATE;
 
-use super::link::Link;
+use super::connection::Connection;
 use super::pool::{Done, Fault};
 use crate::storage::sql;
 
@@ -16,16 +16,16 @@ SELECT EXISTS (SELECT 1 FROM pg_attribute
     WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
 
 /// Creates the tables if they are missing.
-pub(super) async fn make(link: &mut Link) -> Result<Done<()>, Fault> {
-    if link.is_so(IS_MADE).await? {
+pub(super) async fn make(connection: &mut Connection) -> Result<Done<()>, Fault> {
+    if connection.is_so(IS_MADE).await? {
         return Ok(Done::Undo(()));
     }
-    link.batch(TAKE_TURNS).await?;
-    link.batch(sql::TABLES).await?;
-    link.batch(CREATE_GATE).await?;
-    if !link.is_so(HAS_KEY_TIME).await? {
-        link.batch(sql::ADD_KEY_TIME).await?;
+    connection.batch(TAKE_TURNS).await?;
+    connection.batch(sql::TABLES).await?;
+    connection.batch(CREATE_GATE).await?;
+    if !connection.is_so(HAS_KEY_TIME).await? {
+        connection.batch(sql::ADD_KEY_TIME).await?;
     }
-    link.batch(sql::KEYS_BY_TIME).await?;
+    connection.batch(sql::KEYS_BY_TIME).await?;
     Ok(Done::Keep(()))
 }

@@ -10,7 +10,7 @@ use fencepost::stores::postgres_table::PostgresTable;
 use fencepost::{Error, ErrorKind};
 
 use super::super::PATIENCE;
-use super::super::pace::{self, Asked, Sample};
+use super::super::pace::{self, Sample, Stopwatch};
 use super::facts::{self, Facts};
 use super::pooler;
 
@@ -160,7 +160,7 @@ async fn samples(connection: &Connection) -> Result<Vec<Sample>, Error> {
     let start = Instant::now();
     let mut samples = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
-        let asked = Asked::now();
+        let asked = Stopwatch::now();
         let micros = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now";
         let now = facts::ask(connection, micros).await?;
         let micros = now.get("now").and_then(|micros| micros.parse().ok());

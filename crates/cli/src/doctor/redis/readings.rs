@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fencepost::random::{Random, SystemRandom};
 use redis::Value;
 
-use super::super::pace::{self, Asked, Sample};
+use super::super::pace::{self, Sample, Stopwatch};
 use super::info::Info;
 use super::server::{Gone, Reply, Server};
 
@@ -181,7 +181,7 @@ fn samples(server: &mut Server) -> Result<Option<Vec<Sample>>, Gone> {
     let start = Instant::now();
     let mut samples = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
-        let asked = Asked::now();
+        let asked = Stopwatch::now();
         let Some((seconds, micros)) = server.ask::<(u64, u32)>(&["TIME"])?.said() else {
             return Ok(None);
         };

@@ -49,6 +49,27 @@ impl Address {
         })
     }
 
+    /// What there is to show of endpoints, as the client library takes them.
+    ///
+    /// `None` if there are none, or one is not an endpoint.
+    pub(super) fn of_endpoints(endpoints: &[String]) -> Option<Self> {
+        let host = |endpoint: &String| {
+            let plain = endpoint.strip_prefix("http://");
+            let host = plain.or_else(|| endpoint.strip_prefix("https://"));
+            let host = host.unwrap_or(endpoint).trim_end_matches('/');
+            let is_host = !host.contains(['/', '@', '?', ' ']);
+            with_port(host).filter(|_| is_host)
+        };
+        let hosts: Option<Vec<String>> = endpoints.iter().map(host).collect();
+        Some(Self {
+            is_tls: endpoints.first()?.starts_with("https://"),
+            user: None,
+            hosts: hosts?,
+            prefix: String::new(),
+            files: Files::new(OURS),
+        })
+    }
+
     /// For people: without user and password.
     pub(super) fn shown(&self) -> String {
         let scheme = if self.is_tls { "etcds" } else { "etcd" };

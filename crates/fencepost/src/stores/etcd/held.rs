@@ -21,7 +21,7 @@ impl Etcd {
     ///
     /// ```no_run
     /// # async fn example(store: std::sync::Arc<fencepost::stores::etcd::Etcd>) -> Result<(), Box<dyn std::error::Error>> {
-    /// use fencepost::stores::etcd::client::{Client, Txn, TxnOp};
+    /// use etcd_client::{Client, Txn, TxnOp};
     ///
     /// let mut client = Client::connect(["127.0.0.1:2379"], None).await?;
     /// let guard = fencepost::Locker::new(store.clone()).acquire("stock").await?;

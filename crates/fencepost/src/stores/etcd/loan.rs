@@ -165,38 +165,7 @@ pub(super) async fn revoke_all(hub: &Hub, operation: Operation, loans: &mut Loan
 
 #[cfg(test)]
 mod tests {
-    use fencepost_rig::{Direction, Etcd as Server, Proxy};
-
     use super::*;
-    use crate::stores::etcd::Etcd;
-
-    /// A lease is granted, and what it was for does not come about. The next request is for the same one; its first attempt is lost, and the
-    /// second is told that there is such a lease: it was not granted by that request, and does not run from then on.
-    #[tokio::test]
-    async fn a_lease_is_not_booked_from_a_later_request() {
-        let server = Server::start().expect("a private etcd");
-        let road = Proxy::start(server.address()).expect("a proxy");
-        let address = format!("etcd://{},{}", road.address(), server.address());
-        let store = Etcd::open(&address).await.expect("a connection");
-        let (hub, mut loans) = (&store.hub, Loans::default());
-        let ttl = Duration::from_secs(60);
-        let first = grant(hub, &mut loans, 77, ttl).await.expect("a lease");
-        assert_eq!(first.lease, 77);
-        BootClock
-            .sleep_until(first.asked_at + Duration::from_secs(4))
-            .await;
-        road.swallow(Direction::ToServer);
-        let second = grant(hub, &mut loans, 77, ttl).await.expect("a lease");
-        road.heal();
-        let link = hub.link(Operation::Open).await.expect("a connection");
-        let mut client = link.client.clone();
-        let at_store = client.lease_time_to_live(second.lease, None).await;
-        let left = at_store.expect("an answer").ttl();
-        let over_at =
-            BootClock.now() + Duration::from_secs(u64::try_from(left + 1).expect("a lease"));
-        let believed = second.asked_at + second.ttl;
-        assert!(believed <= over_at, "{believed:?} but {over_at:?}");
-    }
 
     #[test]
     fn a_ttl_is_rounded_up_to_whole_seconds() {

@@ -9,10 +9,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::hub::{Hub, SILENCE};
 use super::keys::{Value, is_of_line, line_of, root_of};
-use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::stores::kit::glob;
 
 /// Keys per step of a scan.
 const STEP: i64 = 1000;
@@ -99,7 +98,7 @@ fn age(value: &Value) -> Duration {
 
 pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Listed>> {
     let names = names(hub).await?.into_iter();
-    let wanted = names.filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name)));
+    let wanted = names.filter(|name| pattern.is_none_or(|pattern| name_matches(pattern, name)));
     let look = async |name: String| -> Result<Option<Listed>> {
         let record = inspect(hub, &name).await?;
         Ok(record.map(|record| Listed { name, record }))

@@ -11,6 +11,14 @@ pub(crate) struct Certificates {
     pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
+impl Certificates {
+    /// Whether nothing was handed over.
+    #[cfg(any(feature = "redis-tls", feature = "postgres", feature = "etcd"))]
+    pub(crate) fn are_none(&self) -> bool {
+        self.root.is_none() && self.client.is_none()
+    }
+}
+
 /// Says what there is. The key is nobody's business.
 impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

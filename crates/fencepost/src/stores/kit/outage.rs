@@ -30,6 +30,7 @@ impl Outage {
     }
 
     /// The store has answered, though not as we would like: the time starts again, the pauses do not.
+    #[cfg(feature = "postgres")]
     pub(crate) fn was_answered(&mut self) {
         self.since = None;
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::STORE;
+use super::address::Address;
 use super::book::{Book, Number, Pick};
-use super::connect::Address;
 use super::failure;
 use super::fence::Source;
 use super::published::{Said, comment, program};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::STORE;
-use super::connect::Parameters;
+use super::address::Parameters;
 use super::fence::Source;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::times;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio_postgres::{AsyncMessage, SimpleQueryMessage, SimpleQueryRow};
 
-use super::connect::{Address, Connection, listen};
+use super::address::Address;
+use super::connect::{Connection, listen};
 use super::fence::{self, Source};
 use super::{STORE, failure};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};

@@ -11,11 +11,10 @@ use super::key::{key_of, name_of};
 use super::published::{self, Said};
 use super::session::{number, text};
 use super::statement::{self, ShownIn};
-use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::{LockName, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::stores::kit::glob;
 
 /// One session that holds a lock or waits for it.
 pub(super) struct Sight {
@@ -159,7 +158,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
         let said = sights.iter().find_map(|sight| sight.said.as_ref());
         let name = said.map_or_else(|| name_of(key), |said| said.name.clone());
         let is_wanted = match pattern {
-            Some(pattern) => glob::matches(pattern, &name),
+            Some(pattern) => name_matches(pattern, &name),
             None => is_ours,
         };
         if is_wanted && let Some(record) = record(&sights) {

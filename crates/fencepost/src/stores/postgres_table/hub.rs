@@ -8,7 +8,7 @@ use futures_util::future::Shared;
 use tokio::task::JoinError;
 use tokio_postgres::AsyncMessage;
 
-use super::Settings;
+use super::builder::Settings;
 use super::failure;
 use super::line::Line;
 use super::link::{self, Identity, Link, Wanted};
@@ -16,7 +16,7 @@ use super::tables::Tables;
 use crate::clock::{BootClock, BoxFuture, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::lease::lock;
-use crate::stores::postgres::connect::Address;
+use crate::stores::postgres::address::Address;
 
 /// An attempt to connect, shared by all who wait for it. The outer error: its runtime ended.
 type Attempt = Shared<BoxFuture<'static, std::result::Result<Result<Arc<Link>>, Arc<JoinError>>>>;

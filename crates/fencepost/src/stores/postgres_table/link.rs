@@ -12,14 +12,16 @@ use futures_util::future::join;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
+use super::STORE;
+use super::builder::Settings;
 use super::failure;
 use super::schema;
 use super::statements::{Statements, forget};
 use super::tables::Tables;
-use super::{STORE, Settings};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation, Result};
-use crate::stores::postgres::connect::{Address, Connection, listen};
+use crate::stores::postgres::address::Address;
+use crate::stores::postgres::connect::{Connection, listen};
 
 /// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups,
 /// shorter than the patience of most callers.

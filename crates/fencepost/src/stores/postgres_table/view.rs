@@ -9,11 +9,10 @@ use tokio_postgres::Row;
 use super::failure;
 use super::hub::Hub;
 use super::names::{ours, row_of};
-use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::stores::kit::glob;
 
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &LockName) -> Result<Option<Record>> {
     let link = hub.link(Operation::Inspect).await?;
@@ -31,7 +30,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
         .ask(Operation::Inspect, &link.statements.list, &[])
         .await?;
     let is_meant = |listed: &Listed| match pattern {
-        Some(pattern) => glob::matches(pattern, &listed.name),
+        Some(pattern) => name_matches(pattern, &listed.name),
         None => is_ours(&listed.record),
     };
     let listed = records(&rows)?.into_iter();

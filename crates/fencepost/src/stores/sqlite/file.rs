@@ -192,14 +192,14 @@ pub(super) fn refuse_network(path: &Path) -> Result<()> {
 /// Which of the file systems this is that locks must not lie on: shared by machines, or with locks between processes that are
 /// not reliable. `None`: nothing against it, or it cannot be told.
 #[cfg(target_os = "linux")]
-pub fn network_file_system(path: &Path) -> Option<&'static str> {
+pub(super) fn network_file_system(path: &Path) -> Option<&'static str> {
     let system = nix::sys::statfs::statfs(path).ok()?;
     by_number(system.filesystem_type().0 as u64)
 }
 
 /// Which of the file systems this is that locks must not lie on. `None`: nothing against it, or it cannot be told.
-#[cfg(not(target_os = "linux"))]
-pub fn network_file_system(_path: &Path) -> Option<&'static str> {
+#[cfg(all(not(target_os = "linux"), feature = "unstable-hooks"))]
+pub(super) fn network_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
 

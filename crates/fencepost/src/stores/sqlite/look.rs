@@ -9,10 +9,9 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::database::Database;
 use super::failure::Result;
 use super::lease::{moment, unsigned};
-use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::Moment;
-use crate::stores::kit::glob;
 
 /// Which of the tables and columns the file has. Files that were opened to lock have all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +77,7 @@ impl Database {
             return Ok(Vec::new());
         }
         let matches =
-            |name: &String| pattern.is_none_or(|pattern| glob::matches(pattern, name.as_str()));
+            |name: &String| pattern.is_none_or(|pattern| name_matches(pattern, name.as_str()));
         self.read(|connection, now| {
             let mut records: BTreeMap<String, Record> = BTreeMap::new();
             let mut holders = connection.prepare_cached(&self.sights.holders(ALL))?;

@@ -20,17 +20,33 @@ impl Address {
     /// `None`: not an address. Says nothing more, as that could give away a password.
     pub(super) fn read(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("zk://")?;
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, DEFAULT_BASE),
-        };
+        let (authority, path) = split_base(rest, 0);
         let (credentials, hosts) = match authority.rsplit_once('@') {
             Some((credentials, hosts)) => (Some(read_credentials(credentials)?), hosts),
             None => (None, authority),
         };
         let are_hosts = hosts.split(',').all(is_host);
+        Self::new(hosts, path, credentials).filter(|_| are_hosts)
+    }
+
+    /// Reads `HOST[:PORT][,HOST[:PORT]…][/BASE]`. As the client library has it, `tcp://` or `tcp+tls://` may stand before each host.
+    ///
+    /// `None` if it is something else.
+    pub(super) fn of_servers(text: &str) -> Option<Self> {
+        let last_scheme = text.rfind("://").map_or(0, |at| at + "://".len());
+        let (hosts, path) = split_base(text, last_scheme);
+        let is_server = |server: &str| {
+            let plain = server.strip_prefix("tcp://");
+            let host = plain.or_else(|| server.strip_prefix("tcp+tls://"));
+            is_host(host.unwrap_or(server))
+        };
+        let are_servers = hosts.split(',').all(is_server);
+        Self::new(hosts, path, None).filter(|_| are_servers)
+    }
+
+    fn new(hosts: &str, path: &str, credentials: Option<String>) -> Option<Self> {
         let base = path.strip_suffix('/').unwrap_or(path);
-        (are_hosts && is_base(base)).then(|| Self {
+        is_base(base).then(|| Self {
             hosts: hosts.to_owned(),
             credentials,
             base: base.to_owned(),
@@ -40,6 +56,14 @@ impl Address {
     /// For people: without user and password.
     pub(super) fn shown(&self) -> String {
         format!("zk://{}{}", self.hosts, self.base)
+    }
+}
+
+/// The base begins with the first slash from `start` on.
+fn split_base(text: &str, start: usize) -> (&str, &str) {
+    match text[start..].find('/') {
+        Some(at) => text.split_at(start + at),
+        None => (text, DEFAULT_BASE),
     }
 }
 
@@ -70,6 +94,29 @@ fn is_base(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_are_named_as_the_client_library_has_them() {
+        for (text, hosts, base) in [
+            ("a:2181,b:2182", "a:2181,b:2182", "/fencepost"),
+            ("a,b/shop/locks", "a,b", "/shop/locks"),
+            (
+                "tcp+tls://a:2281,tcp://b/shop",
+                "tcp+tls://a:2281,tcp://b",
+                "/shop",
+            ),
+            ("a/", "a", ""),
+        ] {
+            let address = Address::of_servers(text).expect(text);
+            assert_eq!(
+                (address.hosts.as_str(), address.base.as_str()),
+                (hosts, base)
+            );
+        }
+        for wrong in ["", "a,,b", "zk://a", "u:p@a", "a/../b", "tcp+tls://"] {
+            assert!(Address::of_servers(wrong).is_none(), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_address_is_taken_apart() {

@@ -25,6 +25,9 @@ pub(super) struct Settings {
 
 pub(super) struct Hub {
     pub(super) address: Address,
+    connector: Connector,
+    /// Whether only those who authenticate as we do may touch our nodes.
+    creator_only: bool,
     pub(super) settings: Settings,
     base: Arc<str>,
     link: Mutex<Option<Arc<Link>>>,
@@ -44,10 +47,17 @@ struct Unburied {
 }
 
 impl Hub {
-    pub(super) fn new(address: Address, settings: Settings) -> Self {
+    pub(super) fn new(
+        address: Address,
+        connector: Connector,
+        creator_only: bool,
+        settings: Settings,
+    ) -> Self {
         Self {
             base: address.base.as_str().into(),
             address,
+            connector,
+            creator_only,
             settings,
             link: Mutex::default(),
             unburied: Mutex::default(),
@@ -81,10 +91,11 @@ impl Hub {
     async fn connect(&self) -> std::result::Result<Arc<Link>, Cause> {
         self.put_away();
         self.bury().await?;
-        let client = self.connector().connect(&self.address.hosts).await?;
-        let acls = match self.address.credentials {
-            Some(_) => Acls::creator_all(),
-            None => Acls::anyone_all(),
+        let client = self.connector.clone().connect(&self.address.hosts).await?;
+        let acls = if self.creator_only {
+            Acls::creator_all()
+        } else {
+            Acls::anyone_all()
         };
         let link = Link::new(client, self.base.clone(), acls, self.bell.clone());
         let link = Arc::new(link);
@@ -94,23 +105,14 @@ impl Hub {
     }
 
     /// A session that is none of this hub's.
+    #[cfg(feature = "unstable-hooks")]
     pub(super) async fn visit(&self) -> Result<Client> {
         let until = BootClock.now() + self.settings.connect_timeout;
-        let connecting = self.connector().connect(&self.address.hosts);
+        let connecting = self.connector.clone().connect(&self.address.hosts);
         match within(&BootClock, until, connecting).await {
             Some(Ok(client)) => Ok(client),
             Some(Err(cause)) => Err(failure::of_connecting(Operation::Open, cause)),
             None => Err(failure::unreachable(Operation::Open)),
-        }
-    }
-
-    fn connector(&self) -> Connector {
-        let connector = Client::connector()
-            .with_session_timeout(self.settings.session_timeout)
-            .with_fail_eagerly();
-        match &self.address.credentials {
-            Some(credentials) => connector.with_auth("digest", credentials.as_bytes()),
-            None => connector,
         }
     }
 
@@ -138,7 +140,8 @@ impl Hub {
         for Unburied { session, .. } in unburied {
             let id = session.id();
             match self
-                .connector()
+                .connector
+                .clone()
                 .with_session(session)
                 .connect(&self.address.hosts)
                 .await

@@ -10,11 +10,10 @@ use super::link::Link;
 use super::note::{Note, foreign_label, unix_ms};
 use super::paths::{Contender, name_of, owner_of};
 use super::requests::go_on;
-use crate::backend::{Holder, Listed, Record, Waiter};
+use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
-use crate::stores::kit::glob;
 
 /// Requests under way at once.
 const AT_ONCE: usize = 128;
@@ -40,7 +39,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
     let link = hub.link(Operation::Inspect).await?;
     let folders = folders(&link, Operation::Inspect).await?;
     let at_root = link.base.is_empty();
-    let is_meant = |name: &str| pattern.is_none_or(|pattern| glob::matches(pattern, name));
+    let is_meant = |name: &str| pattern.is_none_or(|pattern| name_matches(pattern, name));
     let meant: Vec<(String, String)> = folders
         .into_iter()
         .map(|segment| (name_of(&segment, at_root), segment))

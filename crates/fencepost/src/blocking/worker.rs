@@ -1,0 +1,78 @@
+//! The background thread of a locker.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::reaper::Errands;
+
+/// The background thread. Ends with the last locker and guard, after giving back what they held.
+#[derive(Debug)]
+pub(super) struct Worker {
+    runtime: Option<Runtime>,
+    errands: Errands,
+    /// How long the end may take.
+    farewell: Duration,
+}
+
+impl Worker {
+    pub(super) fn start(errands: Errands, farewell: Duration) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("fencepost")
+            .enable_all()
+            .build();
+        match runtime {
+            Ok(runtime) => Ok(Self {
+                runtime: Some(runtime),
+                errands,
+                farewell,
+            }),
+            Err(error) => {
+                let message = "cannot start the background thread";
+                Err(wrong_context(message).with_source(error))
+            }
+        }
+    }
+
+    pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
+        if Handle::try_current().is_ok() {
+            return Err(wrong_context(
+                "a blocking call inside an async runtime would stall it; use fencepost::Locker there",
+            ));
+        }
+        match &self.runtime {
+            Some(runtime) => Ok(runtime.block_on(future)),
+            None => Err(wrong_context("the background thread has ended")),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // Waiting inside an async runtime would stall it; the leases then end by their TTL.
+        if Handle::try_current().is_err() {
+            runtime.block_on(async {
+                let done = tokio::time::timeout(self.farewell, self.errands.done());
+                if done.await.is_err() {
+                    tracing::warn!("ended before the store had confirmed every release");
+                }
+            });
+        }
+        runtime.shutdown_background();
+    }
+}
+
+fn wrong_context(message: &'static str) -> Error {
+    Error::new(
+        ErrorKind::WrongContext,
+        "blocking",
+        Operation::Acquire,
+        message,
+    )
+}

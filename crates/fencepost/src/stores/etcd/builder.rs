@@ -1,0 +1,227 @@
+//! How a store is opened: by an address or with the user's own options, and with which settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::ConnectOptions;
+
+use super::address::Address;
+use super::hub::{Hub, Settings};
+use super::{Etcd, STORE};
+use crate::error::{Error, ErrorKind, Operation, Result};
+#[cfg(feature = "blocking")]
+use crate::stores::kit::blocking;
+use crate::stores::kit::certificates::Certificates;
+
+/// How an [`Etcd`] is opened; made by [`Etcd::builder`] or [`Etcd::builder_from`].
+#[derive(Clone)]
+pub struct EtcdBuilder {
+    servers: Servers,
+    prefix: Option<String>,
+    settings: Settings,
+    certificates: Certificates,
+}
+
+/// Where the servers are, and who we are there.
+#[derive(Clone)]
+pub(super) enum Servers {
+    Address(String),
+    /// What the user connects with.
+    Options {
+        endpoints: Vec<String>,
+        options: Box<ConnectOptions>,
+    },
+}
+
+impl EtcdBuilder {
+    pub(super) fn new(servers: Servers) -> Self {
+        Self {
+            servers,
+            prefix: None,
+            settings: Settings {
+                connect_timeout: Duration::from_secs(3),
+                outage: Duration::from_secs(30),
+            },
+            certificates: Certificates::default(),
+        }
+    }
+
+    /// What the keys of all locks begin with: the lock `stock` is below `PREFIX/stock`. Wins over the prefix in the address. Default: no prefix.
+    #[must_use]
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        self.prefix = Some(prefix.trim_end_matches('/').to_owned());
+        self
+    }
+
+    /// How long connecting to one server may take. Default: 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.connect_timeout = timeout;
+        self
+    }
+
+    /// How long those who wait in line put up with a store that does not serve, before they get an error. Default: 30 s.
+    ///
+    /// When it is back they have their old place, unless their lease has ended meanwhile.
+    #[must_use]
+    pub fn outage(mut self, longest: Duration) -> Self {
+        self.settings.outage = longest;
+        self
+    }
+
+    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `etcds://`. Replaces the TLS options that were
+    /// [handed in](Etcd::builder_from).
+    #[cfg(feature = "etcd-tls")]
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.root = Some(pem.into());
+        self
+    }
+
+    /// Shows this certificate to the servers (both PEM). For `etcds://`. Replaces the TLS options that were
+    /// [handed in](Etcd::builder_from).
+    #[cfg(feature = "etcd-tls")]
+    #[must_use]
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.certificates.client = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Connects to one of the servers.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers or the cluster has no majority, and
+    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, not etcd.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub async fn open(self) -> Result<Etcd> {
+        let (address, endpoints, options) = self.where_and_how()?;
+        let hub = Hub::new(endpoints, options, address.prefix.clone(), self.settings);
+        let store = Etcd {
+            address: address.shown(),
+            hub: Arc::new(hub),
+        };
+        store.is_there().await?;
+        Ok(store)
+    }
+
+    /// The address to show, and what the client library connects with.
+    fn where_and_how(&self) -> Result<(Address, Vec<String>, ConnectOptions)> {
+        let (mut address, endpoints, options) = match &self.servers {
+            Servers::Address(text) => {
+                let address = read(text)?;
+                let (endpoints, options) = (address.endpoints(), self.options(&address)?);
+                (address, endpoints, options)
+            }
+            Servers::Options { endpoints, options } => {
+                let address = Address::of_endpoints(endpoints).ok_or_else(|| {
+                    invalid("an endpoint is HOST:PORT, http://HOST:PORT or https://HOST:PORT, and there must be at least one")
+                })?;
+                let options = self.completed((**options).clone());
+                (address, endpoints.clone(), options)
+            }
+        };
+        if let Some(prefix) = &self.prefix {
+            address.prefix.clone_from(prefix);
+        }
+        Ok((address, endpoints, options))
+    }
+
+    /// What the user connects with, and what we need beyond that.
+    fn completed(&self, options: ConnectOptions) -> ConnectOptions {
+        // A server that is cut off from the others is to say so, and not to let us wait.
+        let options = options
+            .with_require_leader(true)
+            .with_connect_timeout(self.settings.connect_timeout);
+        if self.certificates.are_none() {
+            options
+        } else {
+            secured(options, self.certificates.clone())
+        }
+    }
+
+    pub(super) fn options(&self, address: &Address) -> Result<ConnectOptions> {
+        // A server that is cut off from the others is to say so, and not to let us wait.
+        let mut options = ConnectOptions::new()
+            .with_require_leader(true)
+            .with_connect_timeout(self.settings.connect_timeout);
+        if let Some((user, password)) = &address.user {
+            options = options.with_user(user, password);
+        }
+        let mut certificates = self.certificates.clone();
+        let read = address.files.read_into(&mut certificates);
+        read.map_err(invalid)?;
+        Ok(match address.is_tls {
+            true => secured(options, certificates),
+            false => options,
+        })
+    }
+
+    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
+    /// connects anew in its own runtime.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(self) -> Result<Etcd> {
+        blocking::open(STORE, self.open())
+    }
+}
+
+/// Reads an address. The error never quotes it: it may carry a password.
+pub(super) fn read(address: &str) -> Result<Address> {
+    let address = Address::parse(address).ok_or_else(|| {
+        invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://…[?ca=FILE][&cert=FILE&key=FILE] for TLS")
+    })?;
+    if cfg!(not(feature = "etcd-tls")) && address.is_tls {
+        return Err(invalid(
+            "built without TLS: etcds:// needs the feature etcd-tls",
+        ));
+    }
+    if !address.is_tls && !address.files.are_none() {
+        return Err(invalid("ca, cert and key are about TLS, which is etcds://"));
+    }
+    Ok(address)
+}
+
+fn invalid(cause: impl Into<String>) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        STORE,
+        Operation::Open,
+        cause.into(),
+    )
+}
+
+#[cfg(feature = "etcd-tls")]
+fn secured(options: ConnectOptions, certificates: Certificates) -> ConnectOptions {
+    use etcd_client::{Certificate, Identity, TlsOptions};
+    let tls = match certificates.root {
+        Some(pem) => TlsOptions::new().ca_certificate(Certificate::from_pem(pem)),
+        None => TlsOptions::new().with_enabled_roots(),
+    };
+    options.with_tls(match certificates.client {
+        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        None => tls,
+    })
+}
+
+#[cfg(not(feature = "etcd-tls"))]
+fn secured(options: ConnectOptions, _: Certificates) -> ConnectOptions {
+    options
+}
+
+impl fmt::Debug for EtcdBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may carry a password.
+        f.debug_struct("EtcdBuilder")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! How a store is opened: by an address or with the user's own configuration, and with which settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::hub::Hub;
+use super::tables::{self, Tables};
+use super::{PostgresTable, STORE, failure};
+use crate::error::{Operation, Result};
+#[cfg(feature = "blocking")]
+use crate::stores::kit::blocking;
+use crate::stores::kit::certificates::Certificates;
+use crate::stores::postgres::address::{Parameters, Server};
+
+/// What the builder decided.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) connect_timeout: Duration,
+    pub(super) outage: Duration,
+    pub(super) tables: Tables,
+    pub(super) create: bool,
+}
+
+/// The parameters of an address that are about the table.
+pub(crate) const PARAMETERS: &[&str] = &["table", "create"];
+
+/// What an address says about the table.
+#[derive(Default)]
+struct InAddress {
+    table: Option<String>,
+    create: Option<bool>,
+}
+
+impl InAddress {
+    fn read(parameters: Parameters) -> Result<Self> {
+        let mut read = Self::default();
+        for (name, value) in parameters {
+            match name.as_str() {
+                "table" => read.table = Some(value),
+                _ => read.create = Some(value.parse().map_err(|_| failure::neither_yes_nor_no())?),
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// How a [`PostgresTable`] is opened; made by [`PostgresTable::builder`] or [`PostgresTable::builder_from`].
+#[derive(Clone)]
+pub struct PostgresTableBuilder {
+    server: Server,
+    connect_timeout: Duration,
+    outage: Duration,
+    table: Option<String>,
+    create: Option<bool>,
+    certificates: Certificates,
+}
+
+impl PostgresTableBuilder {
+    pub(super) fn new(server: Server) -> Self {
+        Self {
+            server,
+            connect_timeout: Duration::from_secs(3),
+            outage: Duration::from_secs(30),
+            table: None,
+            create: None,
+            certificates: Certificates::default(),
+        }
+    }
+
+    /// The table: `TABLE` or `SCHEMA.TABLE`, as Postgres stores them (what was created without quotes is in small letters). Wins over
+    /// `?table=` in the address. Default: `shedlock`, wherever the search path finds it.
+    #[must_use]
+    pub fn table(mut self, table: &str) -> Self {
+        self.table = Some(table.to_owned());
+        self
+    }
+
+    /// Whether tables that are missing are made when the store is opened. Wins over `create=true` in the address. Default: no, the error says
+    /// how to make them.
+    #[must_use]
+    pub fn create_table(mut self, create: bool) -> Self {
+        self.create = Some(create);
+        self
+    }
+
+    /// How long connecting may take. Default: 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
+    ///
+    /// When it is back they have their old place.
+    #[must_use]
+    pub fn outage(mut self, longest: Duration) -> Self {
+        self.outage = longest;
+        self
+    }
+
+    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`, or
+    /// `SslMode::Require` in a configuration that was [handed in](PostgresTable::builder_from).
+    #[cfg(feature = "postgres-tls")]
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.root = Some(pem.into());
+        self
+    }
+
+    /// Shows this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
+    /// [handed in](PostgresTable::builder_from).
+    #[cfg(feature = "postgres-tls")]
+    #[must_use]
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.certificates.client = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Connects, and checks that the tables can hold locks.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address or the table's name is invalid, or `create` is neither `true` nor `false`,
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if nobody answers there, and
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if what answers cannot hold locks: wrong password, a standby, missing tables or rights, other columns.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection; tables that were made stay.
+    pub async fn open(self) -> Result<PostgresTable> {
+        let (address, own) = self.server.read(STORE, PARAMETERS, &self.certificates)?;
+        let in_address = InAddress::read(own)?;
+        let table = self.table.or(in_address.table);
+        let settings = Settings {
+            connect_timeout: self.connect_timeout,
+            outage: self.outage,
+            tables: Tables::read(table.as_deref().unwrap_or(tables::USUAL))?,
+            create: self.create.or(in_address.create).unwrap_or(false),
+        };
+        let hub = Arc::new(Hub::new(address, settings));
+        hub.link(Operation::Open).await?;
+        Ok(PostgresTable { hub })
+    }
+
+    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
+    /// connects anew in its own runtime.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
+    #[cfg(feature = "blocking")]
+    pub fn open_blocking(self) -> Result<PostgresTable> {
+        blocking::open(STORE, self.open())
+    }
+}
+
+impl fmt::Debug for PostgresTableBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may carry a password.
+        f.debug_struct("PostgresTableBuilder")
+            .field("table", &self.table)
+            .field("create_table", &self.create)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,26 @@
+//! The store of `docs/adding-a-store.md` passes every trial that its capabilities pick.
+
+use std::sync::Arc;
+
+use fencepost::conformance::{Subject, trials};
+use libtest_mimic::{Arguments, Trial};
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "../examples/your_store.rs"]
+mod your_store;
+
+use your_store::Folder;
+
+fn main() {
+    let picked = trials().filter(|trial| trial.applies_to(Folder::CAPABILITIES));
+    let tests = picked.map(|trial| {
+        Trial::test(trial.name(), || {
+            let folder = tempfile::tempdir()?;
+            let open = || Folder::open(folder.path()).map(Arc::new);
+            let subject = Subject::with_two_connections(open()?, open()?);
+            tokio::runtime::Runtime::new()?.block_on(trial.run(subject));
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), tests.collect()).exit();
+}

@@ -1,0 +1,115 @@
+//! The waiting line on Redis, searched state by state. No server is needed.
+//!
+//! The model has the scripts as they run inside Redis (`server`, with `advance`, `line` and `fence`), the client's state machine (`client`), wires,
+//! connections and their troubles (`network`), and a plain client that knows nothing of the line. Anything that can
+//! happen next is a move (`moves`); `search` goes through all of them, breadth first, and holds every state against the
+//! promises in `invariants` and, by fair runs from there, in `progress`. Time is counted in heartbeats; everything may
+//! be delayed.
+//!
+//! A search that finds nothing proves little about itself. So each rule of the protocol can be broken by a switch
+//! (`variants`), and the tests demand that every broken protocol is convicted, of the right promise, with the shortest
+//! story that shows it. `docs/decisions/0005-redis-line-model.md` says why the search is our own.
+//!
+//! `cargo test --test redis_line_model -- --nocapture` prints counts and stories. With `FENCEPOST_SOAK=1` the search
+//! goes deeper; that is for the release profile.
+
+mod advance;
+mod canonical;
+mod client;
+mod fence;
+mod invariants;
+mod line;
+mod moves;
+mod native;
+mod network;
+mod progress;
+mod scenarios;
+mod search;
+mod server;
+mod setup;
+mod state;
+mod story;
+mod variants;
+
+use fencepost_rig::is_soak;
+use scenarios::{
+    FORGETFUL_SERVER, FORGETFUL_SERVER_DEEPER, NATIVE, NATIVE_DEEPER, Scenario, THREE_CLIENTS,
+    THREE_CLIENTS_DEEPER, TWO_CLIENTS, TWO_CLIENTS_DEEPER,
+};
+use search::search;
+use setup::Setup;
+use variants::{Flaw, Variant, variants};
+
+#[test]
+fn two_clients_are_served_whatever_happens() {
+    keep_every_promise(TWO_CLIENTS, TWO_CLIENTS_DEEPER);
+}
+
+#[test]
+fn three_clients_are_served_in_order_whatever_happens() {
+    keep_every_promise(THREE_CLIENTS, THREE_CLIENTS_DEEPER);
+}
+
+#[test]
+fn fences_order_what_a_server_forgot() {
+    keep_every_promise(FORGETFUL_SERVER, FORGETFUL_SERVER_DEEPER);
+}
+
+#[test]
+fn plain_commands_keep_what_the_scripts_promise() {
+    keep_every_promise(NATIVE, NATIVE_DEEPER);
+}
+
+#[test]
+fn every_broken_variant_is_convicted() {
+    for Variant {
+        flaw,
+        setup,
+        breaks,
+    } in variants()
+    {
+        let outcome = search(&setup);
+        println!("{flaw:?}: {outcome}");
+        let Some(conviction) = outcome.conviction else {
+            panic!("{flaw:?} was not convicted");
+        };
+        println!("{}", conviction.story);
+        assert_eq!(conviction.promise, breaks, "{flaw:?}");
+        if is_soak() {
+            // It is the flaw that is convicted, and not the world it lives in.
+            keeps_every_promise(
+                "without it",
+                &Setup {
+                    flaw: None,
+                    ..setup
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn every_flaw_has_its_variant() {
+    let mut flaws: Vec<_> = variants().iter().map(|it| it.flaw as usize).collect();
+    flaws.sort_unstable();
+    let all: Vec<_> = (0..=Flaw::BuriesTheLiving as usize).collect();
+    assert_eq!(flaws, all);
+}
+
+fn keep_every_promise(scenarios: &[Scenario], deeper: &[Scenario]) {
+    let deeper = deeper.iter().filter(|_| is_soak());
+    for Scenario { title, setup } in scenarios.iter().chain(deeper) {
+        keeps_every_promise(title, setup);
+    }
+}
+
+fn keeps_every_promise(title: &str, setup: &Setup) {
+    let outcome = search(setup);
+    println!("{title}: {outcome}");
+    if let Some(conviction) = outcome.conviction {
+        panic!(
+            "{title}: «{}» is broken\n{}",
+            conviction.promise, conviction.story
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! A database of Postgres for one trial: on the server that the variable `FENCEPOST_SHARED_POSTGRES` names, or on a private one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio_postgres::NoTls;
+
+/// Gone when it is dropped.
+pub struct Database {
+    url: String,
+    shared: Option<Shared>,
+    // After everything that uses it.
+    _server: Option<fencepost_rig::Postgres>,
+}
+
+/// Where it was made, and its name.
+struct Shared {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    /// A new and empty one.
+    ///
+    /// Call it from a thread that lives as long as the database is wanted.
+    pub async fn make() -> Self {
+        let Ok(server) = std::env::var("FENCEPOST_SHARED_POSTGRES") else {
+            let server = fencepost_rig::Postgres::start().expect("a private server");
+            return Self {
+                url: server.url(),
+                shared: None,
+                _server: Some(server),
+            };
+        };
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("trial_{}_{count}", std::process::id());
+        tell(&server, &format!("CREATE DATABASE {name}")).await;
+        let (base, _database) = server.rsplit_once('/').expect("an address with a database");
+        Self {
+            url: format!("{base}/{name}"),
+            shared: Some(Shared { server, name }),
+            _server: None,
+        }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Some(Shared { server, name }) = self.shared.take() else {
+            return;
+        };
+        // Its connections may still be closing.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let statement = format!("DROP DATABASE {name} WITH (FORCE)");
+            runtime.block_on(tell(&server, &statement));
+        });
+        if dropped.join().is_err() && !std::thread::panicking() {
+            panic!("the trial's database could not be dropped");
+        }
+    }
+}
+
+async fn tell(server: &str, statement: &str) {
+    let (client, connection) = tokio_postgres::connect(server, NoTls)
+        .await
+        .expect("the shared server");
+    let driver = tokio::spawn(connection);
+    client.batch_execute(statement).await.expect(statement);
+    drop(client);
+    let _closed = driver.await;
+}

@@ -1,0 +1,107 @@
+//! A client of Redis that knows nothing of ours, for tests that look at what a server holds.
+
+use std::net::SocketAddr;
+
+use fencepost_rig::resp::{Connection, Value};
+
+use crate::SOON;
+
+/// A connection that sends plain commands and panics when one fails.
+pub struct Plain(Connection);
+
+impl Plain {
+    /// Connects.
+    pub fn open(address: SocketAddr) -> Self {
+        Self(Connection::open(address, SOON).expect("a connection"))
+    }
+
+    /// Sends a command that the server may refuse.
+    pub fn ask(&mut self, words: &[&str]) -> Value {
+        self.0.ask(words).expect("an answer")
+    }
+
+    /// Sends a command that must work.
+    pub fn does(&mut self, words: &[&str]) {
+        let answer = self.ask(words);
+        assert!(!matches!(answer, Value::Error(_)), "{words:?}: {answer:?}");
+    }
+
+    /// A command that is answered with a number.
+    pub fn number(&mut self, words: &[&str]) -> i64 {
+        match self.ask(words) {
+            Value::Number(number) => number,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    /// A command that is answered with a text, or with nothing.
+    pub fn text(&mut self, words: &[&str]) -> Option<String> {
+        match self.ask(words) {
+            Value::Text(text) => Some(text),
+            Value::Nil => None,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    /// A command that is answered with a list of texts.
+    pub fn texts(&mut self, words: &[&str]) -> Vec<String> {
+        let Value::List(values) = self.ask(words) else {
+            panic!("{words:?}: not a list")
+        };
+        let text = |value| match value {
+            Value::Text(text) => text,
+            other => panic!("{words:?}: {other:?}"),
+        };
+        values.into_iter().map(text).collect()
+    }
+
+    /// A field of INFO.
+    pub fn info(&mut self, field: &str) -> String {
+        let info = self.text(&["INFO", "all"]).expect("its fields");
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(name, _)| *name == field);
+        found.expect(field).1.to_owned()
+    }
+
+    /// Counts an epoch on by so much, as that many changes of hands would; what it is then.
+    pub fn counts_on(&mut self, fence: &str, by: u64) -> u64 {
+        let script = "if redis.call('TYPE', KEYS[1]).ok == 'zset' then \
+            return tonumber(redis.call('ZINCRBY', KEYS[1], ARGV[1], '2')) end \
+            return redis.call('INCRBY', KEYS[1], ARGV[1])";
+        let counted = self.number(&["EVAL", script, "1", fence, &by.to_string()]);
+        counted.cast_unsigned()
+    }
+
+    /// Takes a lock as plain clients do; without an expiry when `ms` is 0. Whether it was free.
+    pub fn takes(&mut self, name: &str, ms: u64) -> bool {
+        let ms = ms.to_string();
+        let with_expiry = ["SET", name, "plain", "NX", "PX", &ms];
+        let words = if ms == "0" {
+            &with_expiry[..4]
+        } else {
+            &with_expiry[..]
+        };
+        self.ask(words) == Value::Word("OK".into())
+    }
+
+    /// Keys that are left, other than counters with an expiry: these have `counters` in their names.
+    pub fn left_besides(&mut self, counters: &str) -> String {
+        let mut left = String::new();
+        for key in self.texts(&["KEYS", "*"]) {
+            let life = self.number(&["PTTL", &key]);
+            let is_gone = life == -2;
+            let is_counter = key.starts_with("fp:{") && key.contains(counters) && life > 0;
+            if !is_gone && !is_counter {
+                left.push_str(&format!("{key} ({life} ms) "));
+            }
+        }
+        left
+    }
+}
+
+/// Whether a message has this text in it.
+pub fn contains(message: &[u8], text: &str) -> bool {
+    message
+        .windows(text.len())
+        .any(|part| part == text.as_bytes())
+}

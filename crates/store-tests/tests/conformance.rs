@@ -1,0 +1,175 @@
+//! Every backend × every trial it promises to pass, each as a test of its own.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::Backend;
+use fencepost::backend::Capabilities;
+use fencepost::conformance::{self, Subject};
+use fencepost::stores::etcd::Etcd;
+use fencepost::stores::memory::Memory;
+use fencepost::stores::postgres::Postgres;
+use fencepost::stores::postgres_table::PostgresTable;
+use fencepost::stores::redis::Redis;
+use fencepost::stores::redlock::Redlock;
+use fencepost::stores::sqlite::Sqlite;
+use fencepost::stores::zookeeper::Zookeeper;
+use fencepost_store_tests::database::Database;
+use fencepost_store_tests::trials;
+use libtest_mimic::Trial;
+use tempfile::TempDir;
+
+/// A store for one trial, and the folder or server that must live as long.
+type Stage = (Subject, Box<dyn Any>);
+
+fn main() {
+    let mut tests = Vec::new();
+    tests.extend(tests_of("memory", Memory::new().capabilities(), memory));
+    tests.extend(tests_of("sqlite", Sqlite::CAPABILITIES, sqlite));
+    tests.extend(tests_of("redis", Redis::CAPABILITIES, redis));
+    tests.extend(tests_of("postgres", Postgres::CAPABILITIES, postgres));
+    let capabilities = PostgresTable::CAPABILITIES;
+    tests.extend(tests_of("postgres_table", capabilities, postgres_table));
+    tests.extend(tests_of("zookeeper", of_living_clients(), zookeeper));
+    tests.extend(tests_of("etcd", Etcd::CAPABILITIES, etcd));
+    tests.extend(tests_of("redlock", Redlock::CAPABILITIES, redlock));
+    libtest_mimic::run(&trials::arguments(), tests).exit();
+}
+
+async fn memory() -> Stage {
+    (Subject::new(Arc::new(Memory::new())), Box::new(()))
+}
+
+/// One file through two connections, as two processes would have it.
+async fn sqlite() -> Stage {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("locks.db");
+    let [one, other] =
+        [(), ()].map(|()| Arc::new(Sqlite::open_blocking(&path).expect("a new file")));
+    let subject = Subject::with_two_connections(one, other);
+    (subject, Box::new(folder))
+}
+
+/// A server of its own through two connections.
+async fn redis() -> Stage {
+    let server = fencepost_rig::Redis::start().expect("a private redis-server");
+    let connect = async || Redis::open(&server.url()).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(server))
+}
+
+/// Advisory locks of a database through the connections of two clients.
+async fn postgres() -> Stage {
+    let database = Database::make().await;
+    let connect = async || {
+        // Trials that count tasks wait until connections that are not needed any more are gone.
+        let builder = Postgres::builder(database.url())
+            .keep_spare(Duration::from_secs(1))
+            // On a busy machine a trial of the order may take its time.
+            .requeue_after(Duration::MAX)
+            .connect_timeout(Duration::from_secs(20));
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
+}
+
+/// A table of its own through two connections.
+async fn postgres_table() -> Stage {
+    let database = Database::make().await;
+    let connect = async || {
+        // Connecting is not what is tried: on a busy machine it may take its time.
+        let builder = PostgresTable::builder(database.url()).create_table(true);
+        let builder = builder.connect_timeout(Duration::from_secs(20));
+        builder.open().await.expect("a connection")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(database))
+}
+
+/// A server of its own, or a node of its own on the one that `FENCEPOST_SHARED_ZK` (host:port) names, through two sessions. The server
+/// removes what is left there: a folder is a container.
+async fn zookeeper() -> Stage {
+    // Longer than the longest TTL of a trial.
+    const SESSION: Duration = Duration::from_secs(65);
+    let shared = std::env::var("FENCEPOST_SHARED_ZK").ok();
+    let (address, server): (_, Box<dyn Any>) = match shared {
+        Some(address) => (address, Box::new(())),
+        None => {
+            let server = fencepost_rig::Zookeeper::start().expect("a private ZooKeeper");
+            (server.address().to_string(), Box::new(server))
+        }
+    };
+    let process = std::process::id();
+    let address = format!("zk://{address}/conformance-{process}");
+    let connect = async || {
+        let store = Zookeeper::builder(&address).session_timeout(SESSION);
+        store.open().await.expect("a session")
+    };
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, server)
+}
+
+/// A lease of ZooKeeper ends after its TTL while its process lives, which is all that trials of one process can see.
+fn of_living_clients() -> Capabilities {
+    let mut capabilities = Zookeeper::CAPABILITIES;
+    capabilities.leases = true;
+    capabilities
+}
+
+/// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+async fn etcd() -> Stage {
+    let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD") {
+        Ok(shared) => {
+            let address = format!("{shared}/trial-{}", std::process::id());
+            (address, Box::new(()))
+        }
+        Err(_) => {
+            let server = fencepost_rig::Etcd::start().expect("a private etcd");
+            (server.url(), Box::new(server))
+        }
+    };
+    let connect = async || Etcd::open(&address).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, server)
+}
+
+/// Three servers of its own through two connections to each.
+async fn redlock() -> Stage {
+    let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
+    let addresses = servers
+        .each_ref()
+        .map(|server| server.address().to_string());
+    let address = format!("redlock://{}", addresses.join(","));
+    let connect = async || Redlock::open(&address).await.expect("a connection");
+    let (one, other) = (connect().await, connect().await);
+    let subject = Subject::with_two_connections(Arc::new(one), Arc::new(other));
+    (subject, Box::new(servers))
+}
+
+fn tests_of<F>(store: &'static str, capabilities: Capabilities, stage: fn() -> F) -> Vec<Trial>
+where
+    F: Future<Output = Stage> + 'static,
+{
+    let applicable = conformance::trials().filter(|trial| trial.applies_to(capabilities));
+    let test = |trial: &'static fencepost::conformance::Trial| {
+        Trial::test(format!("{store}::{}", trial.name()), move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let (subject, _store) = stage().await;
+                trial.run(subject).await;
+            });
+            Ok(())
+        })
+    };
+    applicable.map(test).collect()
+}

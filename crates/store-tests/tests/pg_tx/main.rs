@@ -1,0 +1,11 @@
+//! Locks inside the caller's own transactions on Postgres, with real sessions beside each other.
+#![allow(clippy::unwrap_used)]
+
+mod errors;
+mod fences;
+mod gate;
+mod making;
+mod order;
+mod savepoints;
+mod sessions;
+mod stage;

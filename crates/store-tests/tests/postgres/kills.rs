@@ -1,0 +1,142 @@
+//! Real processes that hold or wait, and are stopped or killed there.
+
+use std::time::Duration;
+
+use fencepost_rig::{Signal, feed};
+use fencepost_store_tests::actor::{NoVerb, Part, Task, kill, served, stop, wake, writes_too_late};
+
+use crate::actor::{At, write};
+use crate::support::{GRACE, LONG, NAME, Server, locker, now, run, soon};
+
+/// What the server gives one that was granted the lock to say so.
+const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
+
+fn part(url: String, ttl: Duration, task: Task<NoVerb>) -> Part<At> {
+    let store = At(url);
+    Part { store, ttl, task }
+}
+
+fn holder(server: &Server, ttl: Duration) -> Part<At> {
+    part(server.0.url(), ttl, Task::Hold)
+}
+
+fn waiter(url: String) -> Part<At> {
+    let hold = Duration::from_millis(5);
+    part(url, LONG, Task::WaitOnce { waiters: 1, hold })
+}
+
+/// Its connection ends with it: the lock is free at once, and not after its TTL of a minute.
+pub(crate) fn a_holder_is_killed() {
+    run(async {
+        let server = Server::start();
+        let next = locker(&server.store().await, LONG);
+        let eyes = server.eyes().await;
+        let (mut holder, _feed, fence) = holder(&server, LONG).start_holding();
+        let waiting = tokio::spawn(async move {
+            let guard = next.acquire(NAME).await.unwrap();
+            (guard, now())
+        });
+        eyes.wait_for_line(1).await;
+        let killed_at = now();
+        kill(&mut holder);
+        let (guard, granted_at) = soon("the lock", waiting).await.unwrap();
+        println!(
+            "holder killed: free after {:?}",
+            granted_at.since(killed_at)
+        );
+        assert!(granted_at.since(killed_at) < GRACE);
+        assert!(guard.fence().as_i64() > fence);
+        assert!(guard.release().await.is_released());
+        eyes.is_clean().await;
+    });
+}
+
+/// Its connection stays, but it is silent: the server ends the session when the TTL has passed. When it wakes it writes at once: the
+/// resource refuses, and the holder is told.
+pub(crate) fn a_holder_stopped_beyond_its_ttl() {
+    run(async {
+        let server = Server::start();
+        let ttl = Duration::from_secs(2);
+        let next = locker(&server.store().await, LONG);
+        let eyes = server.eyes().await;
+        eyes.text("create table fenced as select 0::bigint as fence, '' as text")
+            .await;
+        let (mut stopped, feed, _) = holder(&server, ttl).start_holding();
+        stop(&stopped);
+        let stopped_at = now();
+        let guard = soon("the lock", next.acquire(NAME)).await.unwrap();
+        let cost = now().since(stopped_at);
+        println!("holder stopped: free after {cost:?}, TTL {ttl:?}");
+        assert!(cost < ttl + GRACE, "{cost:?}");
+        assert!(write(&eyes, guard.fence().as_i64(), "in time").await);
+        writes_too_late(&mut stopped, &feed);
+        assert_eq!(eyes.text("select text from fenced").await, "in time");
+        assert!(guard.release().await.is_released());
+    });
+}
+
+/// It is stopped when its turn comes: it costs those behind it a short time, and not its TTL of a minute. When it wakes it takes
+/// nothing for a lock that is none, and has its turn later.
+pub(crate) fn a_waiter_stopped_across_its_grant() {
+    run(async {
+        let server = Server::start();
+        let holder = locker(&server.store().await, LONG);
+        let eyes = server.eyes().await;
+        let held = holder.acquire(NAME).await.unwrap();
+        let (feed, ears) = feed();
+        let stopped = waiter(server.0.url()).start(0, &ears);
+        eyes.wait_for_line(1).await;
+        stop(&stopped);
+        assert!(held.release().await.is_released());
+        let asked_at = now();
+        let next = soon("the lock", holder.acquire(NAME)).await.unwrap();
+        let cost = now().since(asked_at);
+        println!("waiter stopped across its grant: cost {cost:?}");
+        assert!(cost < CLAIM_WINDOW + GRACE, "{cost:?}");
+        wake(&stopped);
+        eyes.wait_for_line(1).await;
+        assert!(!next.is_lost());
+        let next_fence = next.fence().as_i64();
+        assert!(next.release().await.is_released());
+        let (_, late) = served(&feed);
+        assert_eq!(late.outcome, "Released");
+        assert!(late.fence > next_fence, "it took its old grant for a lock");
+        eyes.is_clean().await;
+    });
+}
+
+/// Eight wait, five of them are killed: the others are served in order, and none of the dead costs a TTL.
+pub(crate) fn waiters_are_killed() {
+    run(async {
+        let server = Server::start();
+        let holder = locker(&server.store().await, LONG);
+        let eyes = server.eyes().await;
+        let held = holder.acquire(NAME).await.unwrap();
+        let (feed, ears) = feed();
+        let mut children = Vec::new();
+        // They keep their places however long it takes to start them all.
+        let part = waiter(format!("{}?requeue_after=never", server.0.url()));
+        for id in 0..8 {
+            children.push(part.start(id, &ears));
+            eyes.wait_for_line(id as i64 + 1).await;
+        }
+        for child in &children[1..6] {
+            child.signal(Signal::SIGKILL).unwrap();
+        }
+        let released_at = now();
+        assert!(held.release().await.is_released());
+        let mut turns = Vec::new();
+        while turns.len() < 3 {
+            let (id, turn) = served(&feed);
+            assert_eq!(turn.outcome, "Released");
+            turns.push((turn.fence, id, turn.granted_ns));
+        }
+        turns.sort_unstable();
+        let order: Vec<usize> = turns.iter().map(|(_, id, _)| *id).collect();
+        assert_eq!(order, [0, 6, 7]);
+        let last = fencepost::Moment::from_nanos(turns[2].2).since(released_at);
+        println!("five of eight waiters killed: the last had its turn after {last:?}");
+        assert!(last < GRACE, "{last:?}");
+        eyes.is_clean().await;
+    });
+}

@@ -1,0 +1,126 @@
+//! A private server, stores on it, and eyes of our own on what it holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::stores::postgres::Postgres;
+use fencepost::{Backend, Effect, Error, ErrorKind};
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim_on as claim, is_soak, locker, now, polled, run, run_within, soon,
+};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// What a busy machine may add to what is promised.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+
+/// A server of our own.
+pub(crate) struct Server(pub(crate) fencepost_rig::Postgres);
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// What it writes need not survive the machine, only the server.
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
+        let settings = [&["fsync=off"], settings].concat();
+        Self(fencepost_rig::Postgres::start_with(&settings).unwrap())
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Postgres> {
+        open(&self.0.url()).await
+    }
+
+    pub(crate) async fn eyes(&self) -> Eyes {
+        Eyes::open(&self.0.url()).await
+    }
+
+    /// The address for another user.
+    pub(crate) fn url_of(&self, user: &str) -> String {
+        format!("postgres://{user}@{}/postgres", self.0.address())
+    }
+}
+
+/// A connection that knows nothing of ours.
+pub(crate) struct Eyes(Client);
+
+impl Eyes {
+    pub(crate) async fn open(url: &str) -> Self {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        Self(client)
+    }
+
+    /// The first column of the first row; empty when there is none.
+    pub(crate) async fn text(&self, statement: &str) -> String {
+        let answer = self.0.simple_query(statement).await.expect(statement);
+        let mut rows = answer.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+            _ => None,
+        });
+        rows.next().unwrap_or_default()
+    }
+
+    pub(crate) async fn number(&self, statement: &str) -> i64 {
+        self.text(statement).await.parse().expect(statement)
+    }
+
+    /// Sessions that wait for any advisory lock.
+    pub(crate) async fn waiting(&self) -> i64 {
+        let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
+        self.number(waiting).await
+    }
+
+    pub(crate) async fn wait_for_line(&self, length: i64) {
+        eventually(&format!("a line of {length}"), async || {
+            self.waiting().await == length
+        })
+        .await;
+    }
+
+    /// Sessions of our stores.
+    pub(crate) async fn sessions(&self) -> i64 {
+        let ours = "select count(*) from pg_stat_activity where application_name like 'fencepost%'";
+        self.number(ours).await
+    }
+
+    /// The process that holds the lock.
+    pub(crate) async fn holder(&self) -> i64 {
+        self.number("select pid from pg_locks where locktype = 'advisory' and granted")
+            .await
+    }
+
+    /// Nothing is left of any lock.
+    pub(crate) async fn is_clean(&self) {
+        eventually("no lock is left", async || {
+            let left = "select count(*) from pg_locks where locktype = 'advisory'";
+            self.number(left).await == 0
+        })
+        .await;
+    }
+}
+
+pub(crate) async fn open(url: &str) -> Arc<Postgres> {
+    Arc::new(Postgres::open(url).await.unwrap())
+}
+
+/// Waits until it is so, long before a TTL of a minute is over.
+pub(crate) async fn eventually(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    fencepost_store_tests::eventually_within(SOON, what, is_so).await;
+}
+
+pub(crate) fn is(error: &Error, kind: ErrorKind, effect: Effect, words: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.effect(), effect, "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+/// Takes and gives back.
+pub(crate) async fn works(store: &dyn Backend) {
+    let claim = claim("works", LONG);
+    let granted = soon("a grant", store.try_acquire(&claim)).await.unwrap();
+    assert!(granted.is_some());
+    let released = soon("a release", store.release(&claim)).await.unwrap();
+    assert_eq!(released, fencepost::Release::Freed);
+}

@@ -1,0 +1,95 @@
+//! TLS, with an authority made for the test.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use fencepost::stores::postgres::Postgres;
+use fencepost::{Effect, ErrorKind};
+use fencepost_rig::{Authority, folder};
+
+use crate::support::{Server, is, run, soon, works};
+
+/// A server whose certificate an unknown authority signed: it works for those who know the authority, and for nobody else.
+pub(crate) fn private_authority() {
+    run(async {
+        let authority = Authority::new();
+        let own = authority.sign("127.0.0.1");
+        let folder = folder().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            if nix::unistd::Uid::effective().is_root() {
+                let user = nix::unistd::User::from_name("postgres").unwrap().unwrap();
+                chown(&path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
+            }
+            path.to_str().unwrap().to_owned()
+        };
+        let certificate = file("server.pem", &own.certificate);
+        let key = file("server.key", &own.key);
+        let root = file("ca.pem", &authority.certificate);
+        let start = |rules: &str| {
+            Server::start_with(&[
+                "ssl=on",
+                &format!("ssl_ca_file={root}"),
+                &format!("ssl_cert_file={certificate}"),
+                &format!("ssl_key_file={key}"),
+                &format!("hba_file={rules}"),
+            ])
+        };
+        let server = start(&file("hba.conf", "hostssl all all all trust\n"));
+        let url = server.0.url();
+        let secured = format!("{url}?sslmode=require");
+
+        let refused = async |url: &str| {
+            let opened = soon("an error", Postgres::open(url)).await;
+            opened.expect_err("a refusal")
+        };
+        is(
+            &refused(&url).await,
+            ErrorKind::Unusable,
+            Effect::None,
+            "sslmode=require",
+        );
+        is(
+            &refused(&secured).await,
+            ErrorKind::Unusable,
+            Effect::None,
+            "TLS",
+        );
+        let store = Postgres::open(&format!("{secured}&sslrootcert={root}"))
+            .await
+            .unwrap();
+        works(&store).await;
+        let store = Postgres::builder(&secured)
+            .root_certificate(authority.certificate.clone())
+            .open();
+        works(&store.await.unwrap()).await;
+        let mut config: tokio_postgres::Config = url.parse().unwrap();
+        config.ssl_mode(tokio_postgres::config::SslMode::Require);
+        let store = Postgres::builder_from(config)
+            .root_certificate(authority.certificate.clone())
+            .open();
+        works(&store.await.unwrap()).await;
+
+        // One that wants to see a certificate of the authority, too.
+        let server = start(&file(
+            "strict.conf",
+            "hostssl all all all trust clientcert=verify-ca\n",
+        ));
+        let secured = format!("{}?sslmode=require&sslrootcert={root}", server.0.url());
+        let error = refused(&secured).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "certificate");
+        let shown = authority.sign("client");
+        let (shown, its_key) = (
+            file("client.pem", &shown.certificate),
+            file("client.key", &shown.key),
+        );
+        let secured = format!("{secured}&sslcert={shown}&sslkey={its_key}");
+        works(&Postgres::open(&secured).await.unwrap()).await;
+
+        let plain = Server::start();
+        let error = refused(&format!("{}?sslmode=require", plain.0.url())).await;
+        is(&error, ErrorKind::Unusable, Effect::None, "TLS");
+    });
+}

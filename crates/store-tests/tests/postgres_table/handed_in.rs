@@ -1,0 +1,42 @@
+//! A configuration of the user's own, with which the store opens its connection.
+
+use std::sync::Arc;
+
+use fencepost::stores::postgres_table::PostgresTable;
+use fencepost_store_tests::trials::Listed;
+use tokio_postgres::Config;
+
+use crate::support::{LONG, NAME, Server, locker, run, soon};
+
+pub(crate) const TESTS: &[Listed] = &[("a_configuration", a_configuration)];
+
+fn a_configuration() {
+    run(async {
+        let server = Server::start().await;
+        let mut config: Config = server.0.url().parse().unwrap();
+        config.password("secret").application_name("shop");
+        let builder = PostgresTable::builder_from(config.clone()).connect_timeout(LONG / 3);
+        assert!(!format!("{builder:?}").contains("secret"));
+        let store = Arc::new(soon("a connection", builder.open()).await.unwrap());
+        let address = server.0.address();
+        assert_eq!(store.address(), format!("postgres://{address}/postgres"));
+        let guard = soon("the lock", locker(&store, LONG).acquire(NAME)).await;
+        let guard = guard.unwrap();
+        let by_address = locker(&server.store().await, LONG);
+        let busy = soon("a try", by_address.try_acquire(NAME)).await.unwrap();
+        assert!(busy.is_none(), "the same lock by another road");
+
+        // The store makes a connection of its own when the first has ended.
+        let plain = server.plain().await;
+        let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'shop'";
+        assert_eq!(plain.number(ended).await, 1);
+        let fence = guard.fence();
+        assert!(soon("a release", guard.release()).await.is_released());
+        let next = soon("the lock", locker(&store, LONG).acquire(NAME)).await;
+        assert!(next.unwrap().fence() > fence);
+
+        let elsewhere = PostgresTable::builder_from(config).table("jobs");
+        let made = elsewhere.connect_timeout(LONG / 3).create_table(true);
+        assert_eq!(made.open().await.unwrap().table(), "public.jobs");
+    });
+}

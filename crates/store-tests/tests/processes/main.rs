@@ -1,0 +1,46 @@
+//! Real processes on one lock: counting together, killed, stopped, with a clock set back, with a runtime taken away.
+//!
+//! This program is also every child it starts: a role in the environment makes it play that instead of testing.
+//! With `FENCEPOST_SOAK=1` the loops are long. Figures are printed either way; only generous bounds are asserted.
+#![allow(clippy::unwrap_used)]
+
+use fencepost_store_tests::is_soak;
+use fencepost_store_tests::trials::{self, Listed, Theme};
+
+mod actor;
+mod clock;
+mod exclusion;
+mod figures;
+mod kill;
+mod pause;
+mod runtime;
+mod script;
+mod stage;
+
+const TRIALS: &[Listed] = &[
+    ("exclusion", exclusion::no_update_is_lost),
+    ("kill::holder", kill::a_holder),
+    ("kill::waiter", kill::a_waiter),
+    ("pause", pause::a_stopped_holder_is_shut_out),
+    ("clock::lease_length", clock::leases_keep_their_length),
+    ("clock::keep_alive", clock::a_lease_is_kept_alive),
+    ("clock::counting", clock::no_update_is_lost),
+    ("runtime::freed", runtime::freed_with_guards_alive),
+    ("runtime::exit", runtime::a_process_ends_with_a_guard_alive),
+    (
+        "runtime::plain_thread",
+        runtime::a_guard_dropped_on_a_plain_thread,
+    ),
+];
+
+fn main() {
+    match script::Role::of_this_process() {
+        Some(role) => role.play(),
+        None => trials::run([Theme::once("", TRIALS)]),
+    }
+}
+
+/// How often a loop runs.
+fn runs() -> usize {
+    if is_soak() { 20 } else { 2 }
+}

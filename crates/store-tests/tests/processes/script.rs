@@ -1,0 +1,127 @@
+//! What the test and its children say to each other, one line of JSON each.
+
+use std::io::BufRead;
+use std::time::{Duration, SystemTime};
+
+pub(crate) use fencepost_store_tests::NAME;
+use serde::{Deserialize, Serialize};
+
+use crate::{actor, exclusion, runtime};
+
+/// Names the part that a child plays.
+pub(crate) const ROLE_VARIABLE: &str = "FENCEPOST_PROCESSES_ROLE";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// Takes and uses the lock as it is told.
+    Actor(actor::Part),
+    /// Adds to a shared number under the lock.
+    Counter(exclusion::Part),
+    /// Loses its runtime while it holds locks.
+    Freed(runtime::Part),
+    /// Ends while it holds a lock.
+    Quitter(runtime::Part),
+}
+
+impl Role {
+    /// `None` in the process that tests.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let role = std::env::var(ROLE_VARIABLE).ok()?;
+        Some(serde_json::from_str(&role).expect("a role this program knows"))
+    }
+
+    pub(crate) fn play(self) {
+        match self {
+            Self::Actor(part) => actor::play(&part),
+            Self::Counter(part) => exclusion::play(part),
+            Self::Freed(part) => runtime::lose_the_runtime(&part),
+            Self::Quitter(part) => runtime::quit_with_a_guard_alive(&part),
+        }
+    }
+}
+
+/// What the test wants of a child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Start counting.
+    Go,
+    /// Take the lock, however long that takes.
+    Acquire,
+    /// Take a step every [`actor::STEP_PAUSE`] for as long as the lock is held.
+    Work,
+    /// Write to the fenced register.
+    Write(i64),
+    /// Read the fenced register.
+    Read,
+    /// Say what the clocks show and whether the lock is lost.
+    Look,
+    /// Give the lock back.
+    Release,
+    /// Come to an end.
+    End,
+}
+
+/// What a child has to say. Moments are nanoseconds of the boot clock, which all processes of a machine share.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Ready,
+    Granted(Granted),
+    Step {
+        at_ns: u64,
+    },
+    /// The work was stopped, because the lock was lost.
+    Stopped {
+        at_ns: u64,
+        reason: String,
+    },
+    /// The register let it in, and this is the value there now.
+    Admitted(i64),
+    Refused {
+        offered: i64,
+        highest: i64,
+    },
+    Looked(Looked),
+    Released(String),
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Granted {
+    pub(crate) fence: i64,
+    /// Before the store was asked.
+    pub(crate) asked_ns: u64,
+    /// After it had answered.
+    pub(crate) granted_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Looked {
+    pub(crate) boot_ns: u64,
+    pub(crate) wall_s: i64,
+    pub(crate) is_lost: bool,
+}
+
+/// Tells the test something.
+pub(crate) fn say(report: &Report) {
+    println!("{}", serde_json::to_string(report).unwrap());
+}
+
+/// The orders of the test, as they come. Blocks; ends when the test lets go of this process.
+pub(crate) fn orders() -> impl Iterator<Item = Order> {
+    let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    lines.map(|line| serde_json::from_str(&line).unwrap())
+}
+
+pub(crate) fn boot_ns() -> u64 {
+    fencepost_store_tests::now().as_nanos()
+}
+
+/// Seconds since 1970 on the clock that people can set.
+pub(crate) fn wall_s() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    i64::try_from(since.unwrap().as_secs()).unwrap()
+}
+
+pub(crate) fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap()
+}

@@ -1,0 +1,233 @@
+//! The test's side: starts children, speaks with them, and looks at the store they share.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fencepost::stores::sqlite::Sqlite;
+use fencepost::{Backend, Record};
+use fencepost_rig::{Child, Feed, Said, Silence, TempDir, feed, folder};
+pub(crate) use fencepost_store_tests::LONG;
+use fencepost_store_tests::actor::{kill, stop, wake};
+use tokio::runtime::Runtime;
+
+use crate::actor;
+use crate::script::{Granted, Looked, NAME, Order, ROLE_VARIABLE, Report, Role, boot_ns, ns};
+
+/// One file of locks, and what is needed to look at it.
+pub(crate) struct Stage {
+    // Closed before the folder goes.
+    store: Sqlite,
+    runtime: Runtime,
+    folder: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = folder().unwrap();
+        Self {
+            store: Sqlite::open_blocking(folder.path().join("locks.db")).unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.path("locks.db")
+    }
+
+    /// The part of an actor here; its lease is renewed while it lives.
+    pub(crate) fn part(&self, label: &str, ttl: Duration) -> actor::Part {
+        actor::Part {
+            label: label.to_owned(),
+            locks: self.locks(),
+            register: self.path("register.db"),
+            ttl,
+            keep_alive: true,
+        }
+    }
+
+    pub(crate) fn actor(&self, label: &str, ttl: Duration) -> Performer {
+        Performer::start(Role::Actor(self.part(label, ttl)), &[])
+    }
+
+    pub(crate) fn record(&self) -> Record {
+        let name = NAME.try_into().unwrap();
+        let record = self.runtime.block_on(self.store.inspect(&name)).unwrap();
+        record.unwrap_or_else(|| Record::new(None, Vec::new()))
+    }
+
+    /// The moment of the boot clock before which the lease of the holder with this label does not end, as the store has it.
+    /// `None`: it holds no longer.
+    pub(crate) fn lease_end_ns(&self, label: &str) -> Option<u64> {
+        let looked_ns = boot_ns();
+        let holder = self
+            .record()
+            .holder
+            .filter(|holder| *holder.label == *label)?;
+        Some(looked_ns + ns(holder.ttl_left.expect("a lease that ends")))
+    }
+
+    /// Waits until exactly these wait at the store, in this order.
+    pub(crate) fn wait_for_line(&self, labels: &[&str]) {
+        wait_for("the line", || {
+            let waiting = self.record().waiting;
+            waiting
+                .iter()
+                .map(|waiter| &*waiter.label)
+                .eq(labels.iter().copied())
+        });
+    }
+}
+
+/// Waits until it is so.
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < LONG, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A child that plays a role.
+pub(crate) struct Performer {
+    child: Child,
+    feed: Feed,
+    // After the child: removed when it is no more.
+    litter: Litter,
+}
+
+/// Files that a child may leave behind.
+#[derive(Default)]
+struct Litter(Vec<PathBuf>);
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            // Most children leave nothing.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+impl Performer {
+    /// Starts it, and waits until it is ready.
+    pub(crate) fn start(role: Role, environment: &[(&str, String)]) -> Self {
+        let mut performer = Self::start_silent(role, environment);
+        assert!(matches!(performer.hear(LONG), Report::Ready));
+        performer
+    }
+
+    /// Starts one that says nothing when it is ready.
+    pub(crate) fn start_silent(role: Role, environment: &[(&str, String)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(ROLE_VARIABLE, serde_json::to_string(&role).unwrap());
+        // Only the last lines are kept, and they are to say what happened rather than where.
+        command.env("RUST_BACKTRACE", "0");
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let (feed, ears) = feed();
+        let child = Child::spawn(command, 0, &ears).unwrap();
+        Self {
+            child,
+            feed,
+            litter: Litter::default(),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Sees to it that these files do not outlive it.
+    pub(crate) fn cleans_up(&mut self, files: Vec<PathBuf>) {
+        self.litter = Litter(files);
+    }
+
+    pub(crate) fn order(&mut self, order: Order) {
+        self.child.send(&order).unwrap();
+    }
+
+    /// What it says next.
+    pub(crate) fn hear(&mut self, within: Duration) -> Report {
+        match self.feed.next(within).map(|heard| heard.said) {
+            Ok(Said::Line(line)) => serde_json::from_str(&line).expect(&line),
+            Ok(Said::Closed) | Err(Silence::Ended) => {
+                let status = self.child.wait(LONG);
+                panic!("a child ended: {status:?}\n{}", self.last_words())
+            }
+            Err(Silence::TimedOut) => {
+                panic!("a child was silent for {within:?}\n{}", self.last_words())
+            }
+        }
+    }
+
+    fn last_words(&self) -> String {
+        self.child.last_words().join("\n")
+    }
+
+    /// Whether it has said nothing that was not heard yet.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.feed.next(Duration::ZERO).is_err()
+    }
+
+    pub(crate) fn acquire(&mut self) -> Granted {
+        self.order(Order::Acquire);
+        self.granted(LONG)
+    }
+
+    pub(crate) fn granted(&mut self, within: Duration) -> Granted {
+        match self.hear(within) {
+            Report::Granted(granted) => granted,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    pub(crate) fn look(&mut self) -> Looked {
+        self.order(Order::Look);
+        match self.hear(LONG) {
+            Report::Looked(looked) => looked,
+            other => panic!("did not look: {other:?}"),
+        }
+    }
+
+    pub(crate) fn release(&mut self) -> String {
+        self.order(Order::Release);
+        match self.hear(LONG) {
+            Report::Released(outcome) => outcome,
+            other => panic!("not released: {other:?}"),
+        }
+    }
+
+    /// Kills it, and returns when it is no more.
+    pub(crate) fn kill(mut self) {
+        kill(&mut self.child);
+    }
+
+    /// Stops it, and returns when it stands still.
+    pub(crate) fn stop(&self) {
+        stop(&self.child);
+    }
+
+    pub(crate) fn go_on(&self) {
+        wake(&self.child);
+    }
+
+    /// Lets it end by itself, and checks that nothing went wrong in any of its threads.
+    pub(crate) fn end(mut self) {
+        self.order(Order::End);
+        self.has_ended_well(LONG);
+    }
+
+    /// Waits for its end, and checks that nothing went wrong in any of its threads.
+    pub(crate) fn has_ended_well(mut self, within: Duration) {
+        let status = self.child.wait(within).expect("a child that ends in time");
+        let words = self.child.last_words();
+        assert!(status.success() && words.is_empty(), "{status}: {words:#?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! A client of the user's own, which opens the connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::stores::redis::Redis;
+use fencepost_store_tests::trials::Listed;
+use redis::{Client, IntoConnectionInfo};
+
+use crate::support::{LONG, NAME, Server, locker, run, soon};
+use crate::ways::works;
+
+pub(crate) const TESTS: &[Listed] = &[
+    ("a_client", a_client),
+    (
+        "the_first_request_of_a_connection_lifts_the_fence",
+        the_first_request_of_a_connection_lifts_the_fence,
+    ),
+    ("a_client_with_tls", a_client_with_tls),
+];
+
+/// Server, user and database are the client's; that it speaks RESP2 is not the store's business.
+fn a_client() {
+    run(async {
+        let server = Server::start();
+        let rights = [
+            "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all",
+        ];
+        server.plain().does(&rights);
+        server.plain().does(&["ACL", "SETUSER", "default", "off"]);
+        let info = server.0.url().into_connection_info().unwrap();
+        let settings = info.redis_settings().clone();
+        let settings = settings.set_username("app").set_password("secret");
+        let client = Client::open(info.set_redis_settings(settings.set_db(3))).unwrap();
+        let open = async || {
+            let builder = Redis::builder_from(client.clone());
+            assert!(!format!("{builder:?}").contains("secret"));
+            soon("a connection", builder.open()).await.unwrap()
+        };
+        let (one, other) = (open().await, open().await);
+        assert_eq!(one.address(), server.0.url());
+        works(one, other).await;
+        // The client is as it was, and sees in its database what the store has left there.
+        let mut own = client.get_multiplexed_async_connection().await.unwrap();
+        let mut keys = redis::cmd("KEYS");
+        let keys: Vec<String> = keys.arg("*").query_async(&mut own).await.unwrap();
+        assert_eq!(keys, ["fp:{stock}:fence:stock"]);
+    });
+}
+
+/// On a new connection there may be another server, with old epochs: the first request lifts them to the server's time.
+fn the_first_request_of_a_connection_lifts_the_fence() {
+    run(async {
+        let server = Server::start();
+        let client = Client::open(server.0.url()).unwrap();
+        let store = Redis::builder_from(client).open().await.unwrap();
+        let locker = locker(&Arc::new(store), LONG);
+        let epoch = async || {
+            let guard = soon("the lock", locker.acquire(NAME)).await.unwrap();
+            let epoch = guard.fence().epoch();
+            assert!(guard.release().await.is_released());
+            epoch
+        };
+        let first = epoch().await;
+        // In this time the server's clock counts 25,600 epochs.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(epoch().await, first + 1, "the connection is not new");
+        for kind in ["normal", "pubsub"] {
+            let mut plain = server.plain();
+            plain.number(&["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
+        }
+        let lifted = epoch().await;
+        assert!(lifted > first + 10_000, "{lifted} after {first}");
+    });
+}
+
+/// The certificates are the client's.
+fn a_client_with_tls() {
+    use fencepost::ErrorKind;
+    use fencepost_rig::Authority;
+    use redis::TlsCertificates;
+
+    use crate::tls::Secured;
+
+    run(async {
+        let authority = Authority::new();
+        let server = Secured::start(&authority, "no");
+        let certificates = |authority: &Authority| TlsCertificates {
+            client_tls: None,
+            root_cert: Some(authority.certificate.clone().into_bytes()),
+        };
+        // As the user's program has to.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+        let client = |authority: &Authority| {
+            let url = server.url.as_str();
+            Client::build_with_tls(url, certificates(authority)).unwrap()
+        };
+        let open = async || {
+            let builder = Redis::builder_from(client(&authority));
+            soon("a connection", builder.open()).await.unwrap()
+        };
+        works(open().await, open().await).await;
+        let untrusting = Redis::builder_from(client(&Authority::new()));
+        let error = soon("an error", untrusting.open()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
+        // What the builder has wins.
+        let told = Redis::builder_from(client(&Authority::new()));
+        let told = told.root_certificate(authority.certificate.clone());
+        soon("a connection", told.open()).await.unwrap();
+    });
+}

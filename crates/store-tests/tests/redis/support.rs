@@ -1,0 +1,110 @@
+//! A private server, connections to it through a proxy, and eyes of our own on what it holds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost::stores::redis::Redis;
+use fencepost::{Backend, Claim, Grant, OwnerId};
+use fencepost_rig::{Fate, Proxy};
+pub(crate) use fencepost_store_tests::redis::{Plain, contains};
+use fencepost_store_tests::until_nothing_is_left;
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, polled, run,
+    run_within, soon,
+};
+
+/// The lease of a grant that finds its waiter in line, where the TTL is longer.
+pub(crate) const CLAIM_LEASE: Duration = Duration::from_millis(600);
+/// Less than the life of a line that nobody keeps alive.
+const CLEAN_WITHIN: Duration = Duration::from_secs(6);
+
+/// A server of our own.
+pub(crate) struct Server(pub(crate) fencepost_rig::Redis);
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self(fencepost_rig::Redis::start().unwrap())
+    }
+
+    pub(crate) fn start_with<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        let how = fencepost_rig::Redis::builder().arguments(arguments);
+        Self(how.start().unwrap())
+    }
+
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::start(self.0.address()).unwrap()
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Redis> {
+        open(self.0.address()).await
+    }
+
+    /// A plain client.
+    pub(crate) fn plain(&self) -> Plain {
+        Plain::open(self.0.address())
+    }
+
+    /// How many wait for a lock.
+    pub(crate) fn in_line(&self, name: &str) -> i64 {
+        self.plain()
+            .number(&["ZCARD", &format!("fp:{{{name}}}:line:{name}")])
+    }
+
+    pub(crate) async fn wait_for_line(&self, name: &str, length: i64) {
+        let what = format!("a line of {length}");
+        eventually(&what, async || self.in_line(name) == length).await;
+    }
+
+    /// Waits until so many have given a sign of life: they have heard that they stand in line.
+    pub(crate) async fn wait_for_signs(&self, name: &str, count: i64) {
+        let key = format!("fp:{{{name}}}:wait:{name}");
+        let mut plain = self.plain();
+        eventually("signs of life", async || {
+            plain.number(&["HLEN", &key]) == count
+        })
+        .await;
+    }
+
+    /// Nothing is left of any lock but fences, and those with an expiry.
+    pub(crate) async fn is_clean(&self) {
+        let mut plain = self.plain();
+        let left = async || plain.left_besides("}:fence:");
+        until_nothing_is_left(CLEAN_WITHIN, left).await;
+    }
+}
+
+/// A connection of the store.
+pub(crate) async fn open(address: SocketAddr) -> Arc<Redis> {
+    Arc::new(Redis::open(&format!("redis://{address}")).await.unwrap())
+}
+
+/// How much longer a holder may believe in this.
+pub(crate) fn belief(grant: &Grant) -> Duration {
+    (grant.asked_at + grant.lease).since(now())
+}
+
+/// How much longer the server keeps others out for this owner; zero when it does not.
+pub(crate) fn kept_for(plain: &mut Plain, owner: OwnerId) -> Duration {
+    let script = "local v = redis.call('GET', KEYS[1]) \
+        if v and string.sub(v, 1, 32) == ARGV[1] then return redis.call('PTTL', KEYS[1]) end return 0";
+    let left = plain.number(&["EVAL", script, "1", NAME, &owner.to_string()]);
+    Duration::from_millis(left.max(0).cast_unsigned())
+}
+
+/// A judge for grants sent to waiters, and nothing else.
+pub(crate) fn grants(fate: Fate) -> impl Fn(&[u8]) -> Fate + Send + Sync + 'static {
+    move |message| match is_grant(message) {
+        true => fate,
+        false => Fate::Pass,
+    }
+}
+
+pub(crate) fn is_grant(message: &[u8]) -> bool {
+    message.starts_with(b">") && contains(message, "$7\r\nmessage\r\n")
+}
+
+/// Locks taken and given back by raw requests, for tests that look at single answers.
+pub(crate) async fn releases(store: &Redis, claim: &Claim) -> fencepost::Release {
+    soon("a release", store.release(claim)).await.unwrap()
+}

@@ -1,0 +1,102 @@
+//! TLS, with an authority made for the test.
+
+use fencepost::ErrorKind;
+use fencepost::stores::redis::{Redis, RedisBuilder};
+use fencepost_rig::{Authority, Signed, TempDir, folder};
+
+use crate::support::{Server, run, soon};
+use crate::ways::works;
+
+/// A server with a port for TLS.
+pub(crate) struct Secured {
+    _server: Server,
+    pub(crate) url: String,
+    _folder: TempDir,
+}
+
+impl Secured {
+    pub(crate) fn start(authority: &Authority, clients: &str) -> Self {
+        let folder = folder().unwrap();
+        let own = authority.sign("127.0.0.1");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (ca, certificate, key) = (
+            file("ca.pem", &authority.certificate),
+            file("server.pem", &own.certificate),
+            file("server.key", &own.key),
+        );
+        let port = fencepost_rig::free_port().unwrap().to_string();
+        let server = Server::start_with([
+            "--tls-port",
+            &port,
+            "--tls-ca-cert-file",
+            &ca,
+            "--tls-cert-file",
+            &certificate,
+            "--tls-key-file",
+            &key,
+            "--tls-auth-clients",
+            clients,
+        ]);
+        Self {
+            _server: server,
+            url: format!("rediss://127.0.0.1:{port}"),
+            _folder: folder,
+        }
+    }
+
+    fn trusting(&self, authority: &Authority) -> RedisBuilder {
+        Redis::builder(&self.url).root_certificate(authority.certificate.clone())
+    }
+}
+
+/// Trusts the authority it is told to trust, and nobody else's.
+pub(crate) fn private_authority() {
+    run(async {
+        let authority = Authority::new();
+        let server = Secured::start(&authority, "no");
+        let open = async || {
+            soon("a connection", server.trusting(&authority).open())
+                .await
+                .unwrap()
+        };
+        let (one, other) = (open().await, open().await);
+        assert_eq!(one.address(), server.url);
+        works(one, other).await;
+
+        for untrusting in [
+            Redis::builder(&server.url),
+            server.trusting(&Authority::new()),
+        ] {
+            let error = soon("an error", untrusting.open()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
+        }
+        // Plain words to a port for TLS.
+        let url = server.url.replace("rediss:", "redis:");
+        let error = soon("an error", Redis::open(&url)).await.unwrap_err();
+        assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
+    });
+}
+
+/// The server wants to see a certificate of its own authority.
+pub(crate) fn client_certificate() {
+    run(async {
+        let authority = Authority::new();
+        let server = Secured::start(&authority, "yes");
+        let open = async || {
+            let Signed { certificate, key } = authority.sign("client");
+            let builder = server
+                .trusting(&authority)
+                .client_certificate(certificate, key);
+            soon("a connection", builder.open()).await.unwrap()
+        };
+        works(open().await, open().await).await;
+        let error = soon("an error", server.trusting(&authority).open())
+            .await
+            .unwrap_err();
+        assert_eq!(error.effect(), fencepost::Effect::None, "{error}");
+    });
+}

@@ -1,0 +1,300 @@
+//! One of three servers is lost, slow, silent, cut off or restarted: nobody notices.
+
+use std::time::{Duration, Instant};
+
+use fencepost::{Backend, Release, Renewal};
+use fencepost_rig::{Amount, Direction, Proxy, Signal};
+
+use crate::support::{COUNTER, LONG, NAME, Servers, claim, eventually, locker, run, soon};
+
+/// A server is lost: before anybody connects, and under a holder that lives on it for several TTLs.
+pub(crate) fn lost() {
+    run(async {
+        let ttl = Duration::from_secs(1);
+        let mut servers = Servers::start();
+        servers.0[1].crash();
+        let (mine, other) = (servers.store().await, servers.store().await);
+        let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
+        let first = soon("a lock on two of three", mine.acquire(NAME))
+            .await
+            .unwrap();
+        assert_eq!(other.try_acquire(NAME).await.unwrap().map(drop), None);
+        let fence = first.fence();
+        assert!(first.release().await.is_released());
+
+        servers.0[1].restart().unwrap();
+        // A grant does not wait for a server that is only just connected to again: then it would be on two, and the next loss one too many.
+        let second = servers.held_everywhere(&other).await;
+        assert!(second.fence() > fence);
+        servers.0[0].crash();
+        let refused = mine.acquire_within(NAME, 3 * ttl).await.unwrap();
+        assert!(refused.is_none(), "somebody else got it");
+        assert!(!second.is_lost(), "a majority extends it");
+        let seen = mine
+            .backend()
+            .inspect(&NAME.try_into().unwrap())
+            .await
+            .unwrap();
+        let holder = seen.unwrap().holder.unwrap();
+        assert_eq!(holder.owner, Some(second.owner()));
+        let fence = second.fence();
+        assert!(second.release().await.is_released());
+        let third = soon("the next", mine.acquire(NAME)).await.unwrap();
+        assert!(third.fence() > fence);
+        drop(third);
+        mine.shutdown().await;
+        servers.is_clean(1).await;
+        servers.is_clean(2).await;
+    });
+}
+
+/// A slow server is not waited for; what it does late is undone in its turn.
+pub(crate) fn slow() {
+    run(async {
+        let slow = Duration::from_secs(8);
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let locker = locker(&roads.store().await, LONG);
+        roads.0[0].delay(Direction::ToServer, slow);
+        let started = Instant::now();
+        for _ in 0..3 {
+            let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
+            assert!(guard.release().await.is_released());
+        }
+        assert!(started.elapsed() < slow, "{:?}", started.elapsed());
+        assert_eq!(servers.value(0), None, "nothing has arrived there yet");
+        let mut seen = servers.plain(0);
+        eventually("the late requests", async || {
+            seen.number(&["EXISTS", COUNTER]) == 1
+        })
+        .await;
+        roads.0[0].heal();
+        servers.are_clean().await;
+    });
+}
+
+/// A server is stopped, and everything goes on; when it wakes up, nothing of it stays.
+pub(crate) fn stopped() {
+    run(async {
+        let servers = Servers::start();
+        let locker = locker(&servers.store().await, LONG);
+        drop(locker.acquire(NAME).await.unwrap());
+        servers.0[2].signal(Signal::SIGSTOP).unwrap();
+        let started = Instant::now();
+        for _ in 0..20 {
+            let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
+            assert!(guard.release().await.is_released());
+        }
+        // Half a second for the first that finds it silent, hardly anything for the others; not half a second for each.
+        assert!(
+            started.elapsed() < Duration::from_secs(9),
+            "{:?}",
+            started.elapsed()
+        );
+        servers.0[2].signal(Signal::SIGCONT).unwrap();
+        servers.are_clean().await;
+        // Its connection is made anew, while the others go on.
+        let guard = servers.held_everywhere(&locker).await;
+        assert!(guard.release().await.is_released());
+        locker.shutdown().await;
+        servers.are_clean().await;
+    });
+}
+
+/// A server comes back with its data: the lock is where it was.
+pub(crate) fn restarted_with_its_data() {
+    run(async {
+        let ttl = Duration::from_secs(2);
+        let mut servers = Servers::start_durable();
+        let (mine, other) = (servers.store().await, servers.store().await);
+        let (mine, other) = (locker(&mine, ttl), locker(&other, ttl));
+        let guard = mine.acquire(NAME).await.unwrap();
+        eventually("all three", async || {
+            servers.held_by(guard.owner()).len() == 3
+        })
+        .await;
+        for at in 0..3 {
+            servers.0[at].restart().unwrap();
+            assert!(other.try_acquire(NAME).await.unwrap().is_none());
+        }
+        let refused = other.acquire_within(NAME, ttl * 3 / 2).await.unwrap();
+        assert!(refused.is_none() && !guard.is_lost());
+        let fence = guard.fence();
+        assert!(guard.release().await.is_released());
+        let next = soon("the next", other.acquire(NAME)).await.unwrap();
+        assert!(next.fence() > fence);
+        drop(next);
+        other.shutdown().await;
+        servers.are_clean().await;
+    });
+}
+
+/// Connections break, each at every message of an acquisition and its release: the locks are had and given back all the same.
+pub(crate) fn cut_at_every_message() {
+    run(async {
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let locker = locker(&roads.store().await, LONG);
+        let mut last = None;
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            for message in 1..5 {
+                for road in &roads.0 {
+                    road.cut_after(direction, Amount::Messages(message));
+                    for _ in 0..2 {
+                        let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
+                        assert!(Some(guard.fence()) > last);
+                        last = Some(guard.fence());
+                        drop(guard.release().await);
+                    }
+                    road.heal();
+                }
+            }
+        }
+        locker.shutdown().await;
+        servers.are_clean().await;
+    });
+}
+
+/// All connections break under a holder: it stays one.
+pub(crate) fn cut_under_a_holder() {
+    run(async {
+        let ttl = Duration::from_secs(2);
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let mine = locker(&roads.store().await, ttl);
+        let other = locker(&servers.store().await, ttl);
+        let guard = mine.acquire(NAME).await.unwrap();
+        for _ in 0..4 {
+            roads.0.iter().for_each(Proxy::cut);
+            let refused = other.acquire_within(NAME, ttl / 2).await.unwrap();
+            assert!(refused.is_none());
+        }
+        assert!(!guard.is_lost());
+        assert!(guard.release().await.is_released());
+        servers.are_clean().await;
+    });
+}
+
+/// The request for a key arrives after everybody has forgotten about it: its release arrives behind it.
+pub(crate) fn a_late_key_is_given_back() {
+    run(async {
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let store = roads.store().await;
+        let claim = claim(LONG);
+        roads.0[2].delay(Direction::ToServer, Proxy::FOREVER);
+        assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        assert_eq!(servers.held_by(claim.owner), [0, 1]);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        roads.0[2].heal();
+        let mut seen = servers.plain(2);
+        eventually("the late requests", async || {
+            seen.number(&["EXISTS", COUNTER]) == 1
+        })
+        .await;
+        servers.are_clean().await;
+    });
+}
+
+/// A release is lost on its way, and the connection with it: the server hears it again, long before the TTL ends the key.
+pub(crate) fn a_lost_release_is_sent_again() {
+    run(async {
+        let servers = Servers::start();
+        let roads = servers.roads();
+        let store = roads.store().await;
+        let claim = claim(LONG);
+        assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        eventually("all three", async || {
+            servers.held_by(claim.owner).len() == 3
+        })
+        .await;
+        roads.0[2].swallow(Direction::ToServer);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        assert_eq!(servers.held_by(claim.owner), [2]);
+        roads.0[2].heal();
+        roads.0[2].cut();
+        servers.are_clean().await;
+    });
+}
+
+/// What a minority does not extend is kept, what a majority has lost is lost, and no undecided extension takes a key away.
+pub(crate) fn extensions() {
+    run(async {
+        let mut servers = Servers::start();
+        let store = servers.patient_store().await;
+        let claim = claim(LONG);
+        assert!(store.try_acquire(&claim).await.unwrap().is_some());
+        servers.spread(&store, &claim).await;
+        let renewed = async || store.renew(std::slice::from_ref(&claim)).await.remove(0);
+        // Somebody may have held the lock there.
+        servers.set_count(0, 1 << 45);
+        servers.plain(0).does(&["DEL", NAME]);
+        assert_eq!(renewed().await.unwrap(), Renewal::Extended);
+        assert_eq!(servers.held_by(claim.owner), [1, 2]);
+        servers.0[2].crash();
+        let error = renewed().await.unwrap_err();
+        assert!(error.to_string().contains("2 must agree"), "{error}");
+        assert!(
+            servers.value(1).is_some(),
+            "an undecided extension takes nothing away"
+        );
+        servers.plain(1).does(&["DEL", NAME]);
+        assert_eq!(renewed().await.unwrap(), Renewal::Lost);
+    });
+}
+
+/// A server that answers late has drawn a larger count for the same owner: whoever asks again has the lease it had. When a majority has
+/// lost the key meanwhile it is another lease, with another epoch.
+pub(crate) fn asking_again_keeps_the_epoch() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        servers.set_count(2, 1 << 45);
+        servers.0[2].signal(Signal::SIGSTOP).unwrap();
+        let first = store.try_acquire(&claim).await.unwrap().unwrap();
+        servers.0[2].signal(Signal::SIGCONT).unwrap();
+        eventually("all three", async || {
+            servers.held_by(claim.owner).len() == 3
+        })
+        .await;
+        for _ in 0..20 {
+            let again = store.try_acquire(&claim).await.unwrap().unwrap();
+            assert_eq!(again.epoch, first.epoch);
+        }
+        for at in 0..2 {
+            servers.plain(at).does(&["DEL", NAME]);
+        }
+        let other = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(other.epoch > first.epoch);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}
+
+/// A majority has keys of the owner, but one of them came late, after somebody else had held the lock with a larger epoch: that is not the
+/// lease it had. Found by the model.
+pub(crate) fn a_late_key_is_not_the_lease() {
+    run(async {
+        let servers = Servers::start();
+        let store = servers.store().await;
+        let claim = claim(LONG);
+        let first = store.try_acquire(&claim).await.unwrap().unwrap();
+        let honest = servers.held_by(claim.owner)[0];
+        let lease = servers.value(honest).unwrap();
+        // What the other one leaves behind, and on one of its servers the late request.
+        let others = first.epoch + 10;
+        let [emptied, late] = [1, 2].map(|step| (honest + step) % 3);
+        for (at, count) in [(emptied, others), (late, others + 1)] {
+            servers.set_count(at, count);
+            servers.plain(at).does(&["DEL", NAME]);
+        }
+        let key = lease.replacen(&first.epoch.to_string(), &(others + 1).to_string(), 1);
+        let mut plain = servers.plain(late);
+        plain.does(&["SET", NAME, &key, "PX", "60000"]);
+        let again = store.try_acquire(&claim).await.unwrap().unwrap();
+        assert!(again.epoch > others, "{} after {others}", again.epoch);
+        assert_eq!(store.release(&claim).await.unwrap(), Release::Freed);
+        servers.are_clean().await;
+    });
+}

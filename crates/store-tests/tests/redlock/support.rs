@@ -1,0 +1,192 @@
+//! Three private servers, roads to them that fail on demand, and eyes of our own on what each of them holds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fencepost::stores::redlock::Redlock;
+use fencepost::{Backend, Claim, Error, ErrorKind, Guard, Locker, OwnerId, Renewal};
+use fencepost_rig::{Proxy, Redis};
+pub(crate) use fencepost_store_tests::redis::{Plain, contains};
+use fencepost_store_tests::until_nothing_is_left;
+pub(crate) use fencepost_store_tests::{
+    LONG, NAME, SOON, claim, eventually, eventually_within, is_soak, locker, now, polled, run,
+    run_within, soon,
+};
+
+/// Its counter, on each server.
+pub(crate) const COUNTER: &str = "fp:{stock}:quorum:stock";
+
+pub(crate) struct Servers(pub(crate) [Redis; 3]);
+
+impl Servers {
+    pub(crate) fn start() -> Self {
+        Self([(); 3].map(|()| Redis::start().unwrap()))
+    }
+
+    /// Servers that have on disk what they have answered.
+    pub(crate) fn start_durable() -> Self {
+        let how = Redis::builder().arguments(["--appendonly", "yes", "--appendfsync", "always"]);
+        Self([(); 3].map(|()| how.start().unwrap()))
+    }
+
+    pub(crate) fn address(&self) -> String {
+        address_of(self.0.each_ref().map(Redis::address))
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Redlock> {
+        open(&self.address()).await
+    }
+
+    pub(crate) async fn patient_store(&self) -> Arc<Redlock> {
+        open_patient(&self.address()).await
+    }
+
+    pub(crate) fn roads(&self) -> Roads {
+        Roads(
+            self.0
+                .each_ref()
+                .map(|server| Proxy::start(server.address()).unwrap()),
+        )
+    }
+
+    pub(crate) fn plain(&self, at: usize) -> Plain {
+        Plain::open(self.0[at].address())
+    }
+
+    /// The lock's value on one server.
+    pub(crate) fn value(&self, at: usize) -> Option<String> {
+        self.plain(at).text(&["GET", NAME])
+    }
+
+    /// On which servers this owner has the key.
+    pub(crate) fn held_by(&self, owner: OwnerId) -> Vec<usize> {
+        let owner = owner.to_string();
+        let is_his = |at: &usize| {
+            self.value(*at)
+                .is_some_and(|value| value.starts_with(&owner))
+        };
+        (0..3).filter(is_his).collect()
+    }
+
+    /// Somebody has drawn this count.
+    pub(crate) fn set_count(&self, at: usize, count: u64) {
+        let count = count.to_string();
+        let mut plain = self.plain(at);
+        plain.does(&["HSET", COUNTER, "layout", "2", "count", &count]);
+        plain.does(&["PEXPIRE", COUNTER, "600000"]);
+    }
+
+    /// Extends the lease until every server has the key and has carried out one more extension: then each of them votes, and no extension
+    /// is under way.
+    pub(crate) async fn spread(&self, store: &Redlock, claim: &Claim) {
+        let started = Instant::now();
+        loop {
+            let before = self.ends();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
+            let is_extended = matches!(renewed, Ok(Renewal::Extended));
+            let was_everywhere = before.iter().all(|end| *end > 0);
+            if is_extended && was_everywhere && self.are_extended(before).await {
+                return;
+            }
+            let values = [0, 1, 2].map(|at| self.value(at));
+            let is_late = started.elapsed() > LONG;
+            assert!(
+                !is_late,
+                "never on all servers for {}: {values:?}, {renewed:?}",
+                claim.owner
+            );
+        }
+    }
+
+    /// Whether every server extends a key that ended then. One that was not waited for may not have been asked.
+    async fn are_extended(&self, before: [i64; 3]) -> bool {
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(2) {
+            let mut ends = self.ends().into_iter().zip(before);
+            if ends.all(|(now, before)| now > before) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        false
+    }
+
+    /// When the lock's key ends on each server, in milliseconds of its clock; negative: there is none.
+    fn ends(&self) -> [i64; 3] {
+        [0, 1, 2].map(|at| self.plain(at).number(&["PEXPIRETIME", NAME]))
+    }
+
+    /// A lock whose key is on every server: taken anew until it is.
+    pub(crate) async fn held_everywhere(&self, locker: &Locker) -> Guard {
+        let started = Instant::now();
+        loop {
+            let guard = soon("a lock", locker.acquire(NAME)).await.unwrap();
+            if self.held_by(guard.owner()).len() == self.0.len() {
+                return guard;
+            }
+            assert!(guard.release().await.is_released());
+            assert!(started.elapsed() < LONG, "never on all servers");
+        }
+    }
+
+    /// Nothing is left on any server but counters, and those with an expiry.
+    pub(crate) async fn are_clean(&self) {
+        for at in 0..3 {
+            self.is_clean(at).await;
+        }
+    }
+
+    pub(crate) async fn is_clean(&self, at: usize) {
+        let mut plain = self.plain(at);
+        let left = async || plain.left_besides("}:quorum:");
+        until_nothing_is_left(SOON, left).await;
+    }
+}
+
+/// A proxy in front of each server.
+pub(crate) struct Roads(pub(crate) [Proxy; 3]);
+
+impl Roads {
+    pub(crate) fn address(&self) -> String {
+        address_of(self.0.each_ref().map(Proxy::address))
+    }
+
+    pub(crate) async fn store(&self) -> Arc<Redlock> {
+        open(&self.address()).await
+    }
+
+    pub(crate) async fn patient_store(&self) -> Arc<Redlock> {
+        open_patient(&self.address()).await
+    }
+}
+
+fn address_of(servers: [SocketAddr; 3]) -> String {
+    let servers = servers.map(|address| address.to_string());
+    format!("redlock://{}", servers.join(","))
+}
+
+/// A store that waits for servers as long as a busy machine may need.
+async fn open_patient(address: &str) -> Arc<Redlock> {
+    let builder = Redlock::builder(address).node_timeout(Duration::from_secs(5));
+    Arc::new(builder.open().await.unwrap())
+}
+
+pub(crate) async fn open(address: &str) -> Arc<Redlock> {
+    Arc::new(Redlock::open(address).await.unwrap())
+}
+
+/// A renewal that a majority decides.
+pub(crate) async fn renewed(store: &Redlock, claim: &Claim) -> Renewal {
+    let renewed = store.renew(std::slice::from_ref(claim)).await.remove(0);
+    renewed.unwrap()
+}
+
+/// The error is of this kind, and says so.
+#[track_caller]
+pub(crate) fn is(error: &Error, kind: ErrorKind, word: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.store(), "redlock");
+    assert!(error.to_string().contains(word), "{error}");
+}

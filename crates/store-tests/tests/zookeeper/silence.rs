@@ -1,0 +1,168 @@
+//! A server that stops answering: SIGSTOP, whatever we are doing at the moment.
+
+use std::time::Duration;
+
+use fencepost::{Effect, ErrorKind, LostReason, ReleaseOutcome};
+use fencepost_rig::Signal;
+
+use crate::support::{
+    GRACE, LONG, NAME, SESSION, Server, eventually, impatient, locker, now, open, run, soon, take,
+};
+
+impl Server {
+    fn stops(&self) {
+        self.0.signal(Signal::SIGSTOP).unwrap();
+    }
+
+    fn goes_on(&self) {
+        self.0.signal(Signal::SIGCONT).unwrap();
+    }
+}
+
+/// While we ask: a timeout in time, which may have taken effect; and what it left is given back.
+pub(crate) fn while_acquiring() {
+    run(async {
+        let server = Server::start();
+        let locker = impatient(&server.store().await, SESSION);
+        drop(take(&locker).await);
+        server.stops();
+        for _ in 0..2 {
+            let error = soon("an error", locker.acquire(NAME)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            assert_eq!(error.effect(), Effect::Maybe, "{error}");
+        }
+        server.goes_on();
+        let guard = take(&locker).await;
+        assert!(guard.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// For less than the TTL: nothing is lost.
+pub(crate) fn for_a_moment() {
+    run(async {
+        let server = Server::start();
+        let session = SESSION * 3;
+        let store = open(server.0.address(), session).await;
+        let locker = impatient(&store, session);
+        let guard = take(&locker).await;
+        server.stops();
+        eventually("a renewal that fails", async || {
+            guard.renewal_trouble().is_some()
+        })
+        .await;
+        server.goes_on();
+        eventually("a renewal that works", async || {
+            guard.renewal_trouble().is_none() || guard.is_lost()
+        })
+        .await;
+        assert!(!guard.is_lost());
+        assert!(guard.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// For more than the TTL and less than the session timeout: the holder is told in time, and though its session goes on, its node does not:
+/// the next gets the lock.
+pub(crate) fn beyond_the_ttl() {
+    run(async {
+        let server = Server::start();
+        let (session, ttl) = (SESSION * 5, Duration::from_secs(1));
+        let address = server.0.address();
+        let (store, rival) = (open(address, session).await, open(address, session).await);
+        let ours = impatient(&store, ttl);
+        let guard = take(&ours).await;
+        let eyes = server.eyes().await;
+        let waiting = tokio::spawn({
+            let rival = locker(&rival, session);
+            async move { rival.acquire(NAME).await.unwrap() }
+        });
+        eyes.wait_for_line(2).await;
+        let stopped = now();
+        server.stops();
+        let lost = soon("the loss", guard.lost()).await;
+        assert!(now().since(stopped) < ttl + GRACE);
+        assert_eq!(lost.reason(), LostReason::Expired);
+        assert!(!waiting.is_finished());
+        server.goes_on();
+        let next = soon("the rival", waiting).await.unwrap();
+        assert!(
+            now().since(stopped) < session,
+            "it did not take a session timeout"
+        );
+        assert!(next.fence() > guard.fence());
+        assert!(next.release().await.is_released());
+        drop(guard);
+        eyes.is_clean().await;
+    });
+}
+
+/// For more than the session timeout: told by its own clock and not by the client, which finds out much later. When the server is back,
+/// there is a new session.
+pub(crate) fn beyond_the_session() {
+    run(async {
+        let server = Server::start();
+        let store = server.store().await;
+        let ours = impatient(&store, SESSION);
+        let guard = take(&ours).await;
+        let asked = now();
+        server.stops();
+        let lost = soon("the loss", guard.lost()).await;
+        let told_after = now().since(asked);
+        assert!(
+            told_after < SESSION + GRACE / 2,
+            "told after {told_after:?}"
+        );
+        assert_eq!(lost.reason(), LostReason::Expired);
+        // The client says so only now: it gives a session up after 1.4 timeouts, and finds that out at its next attempt to connect.
+        tokio::time::sleep(SESSION * 2).await;
+        server.goes_on();
+        let back = now();
+        let next = take(&ours).await;
+        let cost = now().since(back);
+        println!(
+            "stopped beyond the session: told after {told_after:?}, the next served {cost:?} after its return"
+        );
+        assert!(next.fence() > guard.fence());
+        assert!(next.release().await.is_released());
+        drop(guard);
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// Whoever waits goes on waiting, in a new session if it has to.
+pub(crate) fn while_waiting() {
+    run(async {
+        let server = Server::start();
+        let (store, holder) = (server.store().await, server.store().await);
+        let held = locker(&holder, SESSION).acquire(NAME).await.unwrap();
+        let waiting = tokio::spawn({
+            let locker = locker(&store, SESSION);
+            async move { locker.acquire(NAME).await.unwrap() }
+        });
+        server.eyes().await.wait_for_line(2).await;
+        server.stops();
+        soon("the loss", held.lost()).await;
+        tokio::time::sleep(SESSION * 2).await;
+        assert!(!waiting.is_finished());
+        server.goes_on();
+        let guard = tokio::time::timeout(LONG, waiting).await.unwrap().unwrap();
+        assert!(guard.fence() > held.fence());
+        assert!(guard.release().await.is_released());
+        server.eyes().await.is_clean().await;
+    });
+}
+
+/// Not known in time; but done as soon as it can be.
+pub(crate) fn while_releasing() {
+    run(async {
+        let server = Server::start();
+        let locker = impatient(&server.store().await, SESSION);
+        let guard = take(&locker).await;
+        server.stops();
+        let outcome = soon("an answer", guard.release()).await;
+        assert!(matches!(outcome, ReleaseOutcome::Unknown(_)), "{outcome:?}");
+        server.goes_on();
+        server.eyes().await.is_clean().await;
+    });
+}
