@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the benchmarks. They print ratios within one run; absolute times of a shared machine mean little.
+//! `cargo xtask bench`: runs the benchmarks. They print ratios within one run, because absolute times on a shared machine mean little.
 
 mod chart;
 mod figures;

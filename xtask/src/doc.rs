@@ -1,4 +1,4 @@
-//! `cargo xtask doc`: the documentation builds without a single warning.
+//! `cargo xtask doc`: builds the documentation and fails on any warning.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::terminal;
 
 const NAME: &str = "documentation-has-no-warning";
 
-/// Builds the documentation, unless the filter leaves it out.
+/// Builds the documentation, unless the filter excludes it.
 pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
     if filter.is_some_and(|filter| !NAME.contains(filter)) {
         return Ok(Counts::SKIPPED);
@@ -16,7 +16,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
     let arguments = ["doc", "--workspace", "--all-features", "--no-deps"];
     let mut command = runner::cargo(arguments);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    // Cargo's own warnings (two crates that write the same page) are beyond the reach of the flag.
+    // The flag does not affect cargo's own warnings, for instance about two crates that write the same page.
     let mut warned = false;
     let status = runner::run(&mut command, |line| warned |= line.starts_with("warning"))?;
     let good = status.success() && !warned;

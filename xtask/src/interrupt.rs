@@ -1,6 +1,6 @@
-//! Ctrl-C and a polite kill end what we started, and then us.
+//! Handles Ctrl-C and SIGTERM: ends the running command, and then this program.
 //!
-//! Each command runs in a process group of its own, so that one signal reaches the tests below cargo as well.
+//! Each command runs in its own process group, so that one signal also reaches the tests that cargo started.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -13,18 +13,18 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// What a shell expects of a program that ended by Ctrl-C.
+/// The exit code that shells expect of a program that was ended by Ctrl-C.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-/// Longer than nextest gives its tests (10 s): killed before them, it would leave them behind.
+/// How long the command may take to end. Longer than nextest gives its tests (10 s); if nextest were killed earlier, it would leave them behind.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// What runs now: one command, and at times another beside it.
+/// The process groups of the running commands: one, and at times another beside it.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static HAPPENED: AtomicBool = AtomicBool::new(false);
 static HAS_TO_TIDY_UP: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody asked us to stop.
+/// Whether a signal asked this program to stop.
 pub(crate) fn happened() -> bool {
     HAPPENED.load(Ordering::SeqCst)
 }
@@ -59,11 +59,11 @@ fn signal_groups(signal: Signal) {
 }
 
 fn send(group: Pid, signal: Signal) {
-    // An error says that the group is gone already.
+    // Fails only if the group is gone already.
     let _ = killpg(group, signal);
 }
 
-/// While it lives, an interruption leaves time for every `Drop`: ask [`happened`] wherever it takes long.
+/// While this value lives, an interruption does not end the program at once, so that every `Drop` runs. Long work must check [`happened`].
 pub(crate) struct TidyUp(());
 
 impl TidyUp {
@@ -79,14 +79,14 @@ impl Drop for TidyUp {
     }
 }
 
-/// A child that dies with us. At its end, after an interruption, the rest of its group is killed.
+/// A child process that dies with this program. After an interruption, the rest of its group is killed when it ends.
 pub(crate) struct Interruptible {
     pub(crate) child: Child,
     group: Pid,
 }
 
 impl Interruptible {
-    /// Starts `command` in a process group of its own.
+    /// Starts `command` in its own process group.
     pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command
@@ -96,7 +96,7 @@ impl Interruptible {
         let group = Pid::from_raw(i32::try_from(child.id())?);
         groups().push(group);
         if happened() {
-            // The signal came before the group was known.
+            // The signal arrived before the group was known.
             send(group, Signal::SIGTERM);
         }
         Ok(Self { child, group })

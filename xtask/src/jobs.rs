@@ -1,4 +1,4 @@
-//! Named runs of cargo, chosen by name, with a closing table: what soak and bench have in common.
+//! Runs a table of named cargo commands and prints a summary; shared by `soak` and `bench`.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use crate::counts::{Runner, Tally};
 use crate::runner;
 use crate::terminal;
 
-/// One entry of a table of runs.
+/// One run in the table.
 pub(crate) struct Job {
     pub(crate) name: &'static str,
-    /// What follows `cargo`.
+    /// The arguments of cargo.
     pub(crate) arguments: &'static [&'static str],
-    /// What its figures show.
+    /// What the run shows.
     pub(crate) shows: &'static str,
-    /// Whether its output must report a passed test: a filter that no longer matches anything passes otherwise.
+    /// Whether the output must report a passed test. Otherwise, a filter that no longer matches any test would succeed.
     pub(crate) counts_tests: bool,
 }
 
@@ -26,10 +26,10 @@ struct Outcome {
     took: Duration,
 }
 
-/// Those whose name contains the filter.
+/// The runs whose name contains the filter.
 ///
 /// # Errors
-/// When there is none.
+/// Returns an error if there are none.
 pub(crate) fn chosen<'a>(jobs: &'a [Job], filter: Option<&str>) -> Result<Vec<&'a Job>> {
     let filter = filter.unwrap_or_default();
     let chosen: Vec<_> = jobs
@@ -52,7 +52,7 @@ pub(crate) fn list(jobs: &[&Job]) {
     terminal::say(terminal::table(&jobs.iter().map(row).collect::<Vec<_>>()));
 }
 
-/// Runs them one after the other and prints the closing table. Whether all went well.
+/// Runs the jobs one after the other and prints a summary. Returns whether all succeeded.
 pub(crate) fn run(jobs: &[&Job], prepare: impl Fn(&mut Command)) -> Result<bool> {
     let mut outcomes = Vec::new();
     for job in jobs {

@@ -1,6 +1,6 @@
-//! `cargo xtask load`: the checkout service under load, by k6, and which limits held.
+//! `cargo xtask load`: puts the checkout service under load with k6 and reports which limits held.
 //!
-//! The scripts in load-tests/ say what is done and what must hold; here is what they need around them.
+//! The scripts in load-tests/ define the load and the limits; this module starts what they need.
 
 mod limits;
 mod stage;
@@ -21,7 +21,7 @@ use crate::tree;
 use limits::Limit;
 use stage::Stage;
 
-/// What there is in load-tests/, and what each shows.
+/// The scripts in load-tests/, and what each of them shows.
 const SCRIPTS: &[(&str, &str)] = &[
     (
         "oversell",
@@ -33,11 +33,11 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
     (
         "retry-comparison",
-        "30 users at once, then up to 20 one after the other, three schedules of retries: p95 < 1 s, hardly anybody gives up",
+        "30 users at once, then up to 20 one after the other, three retry schedules: p95 < 1 s, few users give up",
     ),
     (
         "checkout",
-        "baskets of 3 out of 50 products at two instances; every unit is where the users saw it go",
+        "baskets of 3 out of 50 products at two instances; the stock matches what the users saw",
     ),
 ];
 
@@ -55,25 +55,25 @@ Exit code: 0 when every limit held, 1 when one did not, 130 when interrupted.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Which scripts of load-tests/; all of them when none is named
+    /// Which scripts of load-tests/ to run [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Where products and orders are; `postgres` is a private server
+    /// The database for products and orders; `postgres` starts a private server
     #[arg(long, value_enum, default_value = "sqlite")]
     db: Db,
-    /// Where the locks are: `redis` (a private server), `sqlite`, or an address. [default: sqlite; with --db postgres: redis]
+    /// The lock store: `redis` (a private server), `sqlite`, or an address. [default: sqlite; with --db postgres: redis]
     #[arg(long)]
     store: Option<String>,
-    /// Seconds instead of minutes, and no limits on time
+    /// Run for seconds instead of minutes, without time limits
     #[arg(long)]
     quick: bool,
-    /// Users of `checkout`
+    /// The number of users of `checkout`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     users: Option<u32>,
-    /// A built `fencepost`, instead of building one
+    /// The path of a `fencepost` program, instead of building it
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Where the figures go
+    /// The folder for the figures
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Print the names and what each shows, and run nothing
@@ -96,15 +96,15 @@ impl Db {
     }
 }
 
-/// What one script came to.
+/// The result of one script.
 struct Outcome {
     name: &'static str,
     limits: Vec<Limit>,
-    /// It ended as k6 ends when nothing went wrong.
+    /// Whether k6 exited successfully.
     is_complete: bool,
 }
 
-/// Whether every limit held.
+/// Runs the scripts. Returns whether every limit held.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let chosen = chosen(&options.names)?;
     if options.list {
@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let folder = folder.unwrap_or_else(|| tree::root().join("results/load"));
     fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    // Servers and their folders go when the stage is dropped, also after Ctrl-C.
+    // Dropping the stage removes servers and folders, also after Ctrl-C.
     let _tidy_up = TidyUp::afterwards();
     headline(&format!("a service on {}", options.db.word()));
     let stage = Stage::set(&program, options.db, options.store.as_deref())?;
@@ -148,7 +148,7 @@ fn chosen(names: &[String]) -> Result<Vec<(&'static str, &'static str)>> {
     Ok(all.filter(|(name, _)| is_chosen(name)).collect())
 }
 
-/// Builds the program as users do; the path to it.
+/// Builds the program in the release profile and returns its path.
 fn build() -> Result<PathBuf> {
     headline("the program");
     let mut command = runner::cargo([
@@ -183,7 +183,7 @@ fn run_one(
     stage: &Stage,
     summary: &Path,
 ) -> Result<Outcome> {
-    // What an earlier run left would look like the figures of this one.
+    // Remove the figures of an earlier run, so that they are not mistaken for those of this one.
     if summary.exists() {
         fs::remove_file(summary)?;
     }
@@ -237,9 +237,10 @@ fn print(outcomes: &[Outcome], folder: &Path) {
     print_figures(outcomes);
     say(format!("all figures: {}", folder.display()));
     let all_held = outcomes.iter().all(Outcome::is_good);
-    say(match all_held {
-        true => terminal::green("every limit held"),
-        false => terminal::red("a limit did not hold"),
+    say(if all_held {
+        terminal::green("every limit held")
+    } else {
+        terminal::red("a limit did not hold")
     });
 }
 

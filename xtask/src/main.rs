@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask --help`.
+//! `cargo xtask`: the development tasks of the project. See `cargo xtask --help`.
 
 mod bench;
 mod clients;
@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
   cargo xtask load                     the checkout service under load, by k6
   cargo xtask tidy                     the checks on the tree alone, within a second";
 
-/// Fencepost's chores.
+/// Fencepost's development tasks.
 #[derive(Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
 struct Arguments {
@@ -57,11 +57,11 @@ enum Chore {
         #[arg(long)]
         install: bool,
     },
-    /// Run the long loops and big counts, with their figures.
+    /// Run the soak tests: long loops and large counts, with figures.
     Soak(soak::Options),
     /// Run the benchmarks.
     Bench(bench::Options),
-    /// Put the checkout service under load with k6, and say which limits held.
+    /// Put the checkout service under load with k6, and report which limits held.
     Load(load::Options),
     /// Check the tree: file lengths, leftovers, paths, links, quoted code, contracts.
     Tidy,
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything went well.
+/// Runs the command. Returns whether it succeeded.
 fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Test(options) => test::run(&options),

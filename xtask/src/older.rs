@@ -1,4 +1,4 @@
-//! The program of an earlier commit. Tests run it beside today's: on one store, both must be safe, or one of them refused.
+//! Builds the program of an earlier commit. Tests run it beside the current one on the same store: both must be safe, or one is refused.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use crate::runner;
 use crate::terminal::say;
 use crate::tree;
 
-/// The last commit whose stored layouts differ from today's: fences in coarser units, and in Postgres from transaction ids.
+/// The last commit with a different storage layout: fences in coarser units, and in Postgres from transaction ids.
 const COMMIT: &str = "3b62ae0";
 
-/// Tells the tests where the program is.
+/// The environment variable that tells the tests the path of the program.
 const VARIABLE: &str = "FENCEPOST_OLDER";
 
-/// The tests that run it.
+/// The tests that run the older program.
 const TESTS: [&str; 6] = [
     "sqlite::together",
     "redis::together",
@@ -25,11 +25,12 @@ const TESTS: [&str; 6] = [
     "postgres_table::together",
 ];
 
-/// Where the older program is; `None` where its tests are skipped: in a clone without its commit, and under a filter that none of them passes.
+/// The path of the older program; `None` if its tests are skipped, because the clone lacks the commit or the filter excludes them.
 pub(crate) struct Older(Option<PathBuf>);
 
 impl Older {
-    /// Builds it, unless an earlier run did or none of its tests passes the filter. A failure is reported and is no error: the tests that need it fail.
+    /// Builds the program, unless an earlier run did or the filter excludes its tests. A failure is only reported, since the tests that need
+    /// the program fail anyway.
     pub(crate) fn build(filter: Option<&str>) -> Self {
         if !is_needed(filter) {
             return Self(None);
@@ -53,7 +54,7 @@ impl Older {
         Self(Some(program))
     }
 
-    /// Tells a command where it is.
+    /// Passes the path of the program to a command.
     pub(crate) fn tell(&self, command: &mut Command) {
         if let Some(program) = &self.0 {
             command.env(VARIABLE, program);
@@ -83,11 +84,11 @@ fn build_in(folder: &Path, program: &Path) -> Result<()> {
     unpack(&source)?;
     let built = folder.join("build");
     build(&source, &built)?;
-    // Copied last: what was interrupted is built anew.
+    // Copied last, so that an interrupted build is repeated.
     let part = folder.join("part");
     std::fs::copy(built.join("debug/fencepost"), &part)?;
     std::fs::rename(&part, program)?;
-    // Nothing else of it is needed, and it is large.
+    // The rest of the build is large and no longer needed.
     std::fs::remove_dir_all(&source)?;
     std::fs::remove_dir_all(&built)?;
     Ok(())
@@ -104,12 +105,12 @@ fn unpack(folder: &Path) -> Result<()> {
     tar.args(["-x", "-f", "-", "-C"]).arg(folder).stdin(archive);
     let unpacked = tar.status().context("tar could not be started")?;
     if !git.wait()?.success() || !unpacked.success() {
-        bail!("its files cannot be read from git");
+        bail!("git cannot provide the files of the commit");
     }
     Ok(())
 }
 
-/// The stores whose layouts have changed since then.
+/// The stores whose layout has changed since then.
 fn build(source: &Path, target: &Path) -> Result<()> {
     let mut cargo = runner::cargo(["build", "--quiet", "--locked", "--package", "fencepost-cli"]);
     cargo

@@ -1,4 +1,4 @@
-//! The library's package, unpacked beside the workspace, passes its own tests: nothing in it needs the workspace.
+//! Checks that the packaged library does not need the workspace: packs it, unpacks it elsewhere and runs its tests.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::tree;
 
 const NAME: &str = "package-passes-its-tests-alone";
 
-/// Packs, unpacks and tests, unless the filter leaves it out.
+/// Packs, unpacks and tests the library, unless the filter excludes this step.
 pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
     if filter.is_some_and(|filter| !NAME.contains(filter)) {
         return Ok(Counts::SKIPPED);
     }
     let folder = tree::root().join("target/package-alone");
     let good = unpack(&folder).and_then(|manifest| {
-        // The features of most users: the default, which compiles no client library.
+        // With default features, as most users have them; they compile no client library.
         let lib = passes(&folder, &manifest, "--lib")?;
         Ok(lib && passes(&folder, &manifest, "--doc")?)
     })?;
@@ -28,7 +28,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<Counts> {
     Ok(if good { Counts::PASSED } else { Counts::FAILED })
 }
 
-/// Makes the package and unpacks it. Returns the path of its manifest.
+/// Creates the package and unpacks it. Returns the path of its manifest.
 fn unpack(folder: &Path) -> Result<String> {
     let packed = folder.join("packed");
     if folder.join("unpacked").exists() {
@@ -57,7 +57,7 @@ fn unpack(folder: &Path) -> Result<String> {
         bail!("the package cannot be unpacked");
     }
     let manifest = folder.join(format!("unpacked/fencepost-{version}/Cargo.toml"));
-    // A workspace around it would be taken for its own.
+    // Cargo would otherwise take an enclosing workspace for the package's own.
     let own = fs::read_to_string(&manifest)? + "\n[workspace]\n";
     fs::write(&manifest, own)?;
     Ok(manifest.display().to_string())

@@ -1,4 +1,4 @@
-//! What the tests need beyond cargo, and how it gets onto the machine.
+//! The system packages that the tests need, and their installation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,14 +9,14 @@ use crate::clients;
 use crate::runner;
 use crate::terminal::say;
 
-/// Something a test uses that cargo does not bring.
+/// A dependency of the tests that cargo does not install.
 struct Need {
-    /// It is there when this program is on the search path, this file where its path says, or this `.proto` where protoc looks for it.
+    /// What must exist: a program in PATH, a file with an absolute path, or a `.proto` file that protoc finds.
     program: &'static str,
-    /// The Debian package that brings it.
+    /// The Debian package that contains it.
     package: &'static str,
     used_for: &'static str,
-    /// Tests that use it cannot run everywhere and are skipped without it: its absence does not stop the others.
+    /// Whether it is optional: tests that use it cannot run everywhere and are skipped without it.
     optional: bool,
 }
 
@@ -68,22 +68,22 @@ const NEEDS: &[Need] = &[
            used_for: "a file system through FUSE" },
 ];
 
-/// Whether everything may be installed and mounted.
+/// Whether this process may install packages and mount file systems.
 pub(crate) fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
 }
 
-/// Where everything is installed and allowed, a test that cannot be staged is a failure and not a skip.
+/// Makes a test that cannot run fail instead of being skipped, if this process may install and mount everything.
 pub(crate) fn no_skipping(command: &mut Command) {
     if is_root() {
         command.env("FENCEPOST_NO_SKIP", "1");
     }
 }
 
-/// Makes sure that everything needed is there: installs it as root or, with `install`, through sudo.
+/// Makes sure that all dependencies exist. Installs missing ones as root or, with `install`, through sudo.
 ///
 /// # Errors
-/// When something is missing and may not or cannot be installed. The error says what to do.
+/// Returns an error if something is missing and may not or cannot be installed. The error says what to do.
 pub(crate) fn run(install: bool) -> Result<()> {
     programs(install)?;
     clients::install();
@@ -107,7 +107,7 @@ fn programs(install: bool) -> Result<()> {
         apt.install(&required)?;
         if let Err(error) = apt.install(&optional) {
             say(format!(
-                "note: goes on without optional packages: {error:#}"
+                "note: continuing without optional packages: {error:#}"
             ));
         }
         return Ok(());
@@ -135,13 +135,14 @@ fn missing(needs: &[Need]) -> Vec<&Need> {
 }
 
 fn find(name: &str) -> Option<PathBuf> {
-    match name.ends_with(".proto") {
-        true => find_include(name, &include_folders()),
-        false => find_program(name),
+    if name.ends_with(".proto") {
+        find_include(name, &include_folders())
+    } else {
+        find_program(name)
     }
 }
 
-/// Where protoc looks for what it includes: where it is told to, beside itself, and where Debian puts it.
+/// The folders in which protoc looks for includes: the configured one, one beside protoc itself, and Debian's.
 fn include_folders() -> Vec<PathBuf> {
     let told = std::env::var_os("PROTOC_INCLUDE").map(PathBuf::from);
     let protoc = std::env::var_os("PROTOC").map(PathBuf::from);
@@ -196,10 +197,10 @@ fn how_to_install(needs: &[&Need], has_apt: bool) -> String {
             "Install it with\n  sudo apt-get update && sudo apt-get install -y {names}\nor run this again with --install."
         )
     } else {
-        "There is no apt-get here: please install it with your system's own tools, then run this again.".into()
+        "There is no apt-get here. Install them with your system's package manager, then run this again.".into()
     };
     format!(
-        "the tests need what is not installed here:\n{}\n{way}",
+        "the tests need packages that are not installed:\n{}\n{way}",
         describe(needs)
     )
 }
@@ -244,7 +245,7 @@ impl Apt {
         Ok(())
     }
 
-    /// Quiet when it works, everything it said when it fails.
+    /// Runs a command quietly; the error contains its whole output.
     fn run(&self, arguments: &[&str]) -> Result<()> {
         let mut words = vec![
             "env",
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(names, ["no-program-has-this-name"]);
     }
 
-    /// A protoc from its own archive has a folder `include` beside `bin`.
+    /// The release archive of protoc has a folder `include` beside `bin`.
     #[test]
     fn an_include_of_protoc_is_found_in_any_of_its_folders() {
         const NAME: &str = "google/protobuf/descriptor.proto";

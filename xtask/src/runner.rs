@@ -1,4 +1,4 @@
-//! Runs a command, passes its output on line by line, and lets somebody read along.
+//! Runs a command, prints its output line by line, and lets the caller parse it.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,10 +13,10 @@ use crate::interrupt::{self, Interruptible};
 use crate::terminal::{self, Output};
 use crate::tree;
 
-/// How long output may still come after a command has ended.
+/// How long to wait for remaining output after a command has ended.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
 
-/// Cargo, at the root of the project, in the environment of the one who called us.
+/// A cargo command at the root of the project, without the variables that `cargo xtask` added to the environment.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -27,7 +27,7 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
     if terminal::wants_colour() {
         command.env("CARGO_TERM_COLOR", "always");
     }
-    // `cargo xtask` describes *this* package in these. Left set, they make build scripts that watch them run again.
+    // In these variables `cargo xtask` describes *this* package. If they stay set, build scripts that watch them run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -44,10 +44,10 @@ pub(crate) fn path_with_tools() -> OsString {
     std::env::join_paths(own.chain(std::env::split_paths(&system))).unwrap_or(system)
 }
 
-/// Shows and runs `command`; every line of its output goes through, and to `read_along` without its colours.
+/// Prints and runs `command`. Every line of its output is printed, and passed to `read_along` without colours.
 ///
 /// # Errors
-/// When it cannot be started, or somebody interrupts us. A command that fails is not an error here.
+/// Returns an error if the command cannot be started or we are interrupted. A command that fails is not an error here.
 pub(crate) fn run(command: &mut Command, mut read_along: impl FnMut(&str)) -> Result<ExitStatus> {
     terminal::say(format!("$ {}", shown(command)));
     command
@@ -71,7 +71,7 @@ pub(crate) fn run(command: &mut Command, mut read_along: impl FnMut(&str)) -> Re
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => match ended {
                 None => ended = running.child.try_wait()?.map(|_| Instant::now()),
-                // A process left behind would keep us reading for as long as it lives.
+                // A process left behind keeps the pipe open, so do not read until it ends.
                 Some(at) if at.elapsed() > AFTER_THE_END => {
                     terminal::say("warning: something this command started is still running");
                     break;
@@ -113,7 +113,7 @@ fn read_lines<R: Read + Send + 'static>(
     });
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let arguments = command
         .get_args()

@@ -1,4 +1,4 @@
-//! Servers that tests share, because each takes long to start: a helper of the rig starts them and ends with us.
+//! Starts the servers that tests share because they take long to start. A helper program of the rig runs them and ends with xtask.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,8 @@ pub(crate) struct Servers {
 
 impl Servers {
     /// # Errors
-    /// The system's. A helper that cannot be built is no error, nor is a server that is not installed: the tests themselves tell.
+    /// Returns an error if the system fails. It is not an error if the helper does not build or a server is not installed, because the tests
+    /// report that themselves.
     pub(crate) fn start() -> Result<Self> {
         let arguments = [
             "run",
@@ -45,14 +46,14 @@ impl Servers {
                 }
             }
         }
-        say("note: goes on without servers that tests share; each starts its own");
+        say("note: continuing without servers that tests share; each starts its own");
         Ok(Self {
             helper,
             variables: Vec::new(),
         })
     }
 
-    /// Tells a command where they are.
+    /// Passes the addresses of the servers to a command.
     pub(crate) fn tell(&self, command: &mut Command) {
         command.envs(self.variables.iter().map(|(name, address)| (name, address)));
     }

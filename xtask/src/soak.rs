@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: the long loops.
+//! `cargo xtask soak`: runs tests for a long time or with large counts.
 //!
-//! They are ordinary tests that take their big counts when `FENCEPOST_SOAK=1` is set, and print their figures.
-//! A new one needs an entry in the table below and nothing else.
+//! These are ordinary tests that use large counts if `FENCEPOST_SOAK=1` is set, and print their figures. To add one, add an entry to the
+//! table below.
 
 use anyhow::Result;
 use clap::Args;

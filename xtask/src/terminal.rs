@@ -1,4 +1,4 @@
-//! Output that survives a closed pipe, and colour only where somebody sees it.
+//! Prints to the terminal: survives a closed pipe, and uses colours only on a terminal.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -6,13 +6,13 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where the words of a thread go.
+/// Where the output of a thread goes.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Output {
-    /// To standard output and standard error, at once.
+    /// To standard output and standard error, immediately.
     #[default]
     Shown,
-    /// Nowhere yet: somebody shows them later, in one piece.
+    /// Into a buffer, which is printed later in one piece.
     Kept(Arc<Mutex<Vec<u8>>>),
 }
 
@@ -21,12 +21,12 @@ thread_local! {
 }
 
 impl Output {
-    /// That of the thread that asks.
+    /// The output of the current thread.
     pub(crate) fn of_this_thread() -> Self {
         OUTPUT.with_borrow(Clone::clone)
     }
 
-    /// Takes what was written so far, if it was kept.
+    /// Takes the buffered text out of the buffer, if there is one.
     pub(crate) fn take(&self) -> Vec<u8> {
         match self {
             Self::Shown => Vec::new(),
@@ -36,7 +36,7 @@ impl Output {
         }
     }
 
-    /// Writes a line, with its end. A reader that went away (`| head`) is no reason to fail.
+    /// Writes a line, which includes its line end. Ignores a closed pipe (`| head`).
     pub(crate) fn write(&self, mut shown: impl Write, line: &[u8]) {
         match self {
             Self::Shown => {
@@ -50,7 +50,7 @@ impl Output {
     }
 }
 
-/// From now on the words of this thread are kept.
+/// Buffers the output of this thread from now on.
 pub(crate) fn keep_output() -> Output {
     let output = Output::Kept(Arc::default());
     OUTPUT.set(output.clone());
@@ -61,7 +61,7 @@ pub(crate) fn keep_output() -> Output {
 pub(crate) fn say(line: impl AsRef<str>) {
     let output = Output::of_this_thread();
     if cfg!(test) && matches!(output, Output::Shown) {
-        // The test runner captures this, and nothing else.
+        // Test runners capture only `println!`.
         return println!("{}", line.as_ref());
     }
     output.write(
@@ -70,7 +70,7 @@ pub(crate) fn say(line: impl AsRef<str>) {
     );
 }
 
-/// Announces a part of the work.
+/// Prints a headline for a part of the work.
 pub(crate) fn headline(text: &str) {
     say(format!("\n{}", paint("1", &format!("== {text}"))));
 }
@@ -91,13 +91,13 @@ fn paint(code: &str, text: &str) -> String {
     }
 }
 
-/// Whether people look at our output directly and did not ask for plain text.
+/// Whether the output is a terminal and the user did not ask for plain text.
 pub(crate) fn wants_colour() -> bool {
     let asked_for_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !asked_for_plain
 }
 
-/// A line without its colours and cursor movements.
+/// Removes colours and cursor movements from a line.
 pub(crate) fn without_escapes(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
@@ -112,7 +112,7 @@ pub(crate) fn without_escapes(line: &str) -> String {
     plain
 }
 
-/// `3.2 s`, `4 min 05 s`.
+/// Formats a duration: `3.2 s`, `4 min 05 s`.
 pub(crate) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     if seconds < 60 {
@@ -122,7 +122,7 @@ pub(crate) fn duration(took: Duration) -> String {
     }
 }
 
-/// Lines of columns, each as wide as its widest cell. The last one is not padded.
+/// Formats rows as columns, each as wide as its widest cell. The last column is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that can pass or fail, and one count at the end.
+//! `cargo xtask test`: runs all tests and checks, and prints one count at the end.
 
 mod beside;
 
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     filter: Option<String>,
 }
 
-/// Runs everything. Whether something ran and nothing failed.
+/// Runs everything. Returns whether something ran and nothing failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     prepare::run(options.install)?;
     let filter = options.filter.as_deref();
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             Ok(Counts::FAILED)
         }
     });
-    // Also after a failure: nothing that we started is left behind.
+    // Wait even after a failure, so that no step is left running.
     let beside = beside.join()?;
     tested?;
     report.add("tree", || tidy::run(filter))?;
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(report.sum().are_good())
 }
 
-/// The tests of the workspace, as nextest runs them, or else cargo.
+/// The tests of the workspace, run by nextest if it is installed, and otherwise by cargo.
 struct WorkspaceTests<'a> {
     filter: Option<&'a str>,
     has_nextest: bool,
@@ -73,7 +73,7 @@ impl<'a> WorkspaceTests<'a> {
         }
     }
 
-    /// Builds them: what runs beside the tests shall not run beside their compiler.
+    /// Builds the tests first, so that the steps that run beside the tests do not compete with their compilation.
     fn build(&self) -> Result<bool> {
         let mut command = runner::cargo(self.arguments());
         command.arg("--no-run");
@@ -91,7 +91,7 @@ impl<'a> WorkspaceTests<'a> {
             command.arg("--no-tests=pass");
             count(Runner::Nextest, &mut command)
         } else {
-            // Targets that set their own number keep it.
+            // Targets that set their own number of threads keep it.
             command.env("RUST_TEST_THREADS", &slots);
             count(Runner::Libtest, &mut command)
         }
@@ -101,7 +101,7 @@ impl<'a> WorkspaceTests<'a> {
         let (chore, targets): (&[_], &[_]) = if self.has_nextest {
             (&["nextest", "run"], &[])
         } else {
-            // Named one by one, because the examples in the documentation have a step of their own.
+            // The targets are named one by one, because the examples in the documentation run in a separate step.
             (&["test"], &["--lib", "--bins", "--tests", "--examples"])
         };
         let scope = ["--workspace", "--all-features", "--no-fail-fast"];
@@ -113,13 +113,13 @@ impl<'a> WorkspaceTests<'a> {
     }
 }
 
-/// How many tests run at once: twice as many as there are processors, because most of them wait for a lease to end. Those that compute
-/// take two places each (`.config/nextest.toml`).
+/// How many tests run at once: twice the number of processors, because most tests wait for a lease to end. Tests that compute count as two
+/// (`.config/nextest.toml`).
 fn slots() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What needs the compiler and little else.
+/// The steps that mostly compile.
 fn steps_beside(filter: Option<&str>) -> Result<Vec<Step>> {
     let filter = filter.map(str::to_owned);
     let step = |name: &str, run: fn(&str, Option<&str>) -> Result<Counts>| -> Step {
@@ -140,7 +140,7 @@ fn steps_beside(filter: Option<&str>) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// nextest runs no examples of the documentation.
+/// Runs the examples in the documentation, which nextest does not run.
 fn doc_tests(filter: Option<&str>) -> Result<Counts> {
     let arguments = [
         "test",
@@ -214,7 +214,7 @@ impl Report {
         Ok(())
     }
 
-    /// Shows what a step said that ran elsewhere, and counts it.
+    /// Prints the output of a step that ran beside the tests, and adds its counts.
     fn add_done(&mut self, done: Done) -> Result<()> {
         terminal::headline(&done.name);
         Output::Shown.write(std::io::stdout(), &done.output);
@@ -228,7 +228,7 @@ impl Report {
         sum
     }
 
-    /// The last line is the count and nothing else, for people and programs alike.
+    /// Prints the count as the last line, so that programs can read it, too.
     fn print(&self) {
         terminal::headline("results");
         let row = |(name, counts, took): &(String, Counts, Duration)| {

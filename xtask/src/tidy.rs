@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: habits that a program can check are not left to memory.
+//! `cargo xtask tidy`: checks the tree for rules of the project that a program can verify.
 //!
-//! Each check is a function from the files of the project to findings. A new one needs an entry in the table below.
+//! Each check is a function from the files of the project to findings. To add one, add an entry to the table below.
 
 mod contracts;
 mod forgotten;
@@ -40,7 +40,7 @@ const CHECKS: &[(&str, Check)] = &[
     ),
 ];
 
-/// What is wrong, and where.
+/// A violation of a rule, and where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     path: String,

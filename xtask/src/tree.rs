@@ -1,4 +1,4 @@
-//! Where the project lies, and the files it consists of.
+//! Finds the root of the project and lists its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// Tools that the project sets up for itself. Ignored by git; what lies in its `bin` is found before the system's.
+/// The folder with the project's own tools, ignored by git. Its `bin` comes before the system's PATH.
 pub(crate) fn tools() -> PathBuf {
     root().join(".tools")
 }
@@ -20,7 +20,7 @@ pub(crate) fn tools() -> PathBuf {
 /// A file of the project.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
-    /// Relative to the root, with slashes.
+    /// The path relative to the root, with slashes.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -46,7 +46,7 @@ impl SourceFile {
 /// Every text file that git tracks or would track.
 pub(crate) fn files() -> Result<Vec<SourceFile>> {
     let mut git = Command::new("git");
-    // A checkout may belong to another user than the one who runs the tests, as in many CI containers.
+    // The checkout may belong to a different user, as in many CI containers, and git refuses that by default.
     git.args(["-c", "safe.directory=*", "ls-files", "-z"]);
     git.args(["--cached", "--others", "--exclude-standard"]);
     git.current_dir(root());
@@ -69,7 +69,7 @@ pub(crate) fn files() -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// `None` for what is not text, and for what was deleted but not yet committed.
+/// Reads a file; `None` if it is not text, or was deleted but the deletion is not committed yet.
 fn read_text(path: &str) -> Option<SourceFile> {
     let text = fs::read_to_string(root().join(path)).ok()?;
     Some(SourceFile {

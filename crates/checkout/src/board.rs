@@ -1,6 +1,6 @@
-//! Who waits for and holds which product's lock *inside this process*, and how it went so far.
+//! Tracks which orders of *this process* wait for and hold the locks of products, with totals since the start.
 //!
-//! The store knows the one request of this process per lock; those in line behind it only this process knows.
+//! The store sees only one request of this process for each lock. Orders that queue behind it are known only here.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::id::Id;
 
-/// What is known of one product's lock here.
+/// The lock of one product, as seen by this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Orders of this process that wait.
@@ -18,14 +18,14 @@ pub struct Seen {
     pub held: Option<(String, Instant)>,
 }
 
-/// Sums since the start.
+/// Totals since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
-    /// Orders that asked for locks and know the answer.
+    /// Orders that asked for locks and have an answer.
     pub attempts: u64,
-    /// Of these, how many got none.
+    /// How many of these did not get their locks.
     pub failures: u64,
-    /// How long those who got them waited, together.
+    /// How long the successful ones waited in total.
     pub waited: Duration,
     /// Locks held now.
     pub active: u64,
@@ -33,7 +33,7 @@ pub struct Sums {
     pub waiting: u64,
 }
 
-/// The board. Cheap to clone.
+/// The shared board of waiting and holding orders. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Inner>);
 
@@ -46,7 +46,7 @@ struct Inner {
     waiting_orders: AtomicU64,
 }
 
-/// An order that waits; gone from the board when dropped.
+/// A waiting order; removed from the board on drop.
 #[derive(Debug)]
 pub struct Waiting {
     board: Board,
@@ -54,17 +54,17 @@ pub struct Waiting {
     since: Instant,
 }
 
-/// An order that holds; gone from the board when dropped.
+/// A holding order; removed from the board on drop.
 #[derive(Debug)]
 pub struct Holding {
     board: Board,
     products: Vec<Id>,
-    /// Since when.
+    /// When the hold began.
     pub since: Instant,
 }
 
 impl Board {
-    /// An order begins to wait.
+    /// Enters an order that begins to wait.
     pub fn wait(&self, products: Vec<Id>) -> Waiting {
         self.change(&products, |seen| seen.waiting += 1);
         self.0.waiting_orders.fetch_add(1, Ordering::Relaxed);
@@ -75,13 +75,13 @@ impl Board {
         }
     }
 
-    /// What is known of every lock that is held or waited for here.
+    /// Every lock that an order of this process holds or waits for.
     pub fn seen(&self) -> HashMap<Id, Seen> {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
 
-    /// The sums.
+    /// The totals.
     pub fn sums(&self) -> Sums {
         let inner = &*self.0;
         let seen = inner.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,12 +107,12 @@ impl Board {
 }
 
 impl Waiting {
-    /// How long so far.
+    /// How long the order has held its locks.
     pub fn waited(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// It got what it waited for: a fence per product.
+    /// Enters that the order got its locks, with a fence for each product.
     pub fn granted(self, fences: &[String]) -> Holding {
         let (board, now) = (self.board.clone(), Instant::now());
         board.0.attempts.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Waiting {
         }
     }
 
-    /// It got nothing.
+    /// Enters that the order did not get its locks.
     pub fn refused(self) {
         self.board.0.attempts.fetch_add(1, Ordering::Relaxed);
         self.board.0.failures.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Drop for Waiting {
 impl Drop for Holding {
     fn drop(&mut self) {
         let since = self.since;
-        // The next one in line may hold it already.
+        // The next order in the queue may already hold the lock.
         self.board.change(&self.products, |seen| {
             seen.held.take_if(|(_, held_since)| *held_since == since);
         });

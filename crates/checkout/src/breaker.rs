@@ -1,7 +1,7 @@
-//! A circuit breaker: when a store has failed several times in a row, it is left alone for a while, and whoever asks is refused at once.
+//! A circuit breaker for the lock store: after several failures in a row, requests are refused at once for a while.
 //!
-//! *Closed*: everybody may ask. *Open*: nobody may, until a time. *Half open*: one may, as a probe; its answer closes the breaker or
-//! opens it again.
+//! *Closed*: all requests pass. *Open*: all requests are refused until a certain time. *Half open*: one request passes as a probe, and its
+//! outcome closes the breaker or opens it again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// When a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct BreakerSettings {
-    /// So many failures in a row open it.
+    /// How many failures in a row open the breaker.
     pub failures: u32,
-    /// So long it stays open before a probe.
+    /// How long the breaker stays open before a probe.
     pub open_for: Duration,
 }
 
@@ -24,7 +24,7 @@ impl Default for BreakerSettings {
     }
 }
 
-/// Counts failures in a row.
+/// The circuit breaker.
 #[derive(Debug)]
 pub struct Breaker {
     settings: BreakerSettings,
@@ -39,13 +39,13 @@ enum State {
     Open {
         until: Instant,
     },
-    /// A probe is on its way, since then.
+    /// A probe has been under way since this moment.
     HalfOpen {
         since: Instant,
     },
 }
 
-/// Leave to ask the store. Say how it went; dropped, it went no way at all.
+/// Permission to send a request to the store. Report its outcome; dropping the permission reports nothing.
 #[derive(Debug)]
 #[must_use]
 pub struct Leave<'a> {
@@ -54,7 +54,7 @@ pub struct Leave<'a> {
 }
 
 impl Breaker {
-    /// A closed one.
+    /// A closed breaker.
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
             settings,
@@ -62,13 +62,13 @@ impl Breaker {
         }
     }
 
-    /// Leave to ask the store.
+    /// Asks for permission to send a request.
     ///
     /// # Errors
-    /// How long to stay away.
+    /// Returns how long to wait if the breaker is open.
     pub fn ask(&self, now: Instant) -> Result<Leave<'_>, Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Made only where it is given: dropped here, it would want the state that is locked.
+        // Created only if it is returned: dropping it here would lock the state a second time.
         let leave = || Leave {
             breaker: self,
             is_told: false,
@@ -76,7 +76,7 @@ impl Breaker {
         match *state {
             State::Closed { .. } => Ok(leave()),
             State::Open { until } if now < until => Err(until - now),
-            // A probe that never came back does not keep it half open for ever.
+            // A probe without an answer must not keep the breaker half open forever.
             State::HalfOpen { since } if now < since + self.settings.open_for => {
                 Err(since + self.settings.open_for - now)
             }
@@ -103,7 +103,7 @@ impl Breaker {
 }
 
 impl Leave<'_> {
-    /// The store answered. Whether that closed the breaker.
+    /// Reports that the store answered. Returns whether that closed the breaker.
     pub fn answered(mut self) -> bool {
         self.is_told = true;
         let mut closed = false;
@@ -114,7 +114,7 @@ impl Leave<'_> {
         closed
     }
 
-    /// The store failed. Whether that opened the breaker.
+    /// Reports that the store failed. Returns whether that opened the breaker.
     pub fn failed(mut self, now: Instant) -> bool {
         self.is_told = true;
         let settings = self.breaker.settings;
@@ -126,7 +126,7 @@ impl Leave<'_> {
             State::Closed { failures } if failures + 1 < settings.failures => State::Closed {
                 failures: failures + 1,
             },
-            // A late answer of somebody who asked before it opened.
+            // A late failure of a request that was sent before the breaker opened.
             State::Open { .. } => state,
             State::Closed { .. } | State::HalfOpen { .. } => {
                 opened = true;

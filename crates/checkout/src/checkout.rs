@@ -1,4 +1,4 @@
-//! The checkout itself: review, order, confirm, cancel.
+//! The use cases of the checkout: review, order, confirm and cancel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,28 +16,28 @@ use crate::storage::{
     Ending, Guarding, Key, Placed, Placement, Replay, Settled, Storage, StorageError,
 };
 
-/// How often an order is tried again whose locks were lost under it.
+/// How often to retry an order that lost its locks.
 const FRESH_STARTS: u32 = 3;
-/// How long a transaction that has begun may take when the service is stopped.
+/// How long a transaction under way may take after the service is told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long beyond its deadline an order keeps its locks for a database that does not answer. Its customer has been told by then.
+/// How long after its deadline an order keeps its locks if the database does not answer. The customer has an answer by then.
 const OVERTIME: Duration = Duration::from_secs(1);
-/// When somebody who found a product taken may come back.
+/// When a customer who found a product locked should retry.
 const COME_BACK: Duration = Duration::from_secs(1);
 
-/// What keeps two orders from the same units.
+/// How orders exclude each other from the same units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderPath {
-    /// A lock per product, and its fence in the transaction.
+    /// A lock for each product, whose fence the transaction checks.
     Lock,
-    /// No lock: the version of each product, compared in the transaction.
+    /// No lock; the transaction compares the version of each product.
     Optimistic,
-    /// No lock of ours: the database's own, `SELECT … FOR UPDATE` or `BEGIN IMMEDIATE`.
+    /// The locks of the database: `SELECT … FOR UPDATE` or `BEGIN IMMEDIATE`.
     Row,
 }
 
 impl OrderPath {
-    /// What `--order-path` calls it.
+    /// The name of this path in `--order-path`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lock => "lock",
@@ -47,31 +47,31 @@ impl OrderPath {
     }
 }
 
-/// Why there is no order. Nothing was reserved.
+/// Why an order was refused. Nothing was reserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Something else was ordered under the same key.
+    /// A different order was made with the same idempotency key.
     KeyReused,
-    /// These are not for sale.
+    /// These products do not exist.
     Unknown(Vec<Id>),
-    /// These are another shop's.
+    /// These products belong to another shop.
     OtherShop(Vec<Id>),
-    /// There is too little of these.
+    /// Too few units of these products are left.
     OutOfStock(Vec<Id>),
-    /// Others kept buying these; come back after this time.
+    /// Other orders kept these products locked; retry after this time.
     Contended(Vec<Id>, Duration),
-    /// The store of the locks does not serve; come back after this time.
+    /// The lock store is unavailable; retry after this time.
     StoreDown(Duration),
     /// The service is being stopped.
     Closing,
-    /// The file of the database is no longer at its place.
+    /// The database file was removed or replaced.
     DatabaseGone,
-    /// The database failed; the text is for the log. Here alone it is not certain that nothing was reserved.
+    /// The database failed; the text is for the log. Only in this case units may have been reserved.
     Database(String),
 }
 
 impl Refusal {
-    /// A word for metrics and events.
+    /// The word for this refusal in metrics and events.
     pub fn word(&self) -> &'static str {
         match self {
             Self::KeyReused => "key_reused",
@@ -86,7 +86,7 @@ impl Refusal {
         }
     }
 
-    /// The products that are to blame.
+    /// The products that caused the refusal.
     pub fn products(&self) -> &[Id] {
         match self {
             Self::Unknown(ids)
@@ -117,8 +117,8 @@ impl From<NotPriced> for Refusal {
     }
 }
 
-/// What `writing` comes to, if that is known by then. It goes on all the same, and without a lock: from then on the fence in its
-/// transaction keeps it apart from those who hold the lock later.
+/// Waits for `writing` until the deadline. After that, the transaction goes on without a lock, and its fence keeps it from interfering with
+/// later holders.
 async fn in_time<T>(
     writing: impl Future<Output = Result<T, StorageError>>,
     until: Instant,
@@ -126,21 +126,21 @@ async fn in_time<T>(
     let written = tokio::time::timeout_at(until.into(), writing).await;
     written.unwrap_or_else(|_| {
         let words =
-            "no answer in time: its locks go back, its key tells whether the order was made";
+            "no answer in time: releasing the locks; the idempotency key tells whether the order was made";
         Err(StorageError::Unavailable(words.into()))
     })
 }
 
-/// An order that is there.
+/// An order that was made, now or before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ordered {
     /// The order.
     pub order: Order,
-    /// It was there before: somebody asked twice.
+    /// Whether the order existed before, because this request is a repetition.
     pub is_replay: bool,
 }
 
-/// The checkout. Cheap to clone.
+/// The checkout, a shared handle. Cheap to clone.
 #[derive(Clone)]
 pub struct Checkout(Arc<Inner>);
 
@@ -150,15 +150,15 @@ struct Inner {
     events: Events,
     path: OrderPath,
     reserve_for: Duration,
-    /// Orders under way; they are not dropped with the connection of the one who asked.
+    /// Orders under way. They are not dropped with the connection of the customer.
     under_way: TaskTracker,
-    /// Whoever still waits for a lock is to give up.
+    /// Tells orders that still wait for a lock to give up.
     give_up: CancellationToken,
     undone: AtomicU64,
 }
 
 impl Checkout {
-    /// A checkout of these products, with these locks.
+    /// A checkout with this storage and these locks.
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Locks,
@@ -178,7 +178,7 @@ impl Checkout {
         }))
     }
 
-    /// Where products and orders are.
+    /// The storage of products and orders.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.0.storage
     }
@@ -188,15 +188,15 @@ impl Checkout {
         &self.0.locks
     }
 
-    /// Where it tells what happens.
+    /// The channel for events.
     pub fn events(&self) -> &Events {
         &self.0.events
     }
 
-    /// What an order would cost, if it can be made at all.
+    /// Prices an order without making it.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// Returns a [`Refusal`] that says why.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -206,20 +206,21 @@ impl Checkout {
         let lines = basket.lines().iter().zip(&products);
         let short = lines.filter(|(line, product)| product.stock < line.quantity);
         let short: Vec<Id> = short.map(|(line, _)| line.product_id.clone()).collect();
-        match short.is_empty() {
-            true => Ok(priced),
-            false => Err(Refusal::OutOfStock(short)),
+        if short.is_empty() {
+            Ok(priced)
+        } else {
+            Err(Refusal::OutOfStock(short))
         }
     }
 
-    /// Reserves everything in the basket and makes the order, or does neither. Waits for locks no longer than until then.
-    /// `keep` is dropped when it is over, however early the one who asks has left.
+    /// Reserves everything in the basket and makes the order, or does neither. Waits for locks until the deadline at most.
+    /// `keep` is dropped when the work is over, even if the customer has left before.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// Returns a [`Refusal`] that says why.
     ///
     /// # Cancel safety
-    /// When dropped, the order is made or refused all the same: whoever asks again with the same key learns which.
+    /// If the future is dropped, the order is still made or refused; a repeated request with the same key tells which.
     pub async fn order(
         &self,
         basket: Basket,
@@ -275,7 +276,7 @@ impl Checkout {
         key: Option<&Key>,
         until: Instant,
     ) -> Result<Ordered, Refusal> {
-        // Known already: no lock is needed to say the same again.
+        // The order exists already, so the answer needs no lock.
         if let Some(key) = key {
             match self.0.storage.replay(key).await? {
                 Replay::New => {}
@@ -334,21 +335,20 @@ impl Checkout {
                 Err(NotTaken::Busy) => return Ok(Placed::Conflict),
                 Err(NotTaken::StoreDown(time)) => return Err(Refusal::StoreDown(time)),
             };
-            // The commit comes first, the release after it. If a lock is lost meanwhile, the fence in the transaction tells.
-            let written = match held.is_lost() {
-                true => Ok(Placed::Conflict),
-                false => {
-                    let guarding = Guarding::Fenced(held.credentials());
-                    let writing = self.write(basket, key, guarding);
-                    in_time(writing, until + OVERTIME).await
-                }
+            // Commit first, then release. If a lock is lost in between, the fence check in the transaction fails.
+            let written = if held.is_lost() {
+                Ok(Placed::Conflict)
+            } else {
+                let guarding = Guarding::Fenced(held.credentials());
+                let writing = self.write(basket, key, guarding);
+                in_time(writing, until + OVERTIME).await
             };
             held.release(&self.0.events).await;
             placed = written?;
             match &placed {
                 Placed::LateFence(product) => {
                     counter!("checkout_fences_refused_total").increment(1);
-                    tracing::warn!(%product, "the database refused a late lock");
+                    tracing::warn!(%product, "the database refused a stale lock");
                     self.0.events.tell(|| Event::FenceRefused {
                         product: product.clone(),
                     });
@@ -400,13 +400,13 @@ impl Checkout {
         self.0.storage.place(placement).await
     }
 
-    /// Ends a pending order one way or the other. `keep` is dropped when it is over, however early the one who asks has left.
+    /// Confirms, cancels or expires a pending order. `keep` is dropped when the work is over, even if the customer has left before.
     ///
     /// # Errors
-    /// The database's.
+    /// Returns an error if the database fails.
     ///
     /// # Cancel safety
-    /// When dropped, it ends all the same.
+    /// If the future is dropped, the order still ends.
     pub async fn settle(
         &self,
         id: Id,
@@ -434,7 +434,7 @@ impl Checkout {
         settled.unwrap_or_else(|_| Err(StorageError::Broken("ended in the middle".into())))
     }
 
-    /// Tells those who watch about an order and the stock of its products.
+    /// Emits events for an order and for the stock of its products.
     fn tell_change(&self, order: &Order) {
         if !self.0.events.is_watched() {
             return;
@@ -461,15 +461,15 @@ impl Checkout {
         });
     }
 
-    /// Orders that gave up waiting because the service was stopped.
+    /// How many orders gave up waiting because the service was stopped.
     pub fn undone(&self) -> u64 {
         self.0.undone.load(Ordering::Relaxed)
     }
 
-    /// Waits until no order is under way. Those that wait for a lock give up when the time is over: nothing was reserved for them.
+    /// Waits until no order is under way. When the time is over, orders that still wait for a lock give up; nothing was reserved for them.
     ///
     /// # Cancel safety
-    /// When dropped, orders go on.
+    /// If the future is dropped, orders go on.
     pub async fn finish(&self, within: Duration) {
         self.0.under_way.close();
         if tokio::time::timeout(within, self.0.under_way.wait())
@@ -477,7 +477,7 @@ impl Checkout {
             .is_err()
         {
             self.0.give_up.cancel();
-            // A transaction that has begun ends; the database has timeouts of its own.
+            // A transaction under way ends by itself, since the database has its own timeouts.
             let _ = tokio::time::timeout(LAST_WORDS, self.0.under_way.wait()).await;
         }
     }

@@ -1,4 +1,4 @@
-//! What happens, as it happens, for those who watch.
+//! The events of the checkout, and the channel that distributes them to watchers.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 use crate::id::Id;
 use crate::order::OrderStatus;
 
-/// How many events are kept for somebody who reads slowly.
+/// How many events are buffered for a slow watcher.
 const KEPT: usize = 1_024;
 
-/// Something that happened.
+/// An event of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -28,7 +28,7 @@ pub enum Event {
         /// How long it waited.
         waited_ms: u64,
     },
-    /// An order gave its locks back.
+    /// An order released its locks.
     LockReleased {
         /// The products.
         products: Vec<Id>,
@@ -42,18 +42,18 @@ pub enum Event {
         /// The products.
         products: Vec<Id>,
     },
-    /// The database refused a lock that had been somebody else's since.
+    /// The database refused a stale lock: another order has held it since.
     FenceRefused {
         /// The product.
         product: Id,
     },
     /// An order was made, or has ended.
     OrderChanged {
-        /// The end of the order's id: whoever knows all of it may see the whole order, and everybody may watch.
+        /// The end of the order's id. Everybody may watch, but whoever knows the whole id may see the order.
         #[serde(serialize_with = "end_of")]
         #[schema(value_type = String, example = "9f3c1a")]
         order: Id,
-        /// What it is now.
+        /// Its new status.
         status: OrderStatus,
     },
     /// An order was not made.
@@ -74,7 +74,7 @@ pub enum Event {
         /// Units in confirmed orders.
         sold: i64,
     },
-    /// The lock store failed so often that it is left alone for a while; or is asked again.
+    /// The circuit breaker around the lock store opened or closed.
     Breaker {
         /// `open` or `closed`.
         state: &'static str,
@@ -88,7 +88,7 @@ pub struct Fenced {
     pub product: Id,
     /// The fence of its lock.
     pub fence: String,
-    /// Whether somebody else had it when it was asked for.
+    /// Whether another order held it when it was requested.
     pub was_taken: bool,
 }
 
@@ -97,7 +97,7 @@ fn end_of<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Event {
-    /// Its type, as in JSON.
+    /// The type of the event, as in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::LockWanted { .. } => "lock_wanted",
@@ -113,7 +113,7 @@ impl Event {
     }
 }
 
-/// Where events are told. Cheap to clone; free when nobody watches.
+/// The sender of events. Cheap to clone, and without cost while nobody watches.
 #[derive(Debug, Clone)]
 pub struct Events(broadcast::Sender<Arc<Event>>);
 
@@ -124,10 +124,10 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells those who watch; `event` is not even made when nobody does.
+    /// Sends an event to all watchers. `event` is not called if there are none.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_watched() {
-            // The last one may have left just now.
+            // The last watcher may have left just now.
             let _ = self.0.send(Arc::new(event()));
         }
     }
@@ -137,7 +137,7 @@ impl Events {
         self.0.receiver_count() > 0
     }
 
-    /// Everything from now on.
+    /// Subscribes to all events from now on.
     pub fn watch(&self) -> broadcast::Receiver<Arc<Event>> {
         self.0.subscribe()
     }

@@ -1,4 +1,4 @@
-//! The checkout over HTTP: routes, and the layers around all of them.
+//! The HTTP interface of the checkout: its routes and the layers around them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,20 +31,20 @@ pub use input::{Body, PathId};
 pub use layers::InFlight;
 pub use problem::Problem;
 
-/// Bounds and rights.
+/// Limits of requests, and the admin token.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// What changes something needs this, where it is set.
+    /// The token that requests need in order to change anything, if it is set.
     pub admin_token: Option<String>,
-    /// Only this machine can reach us.
+    /// Whether only this machine can reach the service.
     pub is_loopback: bool,
-    /// The most requests under way, orders included whose customer has left; who comes then is told to come later.
+    /// How many requests may be under way, including orders whose customer has left. Further requests are refused with 503.
     pub max_in_flight: usize,
     /// How long a request may take.
     pub deadline: Duration,
     /// The longest body.
     pub max_body: usize,
-    /// The most who watch events at once; as many again may have the page open.
+    /// How many clients may watch events at once; as many again may have the page open.
     pub max_watchers: usize,
 }
 
@@ -61,16 +61,16 @@ impl Default for HttpSettings {
     }
 }
 
-/// Routes that the program around the service adds to it.
+/// Routes that the program adds to the service.
 #[derive(Clone)]
 pub struct ExtraRoutes {
-    /// The routes. The layers of the service go around them too.
+    /// The routes. The layers of the service apply to them, too.
     pub routes: Router<App>,
     /// Their part of `/openapi.json`.
     pub description: utoipa::openapi::OpenApi,
 }
 
-/// What every handler can reach. Cheap to clone.
+/// The state that all handlers share. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
@@ -88,7 +88,7 @@ struct Parts {
 }
 
 impl App {
-    /// The service around a checkout, with extra routes where there are any. `closing` ends streams and makes the service not ready.
+    /// The HTTP state for a checkout, with optional extra routes. `closing` ends streams and makes the service report that it is not ready.
     pub fn new(
         checkout: Checkout,
         extra: Option<ExtraRoutes>,
@@ -115,12 +115,12 @@ impl App {
         &self.0.in_flight
     }
 
-    /// What the page shows.
+    /// The data of the live page.
     pub fn live(&self) -> &Live {
         &self.0.live
     }
 
-    /// The routes, the extra ones included. Further ones may be merged into them; [`layered`](Self::layered) then goes around all.
+    /// All routes, including the extra ones. More can be merged into them before [`layered`](Self::layered) adds the layers.
     pub fn routes(&self) -> Router<App> {
         let extra = self.0.extra.as_ref();
         let extra = extra.map_or_else(Router::new, |extra| extra.routes.clone());
@@ -142,7 +142,7 @@ impl App {
             .route("/openapi.json", get(openapi::show))
     }
 
-    /// The layers around `routes`, the outermost last: request id and log, shedding, rights, deadline, body limit.
+    /// Adds the layers to `routes`, from the innermost to the outermost.
     pub fn layered(&self, routes: Router<App>) -> Router {
         let app = self.clone();
         routes
@@ -159,7 +159,7 @@ impl App {
 }
 
 async fn no_such_page() -> Problem {
-    Problem::not_found("there is no such page; /openapi.json describes what there is")
+    Problem::not_found("no such path; /openapi.json describes the API")
 }
 
 async fn no_such_method() -> Problem {
@@ -167,10 +167,10 @@ async fn no_such_method() -> Problem {
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",
         "Method not allowed",
-        "this page does not answer to this method",
+        "this path does not support this method",
     )
 }
 
-/// Until when a request is to be answered.
+/// The deadline of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(pub(crate) Instant);

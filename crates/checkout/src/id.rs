@@ -1,24 +1,24 @@
-//! Names of products, shops, carts, users and orders: short, plain, and checked where they come in.
+//! The ids of products, shops, carts, users and orders.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How much of an order's id is shown to everybody.
+/// How many characters of an order's id are public.
 const END: usize = 6;
 /// The longest id.
 pub const MAX_ID: usize = 64;
 
-/// An id from outside: 1 to 64 of `A-Z a-z 0-9 . _ -`, and it begins with a letter or a digit.
+/// An id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`, the first a letter or a digit.
 ///
-/// So it fits into a lock's name, a path and a log line without any quoting.
+/// Such an id needs no quoting in the name of a lock, in a path or in a log line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", example = "lamp-7")]
 pub struct Id(String);
 
-/// What is no id.
+/// The error for an invalid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -, the first a letter or a digit")]
 pub struct NotAnId;
@@ -27,7 +27,7 @@ impl Id {
     /// Checks `text`.
     ///
     /// # Errors
-    /// [`NotAnId`].
+    /// Returns [`NotAnId`] if it is not a valid id.
     pub fn new(text: impl Into<String>) -> Result<Self, NotAnId> {
         let text = text.into();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -35,13 +35,14 @@ impl Id {
             .bytes()
             .next()
             .is_some_and(|b| b.is_ascii_alphanumeric());
-        match begins_well && text.len() <= MAX_ID && text.bytes().all(is_plain) {
-            true => Ok(Self(text)),
-            false => Err(NotAnId),
+        if begins_well && text.len() <= MAX_ID && text.bytes().all(is_plain) {
+            Ok(Self(text))
+        } else {
+            Err(NotAnId)
         }
     }
 
-    /// A new one that nobody can guess; later ones sort after earlier ones.
+    /// A new id that nobody can guess. Later ids sort after earlier ones.
     pub fn random(now_ms: i64) -> Self {
         let chance = getrandom::u64().unwrap_or(0);
         let more = getrandom::u32().unwrap_or(0);
@@ -53,7 +54,7 @@ impl Id {
         &self.0
     }
 
-    /// Its last characters: enough to tell orders apart, and not enough to ask for one. Whoever knows all of an order's id may see it.
+    /// Its last characters, which tell orders apart. They are not enough to request an order; whoever knows the whole id may see the order.
     pub fn end(&self) -> &str {
         &self.0[self.0.len().saturating_sub(END)..]
     }

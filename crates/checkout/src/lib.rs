@@ -1,12 +1,13 @@
-//! A checkout that never oversells: the library's locks in the shape its users have.
+//! A checkout service that never oversells, built on the library's locks.
 //!
 //! ```text
 //! HTTP ─ layers (id, deadline, shedding, access) ─ checkout ─ locks (breaker, line) ─ Locker
 //!                                                     └─ storage (one transaction: fences, conditional update, order)
 //! ```
 //!
-//! An order takes the locks of all its products, sorted, and reserves them in one database transaction that begins with the locks'
-//! fences; it commits before it unlocks. The database itself refuses a negative stock, and units that come from nowhere.
+//! An order takes the locks of all its products in sorted order and reserves the units in one database transaction, which first checks the
+//! fences of the locks. It commits before it releases the locks. Constraints of the database also refuse a negative stock, or units that
+//! appear or vanish.
 
 pub mod board;
 pub mod breaker;

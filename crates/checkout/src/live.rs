@@ -1,7 +1,7 @@
-//! What the page shows, made once for all who watch.
+//! The data of the live page, computed once for all watchers.
 //!
-//! There are a few *frames*, and each new one replaces the one before: whoever is slow misses frames and no state, nothing piles
-//! up anywhere, and a page that is left open keeps what one frame holds. Nothing is made while nobody watches.
+//! Each topic has one *frame*, and a new frame replaces the previous one. So a slow watcher misses frames but no state, nothing queues up,
+//! and an open page needs memory for one frame of each topic only. Nothing is computed while nobody watches.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ mod sampler;
 pub use desk::{Desk, Lab, NotStarted, Offer, Told};
 pub use sampler::run;
 
-/// What a frame is about.
+/// The topic of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// The locks that are held or wanted.
@@ -29,7 +29,7 @@ pub enum Topic {
 impl Topic {
     const ALL: [Self; 3] = [Self::Locks, Self::Board, Self::Trial];
 
-    /// What the stream calls it.
+    /// The name of the topic in the stream.
     pub fn name(self) -> &'static str {
         match self {
             Self::Locks => "locks",
@@ -39,7 +39,7 @@ impl Topic {
     }
 }
 
-/// One line of JSON; empty before there is any.
+/// A frame: one line of JSON, or empty if there is no frame yet.
 #[derive(Debug, Clone, Default)]
 struct Frame {
     number: u64,
@@ -50,12 +50,12 @@ struct Frame {
 #[derive(Debug, Clone, Default)]
 pub struct Frames([Frame; 3]);
 
-/// Which frames somebody has seen.
+/// Which frames a watcher has seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen([u64; 3]);
 
 impl Frames {
-    /// Those that are new to somebody, who has seen them then.
+    /// Returns the frames that are new to this watcher, and marks them as seen.
     pub fn unseen(&self, seen: &mut Seen) -> Vec<(Topic, Arc<str>)> {
         let mut news = Vec::new();
         for topic in Topic::ALL {
@@ -69,7 +69,7 @@ impl Frames {
     }
 }
 
-/// Where frames are put. Cheap to clone.
+/// The place where frames are published. Cheap to clone.
 #[derive(Debug, Clone)]
 struct Wall(watch::Sender<Frames>);
 
@@ -86,7 +86,7 @@ impl Wall {
         });
     }
 
-    /// Takes down what was seen while somebody watched before: it may be long ago.
+    /// Removes frames from an earlier time of watching, since they may be out of date.
     fn take_down_the_past(&self) {
         self.0.send_if_modified(|frames| {
             for topic in [Topic::Locks, Topic::Board] {
@@ -101,7 +101,7 @@ impl Wall {
     }
 }
 
-/// All of it. Cheap to clone.
+/// The parts of the live page: wall, watchers and desk. Cheap to clone.
 #[derive(Clone)]
 pub struct Live {
     wall: Wall,
@@ -121,7 +121,7 @@ impl Default for Live {
 }
 
 impl Live {
-    /// The newest frames, from now on.
+    /// Subscribes to frames.
     pub fn watch(&self) -> watch::Receiver<Frames> {
         if !self.wall.is_watched() {
             self.wall.take_down_the_past();
@@ -131,7 +131,7 @@ impl Live {
         frames
     }
 
-    /// Where trials are asked for.
+    /// The desk that starts trials.
     pub fn desk(&self) -> &Desk {
         &self.desk
     }

@@ -1,4 +1,4 @@
-//! The locks of orders as they are at one moment: what the store lists, together with what this process knows of its own.
+//! A snapshot of the locks of orders: the store's list, combined with what this process knows about its own orders.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::locking::Locks;
 use crate::storage::lock_name;
 
-/// The locks of products, and nothing else that is in the store.
+/// The pattern that matches the locks of products and nothing else.
 pub(crate) const PRODUCTS: &str = "lock:product:*";
 /// How long the store may take to list them.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,15 +25,15 @@ pub(crate) struct LockView {
     /// Its name.
     #[schema(example = "lock:product:lamp-7")]
     pub(crate) name: String,
-    /// Host and process of the holder; `null` while it is between two.
+    /// Host and process of the holder; `null` between two holders.
     holder: Option<String>,
-    /// The fence of the hold, as far as it is known here.
+    /// The fence of the hold, if it is known here.
     fence: Option<String>,
-    /// Until its lease ends, if it is not renewed.
+    /// The time until its lease ends, unless it is renewed.
     ttl_left_ms: Option<u64>,
     /// Since when this process holds it.
     held_ms: Option<u64>,
-    /// Since when anybody holds it, where the store knows.
+    /// Since when it is held by any process, if the store knows.
     held_at_store_ms: Option<u64>,
     /// Other processes that wait at the store.
     waiting_at_store: usize,
@@ -79,7 +79,7 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
         .collect();
     for (product, seen) in locks.board().seen() {
         let name = lock_name(&product);
-        // Others may be left out by the pattern.
+        // The pattern may exclude others.
         let is_all = pattern == PRODUCTS;
         if !is_all && !all.contains_key(&name) {
             continue;
@@ -97,7 +97,7 @@ pub(crate) async fn matching(locks: &Locks, pattern: &str) -> Result<Vec<LockVie
     Ok(all.into_values().collect())
 }
 
-/// `ours` is what the store calls this process: its orders in line are counted by itself.
+/// `ours` is the label of this process in the store. Its own waiting orders are counted here, not in the store.
 fn at_store(listed: Listed, ours: &str, now: Moment) -> LockView {
     let holder = listed.record.holder.as_ref();
     let since = holder.and_then(|holder| holder.since);

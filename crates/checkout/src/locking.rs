@@ -1,4 +1,4 @@
-//! The locks of an order: all of its products or none, through a circuit breaker, within a patience.
+//! Takes the locks of an order, all or none, through a circuit breaker and with a limit on waiting.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -22,7 +22,7 @@ use crate::storage::lock_name;
 /// How to wait for locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// In line, for as long as all pauses of the schedule together: first come, first served, woken when it is free.
+    /// Queue for as long as all pauses of the schedule together: first come, first served, notified when the lock is free.
     Line,
     /// Ask again after each pause.
     Poll,
@@ -35,7 +35,7 @@ pub struct Patience {
     pub schedule: Schedule,
     /// How many of them.
     pub retries: u32,
-    /// What to do meanwhile.
+    /// What to do between tries.
     pub manner: Manner,
 }
 
@@ -61,13 +61,13 @@ impl Patience {
 /// Why an order has no locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
-    /// Somebody else has one of them.
+    /// Another order holds one of them.
     Busy,
-    /// The store of the locks does not serve; come back after this time.
+    /// The lock store is unavailable; retry after this time.
     StoreDown(Duration),
 }
 
-/// Whoever gave up within this time after the store's last answer gave up on other customers, not on the store.
+/// If an order gives up within this time after the store's last answer, other orders were the reason, not the store.
 const ALIVE: Duration = Duration::from_secs(1);
 
 /// The locks of all orders.
@@ -82,17 +82,17 @@ pub struct Locks {
     events: Events,
 }
 
-/// The locks of one order. Give them back with [`release`](Self::release).
+/// The locks of one order. Release them with [`release`](Self::release).
 #[must_use]
 pub struct Held {
     guards: MultiGuard,
-    // Before the guards go, nobody else can hold.
+    // Declared before the guards, so that it is dropped while nobody else can hold the locks.
     holding: Holding,
     products: Vec<Id>,
 }
 
 impl Locks {
-    /// Takes locks through this locker.
+    /// Locks that use this locker.
     pub fn new(
         locker: Locker,
         breaker: BreakerSettings,
@@ -115,7 +115,7 @@ impl Locks {
         &self.locker
     }
 
-    /// Who waits and holds here.
+    /// The board of orders that wait for and hold locks in this process.
     pub fn board(&self) -> &Board {
         &self.board
     }
@@ -130,13 +130,13 @@ impl Locks {
         &self.patience
     }
 
-    /// Takes the locks of all products of a basket, waiting no longer than until then.
+    /// Takes the locks of all products of a basket. Waits until the deadline at most.
     ///
     /// # Errors
-    /// [`NotTaken`]; then none is held.
+    /// Returns [`NotTaken`]; then no lock is held.
     ///
     /// # Cancel safety
-    /// When dropped, none is held: what was taken goes back in the background.
+    /// If the future is dropped, no lock is held: locks that were taken are released in the background.
     pub async fn take(&self, basket: &Basket, until: Instant) -> Result<Held, NotTaken> {
         let products = basket.lines().iter().map(|line| line.product_id.clone());
         let products: Vec<Id> = products.collect();
@@ -147,7 +147,7 @@ impl Locks {
         });
         let names: Vec<String> = products.iter().map(lock_name).collect();
         let mut wait = pin!(self.wait(&names, until));
-        // Whoever is shown to wait stands in line: the first poll enters it.
+        // Poll once first, so that an order that the board shows as waiting is already in the queue.
         let first = poll_fn(|context| Poll::Ready(wait.as_mut().poll(context))).await;
         let waiting = self.board.wait(products.clone());
         let answer = match first {
@@ -191,7 +191,9 @@ impl Locks {
                 }
                 tracing::warn!(store = error.store(), kind = ?error.kind(), "no lock");
                 if leave.failed(Instant::now()) {
-                    tracing::warn!("the lock store is left alone for a while");
+                    tracing::warn!(
+                        "the lock store failed repeatedly; requests to it are suspended for a while"
+                    );
                     counter!("checkout_breaker_opened_total").increment(1);
                     self.events.tell(|| Event::Breaker { state: "open" });
                 }
@@ -202,7 +204,7 @@ impl Locks {
 
     fn hear(&self, leave: Leave<'_>) {
         if leave.answered() {
-            tracing::warn!("the lock store serves again");
+            tracing::warn!("the lock store answers again");
             self.events.tell(|| Event::Breaker { state: "closed" });
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +244,7 @@ impl Locks {
 /// Locks that were granted.
 struct Taken {
     guards: MultiGuard,
-    /// Not at the first try: which of them was in the way, nobody said.
+    /// Taken after the first try; it is unknown which of the locks was held before.
     is_retry: bool,
 }
 
@@ -253,7 +255,7 @@ impl Taken {
 }
 
 impl Held {
-    /// What the database asks for, in the order of the basket's lines.
+    /// The credentials that the database checks, in the order of the basket's lines.
     pub fn credentials(&self) -> Vec<Credential> {
         self.guards.guards().iter().map(Guard::credential).collect()
     }
@@ -263,15 +265,15 @@ impl Held {
         self.guards.is_lost()
     }
 
-    /// Gives all back.
+    /// Releases all locks.
     ///
     /// # Cancel safety
-    /// When dropped, they go back in the background.
+    /// If the future is dropped, they are released in the background.
     pub async fn release(self, events: &Events) {
         let held = self.holding.since.elapsed();
         let lost = self.is_lost();
         let products = self.products;
-        // The board first: when the lock is free, the next one writes its own name there.
+        // Leave the board first: as soon as the lock is free, the next order enters itself there.
         drop(self.holding);
         self.guards.release().await;
         events.tell(|| Event::LockReleased {

@@ -1,4 +1,4 @@
-//! The log: what went wrong, always; every request as well, where that is asked for.
+//! Sets up logging to standard error: failures always, and every request if a format is given.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use tracing_subscriber::fmt;
 /// How requests are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
-    /// A line for people.
+    /// Lines for people.
     Text,
-    /// A JSON document on a line.
+    /// One JSON document for each line.
     Json,
 }
 
-/// Writes to standard error, from now on: warnings and errors, and with a format also every request.
+/// Starts logging to standard error: warnings and errors, and with a format also every request.
 pub fn install(format: Option<Log>) {
     let level = match format {
         Some(_) => Level::INFO,
@@ -23,10 +23,10 @@ pub fn install(format: Option<Log>) {
     let log = fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
-        // Standard error may be a terminal that was closed: complaining there about that would panic.
+        // Standard error may be a closed terminal; reporting that there would panic.
         .log_internal_errors(false)
         .with_ansi(false);
-    // Somebody else may have installed one before: theirs it is.
+    // If another subscriber was installed before, keep it.
     let _ = match format {
         Some(Log::Json) => log.json().flatten_event(true).try_init(),
         _ => log.with_target(false).try_init(),

@@ -1,8 +1,8 @@
-//! Whole numbers in JSON: `2` and `2.0` are the same number, and `1.5` is not a whole number.
+//! Reads whole numbers from JSON: `2` and `2.0` are the same number, and `1.5` is not a whole number.
 
 use serde_json::Number;
 
-/// Beyond this, a floating point number does not stand for one whole number any more.
+/// Beyond this, floating point numbers cannot represent every whole number.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The whole number that a JSON number stands for, or `None` if it is not whole or too large.

@@ -1,7 +1,7 @@
-//! JSON objects, and nothing else in their place.
+//! Makes serde accept only JSON objects for structs.
 //!
-//! What serde derives for a struct also takes a list of its fields in order. Our contract says "object", and a list that happens to
-//! fit is a mistake of the one who sends it.
+//! The code that serde derives for a struct also accepts a list of its fields in order. Our API promises objects, and a list that happens
+//! to fit is most likely a mistake of the client.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A `T` that was written as an object.
+/// A `T` that was deserialized from an object.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -32,14 +32,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMaps<T> {
     }
 }
 
-/// For a field that is an object.
+/// Deserializes a field that is an object.
 pub(crate) fn one<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Object::deserialize(deserializer).map(|Object(one)| one)
 }
 
-/// For a field that is a list of objects.
+/// Deserializes a field that is a list of objects.
 pub(crate) fn each<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

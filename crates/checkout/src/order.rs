@@ -1,4 +1,4 @@
-//! Orders: what somebody asks for, and what becomes of it.
+//! Orders: the request of a customer, its check and its price, and the order that results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -21,7 +21,7 @@ pub const MAX_QUANTITY: i64 = 1_000;
 #[schema(value_type = i64, minimum = 1, maximum = 1000, example = 2)]
 pub struct Quantity(i64);
 
-/// What is no quantity.
+/// The error for an invalid quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a quantity is a whole number from 1 to 1,000")]
 pub struct NotAQuantity;
@@ -40,9 +40,10 @@ impl TryFrom<i64> for Quantity {
     type Error = NotAQuantity;
 
     fn try_from(number: i64) -> Result<Self, NotAQuantity> {
-        match (1..=MAX_QUANTITY).contains(&number) {
-            true => Ok(Self(number)),
-            false => Err(NotAQuantity),
+        if (1..=MAX_QUANTITY).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(NotAQuantity)
         }
     }
 }
@@ -61,7 +62,7 @@ impl From<Quantity> for i64 {
     }
 }
 
-/// Where to send it.
+/// A delivery address.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Address {
@@ -77,13 +78,13 @@ pub struct Address {
     pub country: Text,
 }
 
-/// How it will be paid. There is no field for a card's number, so none can be stored by mistake.
+/// How the order will be paid. There is no field for a card number, so none can be stored by mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Payment {
     /// Such as `card` or `invoice`.
     pub method: Text,
-    /// What the payment service calls this payment.
+    /// The payment service's reference for this payment.
     pub reference: Text,
 }
 
@@ -109,7 +110,7 @@ pub struct ShopOrder {
     pub item_products: Vec<Item>,
 }
 
-/// What somebody wants to buy: the body of a review and of an order.
+/// What a customer wants to buy: the body of a review and of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrderRequest {
@@ -129,35 +130,35 @@ pub struct OrderRequest {
     pub user_payment: Payment,
 }
 
-/// One product of an order, with the shop that is to sell it.
+/// One product of an order, with the shop that should sell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderLine {
     /// Which product.
     pub product_id: Id,
-    /// Whom the customer expects to sell it.
+    /// The shop that the customer expects to sell it.
     pub shop_id: Id,
     /// How many units.
     pub quantity: i64,
 }
 
-/// An order that makes sense: some lines, each product once, **sorted by product**. Everybody takes locks and rows in that order.
+/// A valid order request: at least one line, each product once, **sorted by product**. All orders take locks and rows in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basket {
     request: OrderRequest,
     lines: Vec<OrderLine>,
 }
 
-/// Why an order makes no sense.
+/// Why an order request is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotABasket {
-    /// Nothing is ordered, in all or at a shop.
-    #[error("an order has at least one item, and so has each shop in it")]
+    /// The order, or one shop in it, has no items.
+    #[error("an order and each shop in it must have at least one item")]
     Empty,
-    /// Too much at once.
-    #[error("an order has at most {MAX_LINES} items")]
+    /// The order has too many items.
+    #[error("an order can have at most {MAX_LINES} items")]
     TooLong,
-    /// One product stands there twice.
-    #[error("product {0} stands there twice: add up its quantities")]
+    /// A product occurs twice.
+    #[error("product {0} occurs twice: add up its quantities")]
     Twice(Id),
 }
 
@@ -165,7 +166,7 @@ impl Basket {
     /// Checks a request.
     ///
     /// # Errors
-    /// [`NotABasket`] says what is wrong.
+    /// Returns a [`NotABasket`] that says what is wrong.
     pub fn new(request: OrderRequest) -> Result<Self, NotABasket> {
         let shops = &request.shop_order_ids;
         if shops.is_empty() || shops.iter().any(|shop| shop.item_products.is_empty()) {
@@ -198,7 +199,7 @@ impl Basket {
         &self.lines
     }
 
-    /// As it was asked for.
+    /// The request as it was received.
     pub fn request(&self) -> &OrderRequest {
         &self.request
     }
@@ -209,7 +210,7 @@ impl Basket {
 pub struct PricedItem {
     /// Which product.
     pub product_id: Id,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// How many.
     pub quantity: i64,
@@ -230,7 +231,7 @@ pub struct PricedShop {
     pub total_cents: i64,
 }
 
-/// A priced order: what is shown at review and kept with the order.
+/// A priced order, which a review shows and an order stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checkout {
     /// The cart it comes from.
@@ -252,17 +253,17 @@ pub struct Checkout {
 /// Why an order cannot be priced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotPriced {
-    /// These are not for sale.
+    /// These products do not exist.
     Unknown(Vec<Id>),
-    /// These are another shop's.
+    /// These products belong to another shop.
     OtherShop(Vec<Id>),
 }
 
 impl Checkout {
-    /// Prices a basket. `products` are those of the basket that there are, in the basket's order.
+    /// Prices a basket. `products` are the existing products of the basket, in its order.
     ///
     /// # Errors
-    /// [`NotPriced`] when a product is missing or another shop's.
+    /// Returns [`NotPriced`] if a product does not exist or belongs to another shop.
     pub fn price(basket: &Basket, products: &[Product]) -> Result<Self, NotPriced> {
         let found = |id: &Id| products.iter().find(|product| product.product_id == *id);
         let ids = |wrong: &dyn Fn(&OrderLine) -> bool| -> Vec<Id> {
@@ -310,22 +311,22 @@ impl Checkout {
     }
 }
 
-/// What has become of an order.
+/// The status of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderStatus {
-    /// Its units are reserved, until it is confirmed, cancelled, or too late.
+    /// Its units are reserved until it is confirmed, cancelled or expired.
     Pending,
     /// Its units are sold.
     Confirmed,
-    /// Its units went back, by somebody's wish.
+    /// It was cancelled, and its units are back in stock.
     Cancelled,
-    /// Its units went back, because nobody confirmed it in time.
+    /// It was not confirmed in time, and its units are back in stock.
     Expired,
 }
 
 impl OrderStatus {
-    /// The word for it in the database and in JSON.
+    /// The word for this status in the database and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -335,7 +336,7 @@ impl OrderStatus {
         }
     }
 
-    /// The status of this word.
+    /// Parses a status.
     pub fn of(word: &str) -> Option<Self> {
         let all = [
             Self::Pending,
@@ -352,7 +353,7 @@ impl OrderStatus {
 pub struct Order {
     /// Its id.
     pub order_id: Id,
-    /// What has become of it.
+    /// Its status.
     pub order_status: OrderStatus,
     /// What was ordered, at which prices.
     pub order_checkout: Checkout,
@@ -364,7 +365,7 @@ pub struct Order {
     pub reserved_until: String,
 }
 
-/// A moment as RFC 3339, from milliseconds since 1970.
+/// Formats milliseconds since 1970 as RFC 3339.
 pub(crate) fn rfc3339(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| String::new(), |at| at.to_string())
 }

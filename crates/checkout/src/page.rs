@@ -1,8 +1,8 @@
-//! The files of the live page, joined with the viewer that it shares with the lab's reports and built into the program.
+//! The files of the live page, built into the program together with the viewer that the lab's reports also use.
 
 const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// Each script comes after those that it uses; the viewer's come first.
+/// The scripts in order of dependency; those of the viewer come first.
 const SCRIPTS: [&str; 6] = [
     include_str!("page/keyed.js"),
     include_str!("page/board.js"),
@@ -12,17 +12,17 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/main.js"),
 ];
 
-/// The document.
+/// The HTML document.
 pub(crate) fn document() -> String {
     DOCUMENT.into()
 }
 
-/// All of its script.
+/// All scripts in one.
 pub(crate) fn script() -> String {
     fencepost_viewer::script(&SCRIPTS)
 }
 
-/// All of its styles.
+/// All styles in one.
 pub(crate) fn style() -> String {
     fencepost_viewer::style(STYLE)
 }

@@ -1,4 +1,4 @@
-//! What is for sale, and where each unit of it is.
+//! Products, and the balance of their units.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -8,7 +8,7 @@ use crate::id::Id;
 use crate::number::whole;
 use crate::text::Name;
 
-/// The largest stock, and the highest price in cents: sums of them stay exact everywhere.
+/// The largest stock and the highest price in cents, so that sums stay exact in all number formats.
 pub const MAX_NUMBER: i64 = 1_000_000_000;
 
 /// A number of units or cents, 0 to 10⁹.
@@ -17,7 +17,7 @@ pub const MAX_NUMBER: i64 = 1_000_000_000;
 #[schema(value_type = i64, minimum = 0, maximum = 1_000_000_000, example = 12)]
 pub struct Amount(i64);
 
-/// What is no amount.
+/// The error for an invalid amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a number of units or cents is a whole number from 0 to 1,000,000,000")]
 pub struct NotAnAmount;
@@ -33,9 +33,10 @@ impl TryFrom<i64> for Amount {
     type Error = NotAnAmount;
 
     fn try_from(number: i64) -> Result<Self, NotAnAmount> {
-        match (0..=MAX_NUMBER).contains(&number) {
-            true => Ok(Self(number)),
-            false => Err(NotAnAmount),
+        if (0..=MAX_NUMBER).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(NotAnAmount)
         }
     }
 }
@@ -58,12 +59,12 @@ impl From<Amount> for i64 {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewProduct {
-    /// What orders call it; made up when it is not given.
+    /// Its id; generated if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product_id: Option<Id>,
     /// Who sells it.
     pub shop_id: Id,
-    /// What people call it: not only white space, no control characters, and none that change the direction of text.
+    /// Its name for people: not only white space, no control characters, and none that change the direction of text.
     pub name: Name,
     /// The price of a unit, in cents.
     pub price_cents: Amount,
@@ -74,11 +75,11 @@ pub struct NewProduct {
 /// A product, and where its units are: `stock + reserved + sold = put_in`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Product {
-    /// What orders call it.
+    /// Its id.
     pub product_id: Id,
     /// Who sells it.
     pub shop_id: Id,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// The price of a unit, in cents.
     pub price_cents: i64,
@@ -88,14 +89,14 @@ pub struct Product {
     pub reserved: i64,
     /// Units in confirmed orders.
     pub sold: i64,
-    /// Units that were ever put in.
+    /// All units that were ever put in.
     pub put_in: i64,
-    /// Changes so far; what `--order-path optimistic` compares.
+    /// How often the product was changed; `--order-path optimistic` compares it.
     #[serde(skip)]
     pub version: i64,
 }
 
-/// Where the units of a product are, counted twice: by the product's own row, and by the reservations.
+/// The units of a product, counted twice: by the product's own row and by the reservations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Balance {
     /// The product.
@@ -115,7 +116,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Nothing was created or lost: `stock + reserved + sold = put_in`, whichever way one counts.
+    /// Whether no unit appeared or vanished: `stock + reserved + sold = put_in` by both counts.
     pub fn holds(&self) -> bool {
         self.stock >= 0
             && self.stock + self.reserved_by_orders + self.sold_by_orders == self.put_in

@@ -1,4 +1,4 @@
-//! The listener: how many connections, how slow a client may be, and how it ends.
+//! Accepts connections, with limits on their number and on slow clients, and shuts down gracefully.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ mod reader;
 
 use reader::Reader;
 
-/// Bounds of connections.
+/// Limits for connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionSettings {
-    /// The most at once; further ones wait to be accepted.
+    /// How many connections are open at once; further ones wait to be accepted.
     pub most: usize,
-    /// How long a client may take to send a request's head, also when it sends none at all.
+    /// How long a client may take to send the head of a request. Also closes connections that send nothing.
     pub head_timeout: Duration,
-    /// How long a client may leave an answer unread, without taking anything of it.
+    /// How long a client may leave an answer unread.
     pub read_timeout: Duration,
-    /// How long requests under way may take to end when the service is stopped.
+    /// How long requests under way may take after the service is told to stop.
     pub grace: Duration,
 }
 
@@ -40,17 +40,17 @@ impl Default for ConnectionSettings {
     }
 }
 
-/// The most header lines of a request.
+/// The maximum number of header lines of a request.
 const MAX_HEADERS: usize = 64;
-/// The longest head of a request.
+/// The maximum length of the head of a request.
 const MAX_HEAD: usize = 32 * 1024;
-/// How long the system is left alone when it has no more room for connections.
+/// The pause after the system refused to accept a connection, for instance for lack of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Serves until told to stop, then lets requests under way end. `false`: some had not when the time was over.
+/// Serves until it is told to stop, then waits for the requests under way. Returns `false` if some did not end in time.
 ///
 /// # Cancel safety
-/// When dropped, connections are left to themselves.
+/// If the future is dropped, open connections go on by themselves.
 pub async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -78,7 +78,7 @@ pub async fn serve(
             (Ok(_), Err(_)) => {}
         }
     }
-    // Nobody new; the port is free for the next one.
+    // Accept no new connections; the port is free for the next process.
     drop(listener);
     tokio::time::timeout(settings.grace, graceful.shutdown())
         .await
@@ -92,7 +92,7 @@ fn connect(
     graceful: &GracefulShutdown,
     place: OwnedSemaphorePermit,
 ) {
-    // Answers are small and whole.
+    // Answers are small and written at once, so do not wait to coalesce packets.
     let _ = stream.set_nodelay(true);
     let stream = Reader::new(stream, settings.read_timeout);
     let service = TowerToHyperService::new(routes.clone());
@@ -104,7 +104,7 @@ fn connect(
         .serve_connection(TokioIo::new(stream), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        // What is wrong with a connection is the client's affair, and shows there.
+        // Errors of a connection concern its client, which sees them too.
         let _ = connection.await;
         drop(place);
     });
@@ -117,14 +117,14 @@ mod tests {
 
     use super::*;
 
-    /// Whatever does not happen within this time never will.
+    /// A generous limit: what does not happen within this time never will.
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
     async fn a_client_that_never_reads_never_keeps_its_place() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        // More than the system keeps for a client that reads later.
+        // More than the system buffers for a client that does not read.
         let routes = Router::new()
             .route("/long", get(async || "x".repeat(64 << 20)))
             .route("/short", get(async || "short"));
@@ -138,7 +138,7 @@ mod tests {
             let mut deaf = TcpStream::connect(address).await.unwrap();
             let long = b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n";
             deaf.write_all(long).await.unwrap();
-            // There, and left unread.
+            // Connected, but never read from.
             deaf.readable().await.unwrap();
             let mut other = TcpStream::connect(address).await.unwrap();
             let short = b"GET /short HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

@@ -1,4 +1,4 @@
-//! The whole service: what it is made of, and how it starts and ends.
+//! Assembles the checkout service from its parts, runs it, and shuts it down.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,34 +18,34 @@ use crate::server::{self, ConnectionSettings};
 use crate::storage::Storage;
 use crate::{sweep, telemetry};
 
-/// How long a lock lasts without renewal, when nobody says otherwise.
+/// The default TTL of a lock.
 pub const TTL: Duration = Duration::from_secs(3);
-/// How long the lock store may take for one answer: well within a request's deadline.
+/// How long the lock store may take for one answer; well within the deadline of a request.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long units stay reserved, when nobody says otherwise.
+/// How long units stay reserved by default.
 pub const RESERVE_FOR: Duration = Duration::from_secs(600);
 
-/// How long idempotency keys are kept, when nobody says otherwise.
+/// How long idempotency keys are kept by default.
 pub const KEEP_KEYS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the service is told.
+/// The settings of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How long a lock lasts without renewal.
+    /// The TTL of a lock.
     pub ttl: Duration,
     /// How long to wait for locks that are taken.
     pub patience: Patience,
-    /// When the lock store is left alone.
+    /// When the circuit breaker around the lock store opens.
     pub breaker: BreakerSettings,
-    /// What keeps two orders from the same units.
+    /// How orders exclude each other from the same units.
     pub path: OrderPath,
     /// How long units stay reserved.
     pub reserve_for: Duration,
-    /// How long idempotency keys are kept at least; those of pending orders longer.
+    /// How long idempotency keys are kept; those of pending orders are kept longer.
     pub keep_keys: Duration,
-    /// Bounds and rights.
+    /// Limits of requests, and the admin token.
     pub http: HttpSettings,
-    /// Bounds of connections.
+    /// Limits of connections.
     pub connections: ConnectionSettings,
 }
 
@@ -64,16 +64,16 @@ impl Default for Settings {
     }
 }
 
-/// How it ended.
+/// How the service ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    /// Requests that were under way when it was stopped, and were answered.
+    /// Requests that were under way when the service was told to stop, and were answered.
     pub finished: u64,
-    /// Orders among those under way that gave up waiting: nothing was reserved.
+    /// Orders that gave up waiting for locks; nothing was reserved for them.
     pub undone: u64,
-    /// Requests under way that had no answer in time, or only that it comes too late. Their orders may have been made; the key tells.
+    /// Requests under way that were not answered in time. Their orders may have been made; the idempotency key tells.
     pub unfinished: u64,
-    /// Locks that were held when it was stopped.
+    /// Locks that were held when the service was told to stop.
     pub released: u64,
 }
 
@@ -87,11 +87,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Puts the service together, with extra routes where there are any. `metrics` is what [`telemetry::install`] returned before the lock
-    /// store was opened.
+    /// Assembles the service, with optional extra routes. `metrics` is the handle that [`telemetry::install`] returned before the lock store
+    /// was opened.
     ///
     /// # Errors
-    /// A setting of the locks is out of range.
+    /// Returns an error if a setting of the locks is out of range.
     pub fn new(
         storage: Arc<dyn Storage>,
         locks: Arc<dyn Backend>,
@@ -129,17 +129,17 @@ impl Service {
         })
     }
 
-    /// Lets the page ask this one for trials.
+    /// Sets the lab that runs trials for the page.
     #[must_use]
     pub fn with_lab(self, lab: Arc<dyn Lab>) -> Self {
         self.app.live().desk().hand_to(lab);
         self
     }
 
-    /// Serves until told to stop; then finishes or undoes what is under way, and gives its locks back.
+    /// Serves until it is told to stop; then finishes or undoes what is under way and releases its locks.
     ///
     /// # Cancel safety
-    /// When dropped, nothing is waited for: locks end by their TTL.
+    /// If the future is dropped, nothing is awaited, and locks end with their TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
         let every = sweep::every(self.settings.reserve_for);
         let sweeper = sweep::run(
@@ -158,7 +158,7 @@ impl Service {
         let board = self.checkout.locks().board().clone();
         let noted = tokio::spawn(async move {
             stop.cancelled().await;
-            // Streams end first: they would never end by themselves.
+            // End streams first, since they never end by themselves.
             let seen = (in_flight.count(), board.sums().active, Instant::now());
             closing.cancel();
             seen
@@ -167,7 +167,7 @@ impl Service {
         server::serve(listener, routes, connections, &self.closing).await;
         let noted = noted.await.unwrap_or((0, 0, Instant::now()));
         let (in_flight, released, stopped) = noted;
-        // Answers and orders share one time: whoever stops the service waits for no more than that, and a few last words.
+        // Answers and orders share one time limit, so that stopping the service takes hardly longer than that.
         let left = connections.grace.saturating_sub(stopped.elapsed());
         self.checkout.finish(left).await;
         let _ = tokio::join!(sweeper, upkeep, watched);
@@ -184,7 +184,7 @@ impl Service {
         }
     }
 
-    /// Shows what happens to whoever has the page open; ends with the service, and no trial outlives it.
+    /// Feeds the live page until the service ends. No trial outlives the service.
     fn watch(&self) -> impl Future<Output = ()> + use<> {
         let (live, closing) = (self.app.live().clone(), self.closing.clone());
         let frames = live::run(

@@ -1,7 +1,7 @@
-//! Where products, orders and reservations are kept: what every database must do alike.
+//! The interface to the database of products, orders and reservations.
 //!
-//! Each operation is one transaction: it happens as a whole or not at all, and has happened when it returns. The future of an
-//! operation may be dropped; the operation then goes on to its end all the same.
+//! Each operation is one transaction, which is committed when the operation returns. If the future of an operation is dropped, the
+//! operation still completes.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ pub mod postgres;
 mod sql;
 pub mod sqlite;
 
-/// What an operation of a database comes to.
+/// The future of a database operation.
 pub type Outcome<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 /// The database failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StorageError {
-    /// It cannot be reached, or is too busy: later it may work. Whether the operation took effect is not known.
+    /// The database cannot be reached or is too busy; a retry may succeed. The operation may have taken effect.
     #[error("{0}")]
     Unavailable(String),
-    /// It answers, and not as it should: somebody has to look.
+    /// The database gave an unexpected answer, which an operator should look into.
     #[error("{0}")]
     Broken(String),
-    /// The file that was opened is no longer at its place: what is written there, nobody would see again. Nothing was changed.
+    /// The file that was opened was removed or replaced, so writes to it would be lost. Nothing was changed.
     #[error("the file of the database was removed or replaced while it was open")]
     Displaced,
 }
@@ -39,25 +39,25 @@ pub trait Storage: Send + Sync + 'static {
     /// A short name, such as `"sqlite"`.
     fn name(&self) -> &'static str;
 
-    /// Puts a product up for sale. `None`: there is one of this id.
+    /// Adds a product. `None` if a product with this id exists already.
     ///
     /// # Cancel safety
-    /// Goes on to its end when dropped, as all operations here.
+    /// Completes even if the future is dropped, like all operations here.
     fn add_product(&self, product: NewProduct, id: Id) -> Outcome<'_, Option<Product>>;
 
-    /// The product of this id.
+    /// The product with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn product<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Product>>;
 
-    /// Up to `limit` products in the order of their ids, after this one.
+    /// Up to `limit` products whose ids sort after `after`, sorted by id.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn products(&self, after: Option<Id>, limit: i64) -> Outcome<'_, Vec<Product>>;
 
-    /// Those products of a basket that there are, in its order.
+    /// The existing products of a basket, in its order.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -66,38 +66,38 @@ pub trait Storage: Send + Sync + 'static {
     /// Reserves everything in the basket and makes the order, or does neither.
     ///
     /// # Cancel safety
-    /// Goes on to its end when dropped.
+    /// Completes even if the future is dropped.
     fn place(&self, placement: Placement) -> Outcome<'_, Placed>;
 
-    /// The order that was made under this idempotency key, if any, as it was when it was made.
+    /// The order that was made with this idempotency key, if any, as it was when it was made.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn replay<'a>(&'a self, key: &'a Key) -> Outcome<'a, Replay>;
 
-    /// The order of this id.
+    /// The order with this id.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn order<'a>(&'a self, id: &'a Id) -> Outcome<'a, Option<Order>>;
 
-    /// Ends a pending order one way or the other. Of several who try at once, one does it.
+    /// Confirms, cancels or expires a pending order. Of several concurrent calls, one succeeds.
     ///
     /// # Cancel safety
-    /// Goes on to its end when dropped.
+    /// Completes even if the future is dropped.
     fn settle(&self, id: Id, ending: Ending) -> Outcome<'_, Settled>;
 
-    /// Ids of pending orders whose time is over, the oldest first.
+    /// Ids of pending orders that are past their time, oldest first.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn overdue(&self, limit: i64) -> Outcome<'_, Vec<Id>>;
 
-    /// Removes up to `limit` idempotency keys that are older than this, and whose orders have ended; says how many. The credential is that of the one who
-    /// sweeps. `None`: somebody else has swept since, and nothing was changed.
+    /// Deletes up to `limit` idempotency keys that are older than this and whose orders have ended, and returns their number. The credential
+    /// is the sweeper's. `None` if another instance has swept since; then nothing was changed.
     ///
     /// # Cancel safety
-    /// Goes on to its end when dropped.
+    /// Completes even if the future is dropped.
     fn forget_keys(
         &self,
         older_than: Duration,
@@ -105,7 +105,7 @@ pub trait Storage: Send + Sync + 'static {
         credential: Credential,
     ) -> Outcome<'_, Option<u64>>;
 
-    /// Where every unit is: one reading of everything, at one moment.
+    /// The balance of every product, read in one snapshot.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -117,39 +117,39 @@ pub trait Storage: Send + Sync + 'static {
     /// Changes nothing.
     fn counts(&self) -> Outcome<'_, (i64, i64)>;
 
-    /// Whether it answers, and takes writes as far as that is known without one.
+    /// Checks that the database answers and, as far as can be seen without a write, accepts writes.
     ///
     /// # Cancel safety
     /// Changes nothing.
     fn ping(&self) -> Outcome<'_, ()>;
 
-    /// The last step of an orderly end: leaves the data so that a copy of the database's file alone is complete. `false`: another
-    /// program kept part of it in the log beside the file, and nothing is lost by that. A server has nothing to do here.
+    /// Moves all data into the database file, so that a copy of that file alone is complete; the last step of an orderly shutdown. `false` if
+    /// another program kept part of the data in the log beside the file; nothing is lost then. Does nothing on a server.
     ///
     /// # Cancel safety
-    /// It goes on when the future is dropped.
+    /// Completes even if the future is dropped.
     fn checkpoint(&self) -> Outcome<'_, bool> {
         Box::pin(async { Ok(true) })
     }
 }
 
-/// What keeps others from the same units while an order is made.
+/// How a transaction makes sure that no other order takes the same units.
 #[derive(Debug, Clone)]
 pub enum Guarding {
-    /// Locks, one per line: the database refuses a credential that is late.
+    /// Locks, one for each line: the database refuses a stale credential.
     Fenced(Vec<Credential>),
-    /// The versions that were read, one per line: the database refuses when one has changed.
+    /// The versions that were read, one for each line: the database refuses the order if one has changed.
     Versions(Vec<i64>),
     /// The database's own row locks.
     Rows,
 }
 
-/// A customer's name for one order, so that asking twice makes it once.
+/// An idempotency key: a repeated request with the same key does not make a second order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The name.
+    /// The key.
     pub key: String,
-    /// What was asked for under it.
+    /// A digest of the request that the key belongs to.
     pub fingerprint: String,
 }
 
@@ -158,45 +158,45 @@ pub struct Key {
 pub struct Placement {
     /// Its id.
     pub order_id: Id,
-    /// The customer's name for it.
+    /// Its idempotency key.
     pub key: Option<Key>,
     /// What is in it.
     pub basket: Basket,
     /// How long its units are reserved.
     pub reserve_for: Duration,
-    /// What keeps others out meanwhile.
+    /// How other orders are kept out.
     pub guarding: Guarding,
 }
 
-/// What became of an order to be made.
+/// The outcome of placing an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placed {
-    /// It is made.
+    /// The order was made.
     Created(Order),
-    /// It was made before under the same key; as it was then.
+    /// The order was made before with the same key; contains the order as it was then.
     Replayed(Order),
-    /// Something else was ordered under the same key.
+    /// A different order was made with the same key.
     KeyReused,
-    /// These are not for sale.
+    /// These products do not exist.
     Unknown(Vec<Id>),
-    /// These are another shop's.
+    /// These products belong to another shop.
     OtherShop(Vec<Id>),
-    /// There is too little of these.
+    /// Too few units of these products are left.
     OutOfStock(Vec<Id>),
-    /// The lock of this product has been somebody else's since. Nothing was changed.
+    /// The lock of this product is stale: another order has held it since. Nothing was changed.
     LateFence(Id),
-    /// Somebody else was there between reading and writing. Nothing was changed.
+    /// Another order changed a product between reading and writing. Nothing was changed.
     Conflict,
 }
 
 /// What is known of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replay {
-    /// Nothing.
+    /// The key was not used before.
     New,
-    /// This order was made under it.
+    /// This order was made with it.
     Made(Box<Order>),
-    /// Something else was ordered under it.
+    /// A different order was made with it.
     Reused,
 }
 
@@ -205,14 +205,14 @@ pub enum Replay {
 pub enum Ending {
     /// Its units are sold.
     Confirm,
-    /// Its units go back.
+    /// Its units return to stock.
     Cancel,
-    /// Its units go back if its time is over; the credential is that of the one who sweeps.
+    /// Its units return to stock if the order is past its time; the credential is the sweeper's.
     Expire(Credential),
 }
 
 impl Ending {
-    /// The status it leads to.
+    /// The status of the order after this ending.
     fn status(self) -> crate::order::OrderStatus {
         match self {
             Self::Confirm => crate::order::OrderStatus::Confirmed,
@@ -222,33 +222,33 @@ impl Ending {
     }
 }
 
-/// What became of a pending order.
+/// The outcome of ending a pending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
-    /// It has ended so, now.
+    /// The order was ended by this call.
     Done(Order),
-    /// It had ended before, in the way that its status says; or its time is not over.
+    /// The order had ended before, as its status says, or it is not past its time.
     Before(Order),
-    /// It has expired, now; what was ordered cannot be read any more, which its units do not need.
+    /// The order was expired by this call, but its stored document cannot be read. Returning its units does not need the document.
     Unread,
     /// There is no such order.
     Unknown,
-    /// Somebody else sweeps now. Nothing was changed.
+    /// Another instance is the sweeper now. Nothing was changed.
     LateFence,
 }
 
-/// The gate of the one who sweeps.
+/// The gate of the sweeper.
 pub const SWEEP: &str = "checkout:sweep";
 
-/// How the locks of products begin.
+/// The prefix of the names of product locks.
 pub const PRODUCT_LOCK: &str = "lock:product:";
 
-/// The gate of a product, and the name of its lock.
+/// The name of the gate and of the lock of a product.
 pub fn lock_name(product: &Id) -> String {
     format!("{PRODUCT_LOCK}{product}")
 }
 
-/// An order as the database keeps it.
+/// An order as stored in the database.
 struct OrderRow {
     id: String,
     status: String,
@@ -275,19 +275,19 @@ impl OrderRow {
     }
 }
 
-/// An id that was checked before it was stored.
+/// Parses a stored id, which was valid when it was stored.
 fn stored_id(text: String) -> Result<Id, StorageError> {
-    Id::new(text).map_err(|_| StorageError::Broken("a stored id is none".into()))
+    Id::new(text).map_err(|_| StorageError::Broken("a stored id is invalid".into()))
 }
 
-/// The products of which there are fewer than are wanted.
+/// The products with fewer units than the basket wants.
 fn too_little(basket: &Basket, products: &[Product]) -> Vec<Id> {
     let lines = basket.lines().iter().zip(products);
     let short = lines.filter(|(line, product)| product.stock < line.quantity);
     short.map(|(line, _)| line.product_id.clone()).collect()
 }
 
-/// The statement that moves reserved units, and what their reservation is called then.
+/// The statement that moves reserved units, and the new status of their reservation.
 fn movement(ending: Ending) -> (&'static str, &'static str) {
     match ending {
         Ending::Confirm => (sql::SELL, "sold"),
@@ -307,7 +307,7 @@ fn document(checkout: &crate::order::Checkout) -> Result<String, StorageError> {
     serde_json::to_string(checkout).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
-/// The order as it was when it was made: asking again brings the same answer, whatever became of it since.
+/// The order as it was when it was made, so that a repeated request gets the same answer even if the order has ended since.
 fn replay_of(row: OrderRow, fingerprint: &str, key: &Key) -> Result<Replay, StorageError> {
     if fingerprint != key.fingerprint {
         return Ok(Replay::Reused);

@@ -1,8 +1,8 @@
-//! Reservations that nobody confirmed in time go back into stock, and old idempotency keys are forgotten, by one instance at a time.
+//! The sweeper: returns the units of expired reservations to stock and deletes old idempotency keys, in one instance at a time.
 //!
-//! The one who sweeps holds a lock for as long as it lives, and shows its fence in every transaction: when it was paused beyond its
-//! lease, another sweeps meanwhile, and the database refuses the late one. That it never sweeps a confirmed order does not
-//! depend on the lock: only a *pending* order can end, and only once.
+//! The sweeper holds a lock for as long as it runs and sends its fence with every transaction. If it is paused beyond its lease, another
+//! instance takes over, and the database refuses the stale one. The lock is not needed to protect confirmed orders: only a *pending* order
+//! can expire, and only once.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,22 +15,22 @@ use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::storage::{Ending, SWEEP, Settled, StorageError};
 
-/// The most orders that are read at once, and the most keys that are removed at once.
+/// How many orders are read and how many keys are deleted in one transaction at most.
 const AT_ONCE: i64 = 200;
-/// How long a store or database that failed is left alone.
+/// The pause after the store or the database failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// How often whoever sweeps counts every unit. It reads every reservation there is.
+/// How often the sweeper checks that all units add up. The check reads every reservation.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
-/// How often to look, for reservations of this length: often enough that nobody waits for long, and not oftener.
+/// How often to look for expired reservations, given how long reservations last.
 pub fn every(reserve_for: Duration) -> Duration {
     (reserve_for / 20).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }
 
-/// Sweeps whenever this instance holds the lock, until told to stop.
+/// Sweeps whenever this instance holds the lock, until it is told to stop.
 ///
 /// # Cancel safety
-/// May be dropped at any point: an order that is being ended ends, and the lock goes back.
+/// The future may be dropped at any point: an operation under way completes, and the lock is released.
 pub async fn run(
     checkout: Checkout,
     every: Duration,
@@ -43,11 +43,11 @@ pub async fn run(
                 Ok(guard) => {
                     keep_sweeping(&checkout, &guard, every, keep_keys).await;
                     drop(guard);
-                    // Where the database has seen larger fences than this store gives, every sweeper is late at once.
+                    // If the database has seen larger fences than this lock store issues, every sweeper is stale at once.
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
                 Err(error) => {
-                    tracing::debug!(store = error.store(), kind = ?error.kind(), "nobody sweeps from here");
+                    tracing::debug!(store = error.store(), kind = ?error.kind(), "cannot take the lock of the sweeper");
                     tokio::time::sleep(AFTER_FAILURE).await;
                 }
             }
@@ -56,7 +56,7 @@ pub async fn run(
     stop.run_until_cancelled(work).await;
 }
 
-/// Returns when the lock is lost.
+/// Sweeps until the lock is lost.
 async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep_keys: Duration) {
     let work = async {
         let mut audited: Option<Instant> = None;
@@ -77,10 +77,10 @@ async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep
             match forget(checkout, guard, keep_keys).await {
                 Ok(Swept::All(0)) => {}
                 Ok(Swept::All(count)) => {
-                    tracing::info!(count, "old idempotency keys are forgotten")
+                    tracing::info!(count, "deleted old idempotency keys")
                 }
                 Ok(Swept::Late) => return,
-                Err(error) => tracing::warn!(%error, "cannot forget old idempotency keys"),
+                Err(error) => tracing::warn!(%error, "cannot delete old idempotency keys"),
             }
             if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
                 audited = Some(Instant::now());
@@ -89,13 +89,13 @@ async fn keep_sweeping(checkout: &Checkout, guard: &Guard, every: Duration, keep
             tokio::time::sleep(every).await;
         }
     };
-    // Lost or late: the next acquisition decides who goes on.
+    // The lock is lost or stale: the next acquisition decides which instance goes on.
     let _ = guard.run(work).await;
-    // From now on somebody else counts; an old count of ours must not stand against it.
+    // Another instance counts from now on, so reset the count of this one.
     gauge!("checkout_invariant_violations").set(0.0);
 }
 
-/// Counts the products whose units do not add up. There is none, unless something is wrong that nothing else has noticed.
+/// Counts the products whose units do not add up. There are none unless something went wrong unnoticed.
 async fn audit(checkout: &Checkout) {
     match checkout.storage().balances().await {
         Ok(balances) => {
@@ -109,21 +109,21 @@ async fn audit(checkout: &Checkout) {
     }
 }
 
-/// What a look came to.
+/// The outcome of a sweep.
 #[derive(Debug, PartialEq, Eq)]
 enum Swept {
-    /// So many orders ended or keys were forgotten, and no other can be.
+    /// All expired orders or keys were handled; contains their number.
     All(u64),
-    /// Somebody else sweeps now.
+    /// Another instance is the sweeper now.
     Late,
 }
 
-/// Until none is left that can end. An order that cannot be ended keeps nobody else's units back.
+/// Expires orders until none is left. An order that cannot be expired does not hold up the others.
 async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError> {
     let mut ended = 0;
-    // They stay where they are, before all others, and would be met again at every look.
+    // Orders that could not be expired stay at the front of the list, so skip them in the following queries.
     let mut left: HashSet<Id> = HashSet::new();
-    // Once it may be about this order, whose rows somebody holds; twice in a row the database does not serve.
+    // One failure may concern a single order whose rows are locked; two in a row mean that the database is unavailable.
     let mut failed_before = false;
     loop {
         let limit = AT_ONCE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
@@ -149,7 +149,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
                     tracing::error!(order = %id, "an order that cannot be read has expired");
                     ended += 1;
                 }
-                // Confirmed or cancelled in the last moment.
+                // It was confirmed or cancelled at the last moment.
                 Ok(Settled::Before(_) | Settled::Unknown) => {
                     left.insert(id);
                 }
@@ -167,7 +167,7 @@ async fn sweep(checkout: &Checkout, guard: &Guard) -> Result<Swept, StorageError
     }
 }
 
-/// Until none is left that is old enough, some at a time: orders go on between two transactions.
+/// Deletes old keys in batches until none is left, so that orders can proceed between two transactions.
 async fn forget(
     checkout: &Checkout,
     guard: &Guard,
@@ -181,7 +181,7 @@ async fn forget(
         let Some(count) = some.await? else {
             counter!("checkout_fences_refused_total").increment(1);
             tracing::warn!(
-                "the database has seen a larger fence: somebody else sweeps, or the lock store was changed"
+                "the database has seen a larger fence: another instance sweeps, or the lock store was changed"
             );
             return Ok(Swept::Late);
         };

@@ -1,4 +1,4 @@
-//! Text from outside that is only kept and shown: bounded, on one line.
+//! Text from clients that is only stored and shown: bounded, and on one line.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ pub const MAX_TEXT: usize = 200;
 #[schema(value_type = String, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$", example = "Desk lamp")]
 pub struct Text(String);
 
-/// What is no such text.
+/// The error for an invalid text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a text has at most 200 characters, and no control characters")]
 pub struct NotAText;
@@ -28,9 +28,10 @@ impl TryFrom<String> for Text {
     type Error = NotAText;
 
     fn try_from(text: String) -> Result<Self, NotAText> {
-        match text.chars().count() <= MAX_TEXT && !text.contains(char::is_control) {
-            true => Ok(Self(text)),
-            false => Err(NotAText),
+        if text.chars().count() <= MAX_TEXT && !text.contains(char::is_control) {
+            Ok(Self(text))
+        } else {
+            Err(NotAText)
         }
     }
 }
@@ -41,19 +42,19 @@ impl From<Text> for String {
     }
 }
 
-/// Characters that change the direction of the text around them, or end its line: a name with them shows as something else than it is.
+/// Characters that change the text direction or break the line, so that a name would look different from what it is.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What something is called, as people read it: a [`Text`] that is not only white space, with nothing that turns text around.
+/// A name for people: a [`Text`] that is not only white space and has no characters that change the text direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 200, example = "Desk lamp",
     pattern = "^[^\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$")]
 pub struct Name(Text);
 
-/// What is no such name.
+/// The error for an invalid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a name has 1 to 200 characters, not only white space, no control characters and none that change the direction of text"
@@ -111,7 +112,7 @@ mod tests {
         for wrong in ["", " ", "\u{a0}\u{3000}", "a\tb", "a\0", &"x".repeat(201)] {
             assert_eq!(Name::try_from(wrong.to_owned()), Err(NotAName), "{wrong:?}");
         }
-        // Languages that are written from right to left need none of those; a joiner holds some scripts and pictures together.
+        // Right-to-left languages need none of these characters. Joiners are allowed, because some scripts and emoji need them.
         for right in [
             "Desk lamp",
             "מנורה 7",

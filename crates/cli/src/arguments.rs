@@ -1,4 +1,4 @@
-//! The command line: every command with its own arguments.
+//! The commands and their arguments, as clap parses them.
 
 use clap::{Parser, Subcommand};
 
@@ -39,10 +39,10 @@ pub(crate) enum Command {
     Locks(Locks),
     Doctor(Doctor),
     Serve(Box<Serve>),
-    /// `serve` with the lab.
+    /// Like `serve --lab`.
     #[command(hide = true)]
     HttpServer(Box<Serve>),
-    /// The child role of the lab.
+    /// Runs as a subject of the lab; for internal use.
     #[command(hide = true)]
     Subject {
         #[arg(long)]

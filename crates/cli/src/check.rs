@@ -1,4 +1,4 @@
-//! `fencepost check`: judges a saved history again, offline.
+//! `fencepost check`: reads a saved history and judges it again.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -22,7 +22,7 @@ pub(crate) struct Check {
     look: Look,
 }
 
-/// Runs the command.
+/// Runs `fencepost check`.
 pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
     let (json, quiet) = (arguments.look.json, arguments.look.quiet);
     let name = arguments.file.display().to_string();
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Check) -> Result<ExitCode, Fault> {
         .map_err(|error| refuse(&name, &error))?;
     let judged = Rejudged::of(saved);
     if let Some((line, last)) = judged.cut() {
-        // Nobody is left to be told when standard error is closed.
+        // If standard error is closed, there is nowhere left to report to.
         let _ = writeln!(
             io::stderr(),
             "warning: line {line} is cut off; judged up to #{last}"

@@ -1,4 +1,4 @@
-//! Who is put on trial: a strategy of the lab, played by this program, or an external lock.
+//! The lock on trial: a strategy of the lab, which this program runs as a subject, or an external lock.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,23 +22,23 @@ mod lock;
 pub(crate) use external::ExternalLock;
 pub(crate) use lock::{Lock, strategies};
 
-/// Somebody on trial, and how to start its processes.
+/// A lock on trial, and how to start its processes.
 #[derive(Debug)]
 pub(crate) struct Contender {
-    /// What is known about it.
+    /// The strategy, with its claims.
     pub(crate) strategy: &'static Strategy,
     program: Program,
 }
 
 #[derive(Debug)]
 enum Program {
-    /// This one, in the role of a subject.
+    /// This program, as a subject of the lab.
     Ours(PathBuf),
     External(ExternalLock),
 }
 
 impl Contender {
-    /// A strategy of ours.
+    /// A strategy of the lab.
     pub(crate) fn ours(strategy: &'static Strategy) -> Result<Self, Stopped> {
         let program = std::env::current_exe().map_err(|error| Stopped::NotReady {
             who: "the lab".into(),
@@ -59,7 +59,7 @@ impl Contender {
         }
     }
 
-    /// Who `lock` names; `None` if it asks for help instead.
+    /// The lock that `--lock` names; `None` if it asks for help instead.
     pub(crate) fn of(
         lock: &Lock,
         site: &Site,
@@ -75,11 +75,11 @@ impl Contender {
             }
             Lock::External(_) if !site.store.keeps_stock() => {
                 let store = site.store.name();
-                let what = "locks of other programs are not tried on these servers so far";
+                let what = "external locks are not supported on these servers yet";
                 Err(Fault::new(exit::USAGE, what)
                     .at(format_args!("--store {store}"))
                     .effect("none: no process was started")
-                    .try_this("the same with --store redis or sqlite"))
+                    .try_this("use --store redis or sqlite"))
             }
             Lock::External(external) => {
                 let claims = external.claims(&site.store, ttl_ms, resource, interrupt)?;
@@ -102,13 +102,13 @@ impl Contender {
     }
 }
 
-/// A lock that none of the lab's failing servers has cannot be tried where servers fail.
+/// Refuses a lock for which the lab has no servers that it can make fail.
 pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), Fault> {
     if matches!(strategy.stores, Stores::Everywhere | Stores::Any) {
         return Ok(());
     }
     let what = format!(
-        "{} is not tried where servers fail: it is not a lock of Redis, Redlock or etcd",
+        "{} cannot be tried where servers fail: it is not a lock of Redis, Redlock or etcd",
         strategy.name
     );
     Err(Fault::new(exit::USAGE, what)
@@ -117,7 +117,7 @@ pub(crate) fn outlives_servers(strategy: &Strategy) -> Result<(), Fault> {
         .try_this("--lock=safe"))
 }
 
-/// A lock that a store does not have cannot be tried there.
+/// Refuses a lock that the store does not support.
 pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault> {
     if strategy.stores.include(store) {
         return Ok(());
@@ -125,23 +125,23 @@ pub(crate) fn fits(strategy: &Strategy, store: &TrialStore) -> Result<(), Fault>
     let (name, store) = (strategy.name, store.name());
     let (what, advice) = match (strategy.stores, HAS_POSTGRES) {
         (Stores::Postgres, true) => (
-            format!("{name} is a lock of the database: it is tried on Postgres"),
-            format!("--lock={name} --store postgres      or --lock help for all, a line each"),
+            format!("{name} is a lock of Postgres and runs only there"),
+            format!("--lock={name} --store postgres      or --lock help to list all"),
         ),
         (Stores::Postgres, false) => (
-            format!("{name} is a lock of the database: it is tried on Postgres"),
+            format!("{name} is a lock of Postgres and runs only there"),
             format!("{WITH_ALL_STORES}, then --lock={name} --store postgres"),
         ),
         (Stores::Zookeeper, _) => (
-            format!("{name} stands in line at ZooKeeper: it is tried there"),
+            format!("{name} queues in ZooKeeper and runs only there"),
             if ZOOKEEPER.is_built_in() {
-                format!("--lock={name} --store zk      or --lock help for all, a line each")
+                format!("--lock={name} --store zk      or --lock help to list all")
             } else {
                 format!("{WITH_ALL_STORES}, then --lock={name} --store zk")
             },
         ),
         (Stores::Everywhere | Stores::Any, _) => (
-            format!("{name} is not tried on {store} so far"),
+            format!("{name} is not supported on {store} yet"),
             format!("--lock=safe --store {store}      or --lock={name} --store redis"),
         ),
     };

@@ -1,4 +1,4 @@
-//! `fencepost doctor`: what endangers locks in a store, in plain words. It only looks; nothing is written there.
+//! `fencepost doctor`: examines a store for settings and conditions that endanger locks. It changes nothing there.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,7 +45,7 @@ mod zookeeper;
 
 use finding::Finding;
 
-/// What the command takes.
+/// The arguments of `fencepost doctor`.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Doctor {
@@ -57,20 +57,20 @@ pub(crate) struct Doctor {
     look: Look,
 }
 
-/// What was found out about a store.
+/// The result of examining a store.
 struct Examination {
-    /// Where it is, fit to be shown.
+    /// The address, without its password.
     place: String,
-    /// What it is: `Redis 7.0.15, one primary, up 12 d, as user shop`.
+    /// A description of the server, like `Redis 7.0.15, one primary, up 12 d, as user shop`.
     patient: String,
-    /// In the order in which they are shown.
+    /// What was found; [`run`] sorts the findings by severity.
     findings: Vec<Finding>,
 }
 
-/// How long a server is tried that does not answer, and how long each answer may take.
+/// How long to retry a server that does not answer, and how long to wait for each answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs the command.
+/// Runs `fencepost doctor`.
 pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     let mut examination = match &arguments.store {
         LockStore::Address(address) => at(&arguments.store, address, arguments.slow)?,
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
     Ok(screen.end(finding::exit_code(&examination.findings)))
 }
 
-/// At the address of a server.
+/// Examines the server at an address.
 #[cfg_attr(
     not(any(
         feature = "postgres",
@@ -97,7 +97,10 @@ pub(crate) fn run(arguments: &Doctor) -> Result<ExitCode, Fault> {
         feature = "zookeeper",
         feature = "redlock"
     )),
-    expect(unused_variables, reason = "Redis has words of its own")
+    expect(
+        unused_variables,
+        reason = "the doctor of Redis needs only the address"
+    )
 )]
 fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Examination, Fault> {
     let kind = address.kind();

@@ -1,6 +1,6 @@
-//! `fencepost exec`: a command that runs only while a lock is held.
+//! `fencepost exec`: runs a command while holding a lock.
 //!
-//! Arguments → plan → warden → lock → command → exit code. Who stops the command, and when, is in [`warden`].
+//! Checks the arguments, forks the warden, takes the lock, and lets the warden run the command. [`warden`] says when the command is stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -56,15 +56,15 @@ pub(crate) struct Exec {
     command: Vec<OsString>,
 }
 
-/// The shortest TTL: below it, stopping a command takes longer than a lease.
+/// The shortest TTL. With a shorter one, stopping the command could take longer than the lease.
 const MIN_TTL: Duration = Duration::from_millis(500);
-/// The grace when nobody says otherwise: this, or a fifth of the TTL if that is shorter.
+/// The default grace; a fifth of the TTL if that is shorter.
 const DEFAULT_GRACE: Duration = Duration::from_secs(2);
-/// How long a store that did not answer is given for the release.
+/// How long the release may take after the lock was lost.
 const FAREWELL: Duration = Duration::from_secs(1);
 const EXAMPLE: &str = "fencepost exec --name deploy -- ./deploy.sh";
 
-/// What is to be done, checked.
+/// The checked arguments.
 #[derive(Debug)]
 struct Plan {
     name: LockName,
@@ -75,11 +75,11 @@ struct Plan {
     quiet: bool,
     command: Vec<OsString>,
     takes_terminal: bool,
-    /// Who this is in the store's line.
+    /// The label of this process in the store.
     label: String,
 }
 
-/// Runs the command.
+/// Runs `fencepost exec`.
 pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
     let plan = match Plan::check(arguments) {
         Ok(plan) => plan,
@@ -92,14 +92,14 @@ pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
         margin: margin(plan.ttl),
         takes_terminal: plan.takes_terminal,
     };
-    // Before anything else: the warden is forked while there is a single thread.
+    // Fork the warden first, while this process has a single thread.
     let outcome = warden::fork_off(task).and_then(|warden| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let Warden { process, stream } = warden;
         let code = runtime.block_on(async { plan.run(WardenChannel::new(stream)?).await });
-        // The line to it is closed: it ends by itself.
+        // The socket to the warden is closed now, so it ends by itself.
         let _ = waitpid(process, None);
         code
     });
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: Exec, wishes: Wishes) -> ExitCode {
     }
 }
 
-/// The time between SIGKILL and the end of the validity: for a busy machine to carry it out.
+/// The time between SIGKILL and the end of the lease, so that a busy machine has time to kill the command.
 fn margin(ttl: Duration) -> Duration {
     ttl / 20 + Duration::from_millis(100)
 }
@@ -152,7 +152,7 @@ impl Plan {
             .unwrap_or(DEFAULT_GRACE.min(ttl / 5).min(longest));
         if grace > longest {
             let shown = humantime::format_duration(grace);
-            // Half of it is the grace and the margin, which is a twentieth of it and a bit.
+            // Grace plus margin fill half of the TTL, and the margin is TTL / 20 plus a constant.
             let room = (grace + margin(Duration::ZERO)).as_secs_f64() / 0.45;
             let room = Duration::from_secs_f64(room.ceil());
             return Err(usage(format!(
@@ -179,7 +179,7 @@ impl Plan {
         })
     }
 
-    /// The program as it was typed, fit to be shown.
+    /// The program as typed, without control characters.
     fn program(&self) -> String {
         let program = self
             .command
@@ -189,12 +189,12 @@ impl Plan {
         program.replace(char::is_control, "?")
     }
 
-    /// The lock, as another command finds it.
+    /// The name and the store of the lock, as arguments for another command.
     fn named_here(&self) -> String {
         shell_word(self.name.as_str()) + &self.store.flag()
     }
 
-    /// How often the validity is looked at, and the warden told.
+    /// How often to check how long the lock is held, and to tell the warden.
     fn look_every(&self) -> Duration {
         (self.ttl / 30).min(Duration::from_secs(1))
     }
@@ -242,10 +242,10 @@ impl Plan {
             }
             Outcome::Lost => {
                 say(format!(
-                    "what it did before stays done (fence {fence}). Next: fencepost locks show {}",
+                    "what the command did before is not undone (fence {fence}). Next: fencepost locks show {}",
                     self.named_here()
                 ));
-                // If the store answers again, the next one need not wait for the lease to end.
+                // If the store answers again, the next waiter need not wait for the lease to end.
                 let _ = tokio::time::timeout(FAREWELL, guard.release()).await;
                 exit::LOST
             }
@@ -260,7 +260,7 @@ impl Plan {
         })
     }
 
-    /// The command's own code, unless the lock had gone before it ended.
+    /// The command's own exit code, unless the lock was lost before the command ended.
     fn ended(&self, status: ExitStatus, released: &ReleaseOutcome) -> u8 {
         match released {
             ReleaseOutcome::AlreadyLost => {
@@ -273,7 +273,7 @@ impl Plan {
                 return exit::LOST;
             }
             ReleaseOutcome::Unknown(error) => say(format!(
-                "{} could not be given back ({}): it is free in {} at the latest",
+                "{} could not be released ({}): it will be free within {}",
                 self.name,
                 error.message(),
                 seconds(self.ttl)
@@ -286,20 +286,20 @@ impl Plan {
     }
 }
 
-/// As shells say it: 127 for what is not there, 126 for what is there and cannot run.
+/// Exit code and reason for a command that could not be started. As in shells, 127 means not found and 126 not executable.
 fn not_started(program: &str, error: Errno) -> (u8, String) {
     let is_there = program.contains('/') && Path::new(program).exists();
     match error {
         Errno::ENOENT if is_there => (
             exit::NOT_EXECUTABLE,
-            "the interpreter named in its first line is not there".to_owned(),
+            "the interpreter named in its first line does not exist".to_owned(),
         ),
         Errno::ENOENT | Errno::ENOTDIR if program.contains('/') => {
             (exit::NOT_FOUND, "there is no such file".to_owned())
         }
         Errno::ENOENT => (
             exit::NOT_FOUND,
-            "no folder of PATH has a program of this name".to_owned(),
+            "no folder in PATH contains a program of this name".to_owned(),
         ),
         Errno::EACCES => (
             exit::NOT_EXECUTABLE,
@@ -312,7 +312,7 @@ fn not_started(program: &str, error: Errno) -> (u8, String) {
     }
 }
 
-/// Host and process, as the library names its owners.
+/// Host and process id, in the form of the library's default labels.
 fn label() -> String {
     let host = nix::unistd::gethostname()
         .ok()

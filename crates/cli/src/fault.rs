@@ -1,4 +1,4 @@
-//! Errors as people read them: what, where, whether it had an effect, what to do.
+//! Error messages of the command line: what failed, where, whether it had an effect, and what to try.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use fencepost_trial::text::wrap::wrapped;
 
 use crate::terminal::{self, Wishes};
 
-/// Why a command did not do what it was asked to.
+/// An error message and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     code: u8,
@@ -19,7 +19,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// An error.
+    /// A fault with this exit code and message.
     pub(crate) fn new(code: u8, what: impl Into<String>) -> Self {
         Self {
             code,
@@ -29,7 +29,7 @@ impl Fault {
         }
     }
 
-    /// Somebody stopped the program.
+    /// The user stopped the program.
     pub(crate) fn interrupted(code: u8, what: impl Into<String>) -> Self {
         Self {
             kind: "interrupted",
@@ -37,22 +37,22 @@ impl Fault {
         }
     }
 
-    /// Where: a flag, a file, an address, with the system's words.
+    /// Adds where it happened: a flag, a file or an address, with the system's message.
     pub(crate) fn at(self, place: impl Display) -> Self {
         self.with("where", place)
     }
 
-    /// What it changed, or may have.
+    /// Adds what the command changed, or may have changed.
     pub(crate) fn effect(self, effect: impl Display) -> Self {
         self.with("effect", effect)
     }
 
-    /// What to do.
+    /// Adds what the user can try.
     pub(crate) fn try_this(self, advice: impl Display) -> Self {
         self.with("try", advice)
     }
 
-    /// A further line; the same label is not repeated.
+    /// Adds a line. A label that equals the previous one is not repeated.
     pub(crate) fn with(mut self, label: &'static str, text: impl Display) -> Self {
         let again = self.lines.iter().any(|(earlier, _)| *earlier == label);
         self.lines
@@ -83,12 +83,12 @@ pub(crate) fn report(fault: &Fault, wishes: Wishes) -> ExitCode {
     } else {
         text
     };
-    // Nobody is left to be told when standard error is closed.
+    // If standard error is closed, there is nowhere left to report to.
     let _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(fault.code)
 }
 
-/// The system's words, without its number and capital.
+/// The system's message for an error, without the error number and in lower case.
 pub(crate) fn system_words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);

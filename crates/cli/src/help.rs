@@ -1,4 +1,4 @@
-//! What there is, and how to use it. Only what works is named.
+//! The help texts of all commands, except those in the submodules.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use used::{EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commands, with a line each.
+/// The commands that try locks, with one line of description each.
 pub(crate) const COMMANDS: [(&str, &str); 7] = [
     (
         "oversell",
@@ -34,25 +34,25 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
     ),
     (
         "trial",
-        "a late release, nothing to sell, a store that fails: by name",
+        "one scenario by name: a late release, a store that fails, …",
     ),
     (
         "retry",
-        "what waiting costs: fixed, exponential, jitter, waiting line",
+        "what waiting costs: fixed, exponential, jitter, queue",
     ),
     ("run-all", "every scenario with every strategy, one matrix"),
     ("check", "judge a saved history again, offline"),
 ];
 
-/// The commands for locks in use.
+/// The commands that use locks, with one line of description each.
 pub(crate) const USE: [(&str, &str); 4] = [
     ("exec", "run a command while holding a lock"),
-    ("locks", "list, show, release"),
+    ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
     ("serve", "a checkout over HTTP, and a lab for load tests"),
 ];
 
-/// The text somebody asked for: with no words at all, with `help`, `-h` or `--help`.
+/// The help text that the command line asks for: with no arguments, with `help`, `-h` or `--help`. `None` if it does not ask for help.
 pub(crate) fn requested(words: &[String]) -> Option<String> {
     let Some(first) = words.first() else {
         return Some(map());
@@ -79,7 +79,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("serve" | "http-server") => (SERVE.to_owned(), SERVE_EXAMPLES),
         None => (overview(), ""),
         Some(_) if first == "help" => (overview(), ""),
-        // The parser says what is wrong with it.
+        // The parser reports the unknown command.
         Some(_) => return None,
     };
     Some(if long { text + examples } else { text })
@@ -120,12 +120,12 @@ Usage: fencepost COMMAND [OPTIONS]
 {commands}
 Options for every command
   --store STORE   sqlite   a file, one machine, nothing to install [default; FENCEPOST_STORE]
-                  redis    a private server, started and stopped here
-                  redis://HOST   the one you run
-                  built with --features full, a private server or yours by its address:
+                  redis    a private server that this program starts and stops
+                  redis://HOST   a server that you run
+                  built with --features full, also private servers or yours by address:
                   postgres   postgres://USER@HOST/DATABASE   with its own locks
                   redlock, etcd, zk   redlock://H1,H2,H3   etcd://H1,H2,H3   zk://H1,H2,H3
-                  keep the locks, and what is sold is in a file beside them
+                  (they store the locks; the stock is in a file)
   --json          one JSON document on stdout instead of the report
   -q, --quiet     results only        --color auto|always|never        --ascii        -h   -V
 Exit codes
@@ -143,12 +143,12 @@ fn oversell() -> String {
     let strategies = strategy::ALL.len();
     format!(
         "\
-Many processes buy from one stock at once. BROKEN: sold too many, or stock and orders disagree.
+Many processes buy from one stock at once. BROKEN: oversold, or stock and orders disagree.
 Usage: fencepost oversell [OPTIONS]
 
-  --lock NAME         strategy; --lock help lists all {strategies}, a line each [default: none]
-                      etcd, zookeeper, redlock: the library's lock there
-                      or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
+  --lock NAME         strategy; --lock help lists all {strategies}                [default: none]
+                      etcd, zookeeper, redlock: the library's lock on such servers
+                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --all               every strategy, side by side
   --stock N           units at the start, 0 to 1,000,000              [default: 1]
   --concurrency N     processes, 1 to 1,000                           [default: 50]
@@ -171,20 +171,20 @@ Examples
 fn retry() -> String {
     format!(
         "\
-Many processes want one lock, and wait for it in four ways: what does each cost?
+Many processes wait for one lock in four ways. Compares what each way costs.
 Usage: fencepost retry [OPTIONS]
 
-  --lock NAME         strategy; --lock help lists all, a line each    [default: safe]
+  --lock NAME         strategy; --lock help lists all                 [default: safe]
   --stock N           units at the start, 0 to 1,000,000              [default: 10]
   --concurrency N     processes, 1 to 1,000                           [default: 20]
   --delay µS          work between reading and writing the stock      [default: 5000]
-  --max-retries N     tries after the first, then a process gives up  [default: 15]
-  --ttl MS            the lease: then the lock is free                [default: 2000]
-  --budget MS         so long in all, then a process gives up         [default: 60000]
+  --max-retries N     retries before a process gives up               [default: 15]
+  --ttl MS            length of a lease                               [default: 2000]
+  --budget MS         total time before a process gives up            [default: 60000]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
   --report FILE.html  one page, time axis     --trace FILE          for Perfetto
-  -v, --verbose       every attempt on a line
+  -v, --verbose       print every attempt
 {EVERY_COMMAND}"
     )
 }
@@ -196,7 +196,7 @@ Examples
   fencepost retry --json | jq -r '.runs[] | .schedule.name + \" \" + (.duration_ms|tostring)'
 ";
 
-/// A lock trial: its own words, and what all of them take.
+/// The help of a lock trial: `words` come first, then the options that all of them share.
 fn holds(words: &str, ttl: &str) -> String {
     let able = strategy::ALL.iter().filter(|able| able.lock.is_some());
     let (in_line, able): (Vec<_>, Vec<_>) = able.partition(|able| able.stores == Stores::Zookeeper);
@@ -214,8 +214,8 @@ fn holds(words: &str, ttl: &str) -> String {
                       {}
                       with --store postgres also {}
                       with --store zk also {}
-                      etcd, zookeeper, redlock: the library's lock there, kept alive
-                      or a program of yours: --lock='python3 my_lock.py' (docs/lab.md)
+                      etcd, zookeeper, redlock: the library's lock on such servers, renewed
+                      or your own program: --lock='python3 my_lock.py' (docs/lab.md)
   --ttl MS            how long a lock lasts without being renewed     [default: {ttl}]
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
   --output FILE.json  the report as JSON      --history FILE.jsonl  every event, for `check`
@@ -231,7 +231,7 @@ fn ttl(scenario: Scenario) -> String {
     scenario.ttl_ms().to_string()
 }
 
-/// The TTLs of all scenarios that run by name.
+/// The default TTLs of all scenarios that run by name.
 fn ttls() -> String {
     let all: BTreeSet<u64> = TRIALS.map(Scenario::ttl_ms).into();
     let all: Vec<String> = all.iter().map(ToString::to_string).collect();
@@ -242,46 +242,46 @@ const DEADLOCK: &str = "\
 Two processes take two locks in opposite order, then each adds 1 to a number that the lab keeps.
 Usage: fencepost deadlock [OPTIONS]
 
-  --mitigate          both take the locks in the same order
+  --mitigate          both processes take the locks in the same order
 ";
 
 const DEADLOCK_EXAMPLES: &str = "\
 Examples
   fencepost deadlock                         the TTL ends it, and lets both in
   fencepost deadlock --mitigate              the same order: both finish
-  fencepost deadlock --lock=watchdog         the leases are renewed: nothing ends it
+  fencepost deadlock --lock=watchdog         leases are renewed: nothing ends it
 ";
 
 const CRASH: &str = "\
-The holder is killed with SIGKILL; when can somebody else have its lock? STUCK: not after 3 × TTL.
+The holder is killed (SIGKILL). When can another process take its lock? STUCK: not within 3 × TTL.
 Usage: fencepost crash [OPTIONS]
 
-  --ttl-edge          nobody dies; instead the work takes longer than the lease
-  --work MS           with --ttl-edge: how long it takes              [default: 3000]
+  --ttl-edge          no process is killed; the work takes longer than the lease
+  --work MS           with --ttl-edge: how long the work takes        [default: 3000]
 ";
 
 const CRASH_EXAMPLES: &str = "\
 Examples
   fencepost crash                            recovery, measured against the TTL
-  fencepost crash --lock=naive               killed between its two steps: for ever
-  fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the late one
+  fencepost crash --lock=naive               killed between its two steps: locked forever
+  fencepost crash --ttl-edge --lock=fenced   two believe, the resource refuses the stale one
   fencepost crash --lock=etcd                the library's lock on three private etcd servers
-  fencepost crash --lock='python3 subjects/lease.py'   somebody else's lock
+  fencepost crash --lock='python3 subjects/lease.py'   an external lock
 ";
 
 const TRIAL: &str = "\
-A scenario by its name.
+Runs one scenario by name.
 Usage: fencepost trial NAME [OPTIONS]
 
-  stale-release       A is paused beyond its lease and then gives the lock back: whose lock is gone?
-  short-stock         a purchase finds nothing to sell: does it give its lock back?
+  stale-release       A is paused beyond its lease, then releases: whose lock is released?
+  short-stock         a purchase finds nothing to sell: does it release its lock?
   failover            the primary dies before its replica has the lock: does the replica let B in?
   restart-empty       the server dies and comes back without its data: does it let B in?
-                      these two start Redis servers of their own (redis-server), and kill them;
-                      their TTL is the longer one
+                      these two start and kill their own Redis servers (redis-server), with the
+                      longer default TTL
                       built with --features full: failover also --store etcd, restart-empty also
-                      --store redlock or 'redlock?restart_delay=10s' (who forgot has no vote)
-  lost-wakeup         A gives the lock back just when B is about to wait for it: is B woken?
+                      --store redlock or 'redlock?restart_delay=10s' (no vote after a restart)
+  lost-wakeup         A releases the lock just when B is about to wait for it: is B woken?
 
 ";
 
@@ -289,16 +289,16 @@ const TRIAL_EXAMPLES: &str = "\
 Examples
   fencepost trial stale-release --lock=blind-delete
   fencepost trial short-stock --lock=late-expiry
-  fencepost trial failover                   one lock, two holders: the replica never heard of it
+  fencepost trial failover                   one lock, two holders: the replica never received it
   fencepost trial failover --lock=fenced     two believe, the resource refuses the older fence
   fencepost trial failover --store etcd      the leader dies, and the lock survives
   fencepost trial restart-empty --lock=watchdog --report page.html
   fencepost trial restart-empty --store redlock      one of three forgets: two holders
-  fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps for ever
+  fencepost trial lost-wakeup --lock=late-watch --store zk      sleeps forever
 ";
 
 const CHECK: &str = "\
-Judges a history that --history wrote once more, from the file alone. Exit code: as of the verdict.
+Judges a history again that --history wrote, from the file alone. The exit code is the verdict's.
 Usage: fencepost check FILE [OPTIONS]
 
   --json   -q, --quiet   --color auto|always|never   --ascii
@@ -314,7 +314,7 @@ const RUN_ALL: &str = "\
 Every scenario with every strategy, one matrix. Exit 0: every cell is as expected.
 Usage: fencepost run-all [OPTIONS]
 
-  --output DIR        one JSON report and one history for each trial, and report.html over all
+  --output DIR        one JSON report and one history for each trial, and one report.html for all
   --seed N            repeats the lab's choices, not the OS's timing  [default: random, printed]
 ";
 

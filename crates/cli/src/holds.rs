@@ -1,4 +1,4 @@
-//! `fencepost crash`, `deadlock` and `trial NAME`: a lock, two or three processes, and what goes wrong.
+//! `fencepost crash`, `deadlock` and `trial NAME`: trials of a lock with two or three processes and a fault.
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ pub(crate) struct OneTrial {
     holds: Holds,
 }
 
-/// What every lock trial takes.
+/// The arguments that all lock trials share.
 #[derive(Debug, Args)]
 pub(crate) struct Holds {
     #[arg(long, default_value = "safe", value_parser = Lock::parse_holding)]
@@ -71,7 +71,7 @@ pub(crate) struct Holds {
     trial: TrialFlags,
 }
 
-/// The scenarios without a command of their own.
+/// The scenarios that only `fencepost trial` runs.
 pub(crate) const TRIALS: [Scenario; 5] = [
     Scenario::StaleRelease,
     Scenario::ShortStock,
@@ -97,7 +97,7 @@ fn scenario(text: &str) -> Result<Scenario, BadValue> {
     })
 }
 
-/// Two locks, in opposite or in the same order.
+/// The arguments of `fencepost deadlock`.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let scenario = if arguments.mitigate {
         Scenario::Sorted
@@ -107,7 +107,7 @@ pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<Exit
     run(scenario, None, &arguments.holds, interrupt)
 }
 
-/// The holder is killed, or works longer than its lease.
+/// The arguments of `fencepost crash`.
 pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let scenario = if arguments.ttl_edge {
         Scenario::TtlEdge
@@ -117,7 +117,7 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
     run(scenario, arguments.work, &arguments.holds, interrupt)
 }
 
-/// A scenario without a command of its own.
+/// The arguments of `fencepost trial`.
 pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     run(arguments.name, None, &arguments.holds, interrupt)
 }
@@ -152,7 +152,7 @@ fn run(
     else {
         return list();
     };
-    // Where servers fail, the trial starts its own; this one was there to see that it can, and for external locks to say what they promise.
+    // A trial that kills servers starts its own. This store only showed that they can be started, and let external locks declare their claims.
     let store = site.store.clone();
     let _site = (!scenario.fails_servers()).then_some(site);
     let trial = Trial {
@@ -193,33 +193,33 @@ fn run(
     Ok(screen.end(tried.verdict.outcome.exit_code()))
 }
 
-/// The store whose servers are killed: only ever the lab's own.
+/// The store for a trial that kills servers. These are always private servers of the lab.
 fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site, Fault> {
     let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
     let kind = asked.kind();
     let what = if *kind == SQLITE {
         "a file has no server that could fail"
     } else if !asked.is_private() {
-        "servers are killed here, so they have to be the lab's own"
+        "this trial kills servers, so it uses only private servers that the lab starts"
     } else if *kind == REDIS {
         return store::open(&asked);
     } else if *kind == POSTGRES {
-        "this trial is not held on Postgres so far"
+        "this trial is not available on Postgres yet"
     } else {
         match (scenario, kind.name) {
             (Scenario::Failover, "etcd") | (Scenario::RestartEmpty, "redlock") => {
                 return store::open_to_fail(&asked);
             }
             (Scenario::Failover, "redlock") => "Redlock has no replica that could take over",
-            (Scenario::Failover, _) => "this trial is not held on ZooKeeper so far",
-            (_, "etcd") => "etcd keeps its data: it does not come back empty",
-            (_, _) => "ZooKeeper keeps its data: it does not come back empty",
+            (Scenario::Failover, _) => "this trial is not available on ZooKeeper yet",
+            (_, "etcd") => "etcd keeps its data: it does not restart empty",
+            (_, _) => "ZooKeeper keeps its data: it does not restart empty",
         }
     };
     Err(not_here(what, asked.name(), scenario))
 }
 
-/// How soon servers free the lock of a dead process is their affair: less than that cannot be judged.
+/// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.
 fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
     let (shortest, kind) = (store.shortest_ttl_ms(), store.kind());
     if ttl_ms >= shortest {
@@ -236,7 +236,7 @@ fn lasts_long_enough(ttl_ms: u64, store: &TrialStore) -> Result<(), Fault> {
             "--ttl {ttl_ms} --store {}: {why}",
             store.name()
         ))
-        .effect("none: nobody was asked anything")
+        .effect("none: the trial had not begun")
         .try_this(format_args!("--ttl {shortest}")))
 }
 
@@ -250,7 +250,7 @@ fn not_here(what: &str, store: &str, scenario: Scenario) -> Fault {
         ))
 }
 
-/// Runs a lock trial with processes of this program, and judges it, without showing anything.
+/// Runs a lock trial with processes of this program and judges it. Shows nothing.
 pub(crate) fn quietly(
     trial: &Trial,
     file: Option<File>,
@@ -262,7 +262,7 @@ pub(crate) fn quietly(
     Ok(Judged::of(trial, history))
 }
 
-/// Shows a lock trial while it runs.
+/// Shows the progress of a lock trial.
 struct Viewer<'a> {
     screen: &'a mut Screen,
     lanes: Option<Lanes>,

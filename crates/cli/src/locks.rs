@@ -1,4 +1,4 @@
-//! `fencepost locks`: which locks are held, by whom, for how long; and a release by force.
+//! `fencepost locks`: lists and shows locks, and releases a lock by force.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ mod show;
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Nobody holds it, or it was not released.
+/// The exit code if nobody holds the lock, or if it was not released.
 const NOT_HELD: u8 = 1;
 
 #[derive(Debug, Args)]
@@ -73,17 +73,17 @@ fn name(text: &str) -> Result<LockName, BadValue> {
     })
 }
 
-/// Where a command looks and speaks.
+/// The store and the screen of a command.
 struct Desk {
     store: LockStore,
-    /// `None`: there is no file, so there are no locks.
+    /// `None` if there is no file, and so there are no locks.
     backend: Option<Arc<dyn Backend>>,
     screen: Screen,
     json: bool,
     quiet: bool,
 }
 
-/// Runs the command.
+/// Runs `fencepost locks`.
 pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
     let Locks { what, common } = arguments;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -114,20 +114,21 @@ pub(crate) fn run(arguments: Locks) -> Result<ExitCode, Fault> {
 }
 
 impl Desk {
-    /// What the store says about one lock.
+    /// Reads the record of one lock.
     async fn record(&self, name: &LockName) -> Result<Option<fencepost::Record>, Fault> {
         let Some(backend) = &self.backend else {
             return Ok(None);
         };
         let record = self.answer(PATIENCE, backend.inspect(name)).await?;
         let record = record.map_err(|error| self.fault(&error))?;
-        Ok(match self.json {
-            true => record,
-            false => record.map(harmless_record),
+        Ok(if self.json {
+            record
+        } else {
+            record.map(harmless_record)
         })
     }
 
-    /// What a store says that is still there.
+    /// Waits for an answer of the store, at most for [`PATIENCE`].
     async fn answer<A: Future>(&self, patience: Duration, asked: A) -> Result<A::Output, Fault> {
         let answer = tokio::time::timeout(patience, asked).await;
         answer.map_err(|_| NotOpened::silent(&self.store, patience).fault())
@@ -146,12 +147,12 @@ impl Desk {
         backend.is_none_or(|backend| backend.capabilities().fifo)
     }
 
-    /// A lock, as another command finds it.
+    /// The name and the store of a lock, as arguments for another command.
     fn named_here(&self, name: &LockName) -> String {
         shell_word(name.as_str()) + &self.store.flag()
     }
 
-    /// The moment on the clock of the store's records.
+    /// The current moment on the clock that the store's records use.
     fn now(&self) -> fencepost::Moment {
         match &self.backend {
             Some(backend) => backend.clock().now(),

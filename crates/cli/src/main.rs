@@ -1,6 +1,6 @@
 //! `fencepost`: distributed locks you can put on trial.
 //!
-//! Arguments → options → run → exit code. What is tried and judged lives in `fencepost-trial`.
+//! Parses the arguments, runs the command and returns its exit code. The trials and their verdicts are in `fencepost-trial`.
 
 mod arguments;
 mod check;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = typed
         .iter()
         .skip(1)
-        // What follows belongs to the command that `exec` runs.
+        // The words after `--` belong to the command that `exec` runs.
         .take_while(|word| *word != "--")
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -67,9 +67,9 @@ fn run(command: Command, wishes: Wishes) -> ExitCode {
         return answer(&lock, wishes);
     }
     let command = match command {
-        // It has signals of its own to listen to, and forks before anything else happens.
+        // `exec` handles signals itself, and forks before anything else happens.
         Command::Exec(arguments) => return exec::run(arguments, wishes),
-        // So do these two.
+        // These two handle signals themselves, too.
         Command::Serve(arguments) => return served(*arguments, wishes),
         Command::HttpServer(arguments) => return served(arguments.with_lab(), wishes),
         command => command,
@@ -103,7 +103,7 @@ fn served(arguments: Serve, wishes: Wishes) -> ExitCode {
     served.unwrap_or_else(|fault| fault::report(&fault, wishes))
 }
 
-/// The child role: buys, or holds locks, as it is told on standard input.
+/// Runs this program as a subject of the lab, which buys or holds locks on orders from standard input.
 fn answer(lock: &str, wishes: Wishes) -> ExitCode {
     let Some(strategy) = strategy::find(lock) else {
         let fault = Fault::new(exit::USAGE, format!("there is no strategy '{lock}'"));

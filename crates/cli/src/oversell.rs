@@ -1,4 +1,4 @@
-//! `fencepost oversell`: one race, or every strategy in the same race.
+//! `fencepost oversell`: a race of buyers for one stock, with one strategy or with all of them.
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::stopped::explain;
 use crate::trial_flags::TrialFlags;
 use crate::values::{concurrency, delay, random_seed, seed, stock, wait};
 
-/// The lease that an external lock is told when it is asked what it promises. In the race the lease is longer than the work.
+/// The TTL that an external lock is given when it is asked for its claims. In the race the lease is longer than the work.
 const LEASE_MS: u64 = 10_000;
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) struct Oversell {
     trial: TrialFlags,
 }
 
-/// Runs the command.
+/// Runs `fencepost oversell`.
 pub(crate) fn run(arguments: Oversell, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let list = || Ok(arguments.trial.screen().finish(&strategies()));
     if let Lock::Help = arguments.lock {
@@ -161,7 +161,7 @@ fn all(arguments: &Oversell, sale: &Sale, interrupt: Interrupt) -> Result<ExitCo
     Ok(screen.end(u8::from(!runs.iter().all(Judged::as_expected))))
 }
 
-/// Runs a sale, and judges it.
+/// Runs a sale and judges it.
 pub(crate) fn hold(
     sale: &Sale,
     contender: &Contender,
@@ -174,10 +174,10 @@ pub(crate) fn hold(
     Ok(Judged::of(sale, history))
 }
 
-/// Shows a race while it runs.
+/// Shows the progress of a race.
 pub(crate) struct Viewer<'a> {
     pub(crate) screen: &'a mut Screen,
-    /// How to show answers, if they are shown.
+    /// How to show answers; `None` if they are not shown.
     pub(crate) columns: Option<Columns>,
     pub(crate) begun: bool,
 }

@@ -1,4 +1,4 @@
-//! The files a command writes: opened before the run, so that nothing is run in vain.
+//! The output files of a run. They are opened before the run, so that an invalid path does not waste it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ mod drawings;
 
 pub(crate) use drawings::{DrawingFlags, Drawings};
 
-/// The flags that name the files of a run.
+/// The flags that name the output files.
 #[derive(Debug, Args)]
 pub(crate) struct FileFlags {
     #[arg(long)]
@@ -28,7 +28,7 @@ pub(crate) struct FileFlags {
     pub(crate) drawings: DrawingFlags,
 }
 
-/// A file that is filled when the run is over. One that was made for it and never filled is removed.
+/// A file that is written when the run is over. A file that was created for it but never written is removed.
 #[derive(Debug)]
 pub(crate) struct Results {
     file: File,
@@ -38,7 +38,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Opens the file that `flag` names.
+    /// Opens the file that `flag` names, or creates it.
     pub(crate) fn open(flag: &'static str, path: &Path) -> Result<Self, Fault> {
         let is_new = !path.exists();
         let opened = File::options()
@@ -55,12 +55,12 @@ impl Results {
         })
     }
 
-    /// Writes a JSON document in place of what was there.
+    /// Replaces the content of the file by a JSON document.
     pub(crate) fn fill(self, document: &Value) -> Result<(), Fault> {
         self.fill_with(&format!("{document:#}\n"))
     }
 
-    /// Writes the text in place of what was there.
+    /// Replaces the content of the file by this text.
     pub(crate) fn fill_with(mut self, text: &str) -> Result<(), Fault> {
         let written = truncate(&self.file).and_then(|()| self.file.write_all(text.as_bytes()));
         written.map_err(|error| {
@@ -109,7 +109,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// The history, to be written as the run goes.
+    /// The history file, which is written during the run.
     pub(crate) fn history(&self) -> Result<Option<File>, Fault> {
         let shared = self.history.as_ref().map(|(path, file)| {
             let shared = file.try_clone();
@@ -118,12 +118,12 @@ impl<'a> Files<'a> {
         shared.transpose()
     }
 
-    /// Where the history is.
+    /// The path of the history.
     pub(crate) fn history_path(&self) -> Option<&'a Path> {
         self.history.as_ref().map(|(path, _)| *path)
     }
 
-    /// Writes the report and the drawings, and ends the history with the verdict.
+    /// Writes the report and the drawings, and appends the verdict to the history.
     pub(crate) fn fill(
         self,
         report: &Value,
@@ -139,7 +139,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Ends a history with its verdict.
+/// Appends the verdict to a history.
 pub(crate) fn seal(
     flag: &'static str,
     path: &Path,
@@ -157,17 +157,17 @@ pub(crate) fn seal(
     })
 }
 
-/// Opens a file that is written as the run goes, in place of what was there.
+/// Opens a file that is written during the run, and truncates it.
 pub(crate) fn open_history(flag: &'static str, path: &Path) -> Result<File, Fault> {
     File::create(path).map_err(|error| cannot_open(flag, path, &error))
 }
 
-/// Makes the folder for the results, unless it is there.
+/// Creates the folder for the results if it does not exist.
 pub(crate) fn open_folder(flag: &'static str, path: &Path) -> Result<(), Fault> {
     fs::create_dir_all(path).map_err(|error| cannot_open(flag, path, &error))
 }
 
-/// Devices and pipes have no length to cut.
+/// Truncates a regular file. Devices and pipes cannot be truncated.
 fn truncate(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)

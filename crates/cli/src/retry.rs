@@ -1,4 +1,4 @@
-//! `fencepost retry`: what each way of waiting for a lock costs.
+//! `fencepost retry`: compares what the ways of waiting for a lock cost.
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub(crate) struct Retry {
     trial: TrialFlags,
 }
 
-/// Runs the command.
+/// Runs `fencepost retry`.
 pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let strategy = match &arguments.lock {
         Lock::Help => return Ok(arguments.trial.screen().finish(&strategies())),
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: Retry, interrupt: Interrupt) -> Result<ExitCode, Fa
     Ok(screen.end(judged.verdict.outcome.exit_code()))
 }
 
-/// Makes a comparison with processes of this program, and judges it, without showing anything. Returns `None` if its history cannot be judged.
+/// Runs a comparison with processes of this program and judges it. Shows nothing. Returns `None` if its history cannot be judged.
 pub(crate) fn quietly(
     comparison: &Comparison,
     file: Option<File>,
@@ -132,7 +132,7 @@ fn show(arguments: &Retry, judged: &Judged, screen: &mut Screen) {
     screen.print(&blocks.join("\n"));
 }
 
-/// `retry` does not accept external locks: the pauses belong to the lab's own client.
+/// The error for an external lock: `retry` does not accept them, because the lab's own client makes the pauses.
 fn not_for_external_locks(external: &ExternalLock) -> Fault {
     let flag = external.flag();
     Fault::new(exit::USAGE, "retry compares the lab's own ways of waiting")
@@ -144,10 +144,10 @@ fn nothing_to_wait_for(strategy: &Strategy) -> Fault {
     let what = format!("{} has no lock to wait for", strategy.name);
     Fault::new(exit::USAGE, what)
         .at(format_args!("--lock={}", strategy.name))
-        .try_this("--lock=safe      or --lock help for all, a line each")
+        .try_this("--lock=safe      or --lock help to list all")
 }
 
-/// Counts answers on the live line.
+/// Shows how many attempts were answered.
 struct Counter<'a> {
     screen: &'a mut Screen,
     pauses: Option<Pauses>,

@@ -1,4 +1,4 @@
-//! `fencepost run-all`: every scenario with every strategy, one matrix.
+//! `fencepost run-all`: runs every scenario with every strategy and shows the verdicts as a matrix.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ use lanes::{News, Order};
 use live::Progress;
 use one::{Trouble, one};
 
-/// Lock trials sleep most of the time: so many side by side do not disturb each other.
+/// How many lock trials run in parallel. They sleep most of the time, so they do not disturb each other.
 const SIDE_BY_SIDE: usize = 6;
-/// How often the live area is drawn anew.
+/// How often the live area is redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) struct RunAll {
     trial: TrialFlags,
 }
 
-/// Runs the command.
+/// Runs `fencepost run-all`.
 pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let site = arguments.trial.open_store(None)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
@@ -113,24 +113,26 @@ fn files_line(folder: &Path, runs: &[Run], page_bytes: usize) -> String {
     let folder = folder.display();
     let files = runs.len();
     let verdicts: usize = runs.iter().map(|run| run.summaries().len()).sum();
-    let shared = match verdicts == files {
-        true => "",
-        false => " (those of retry in one)",
+    let shared = if verdicts == files {
+        ""
+    } else {
+        " (those of retry in one)"
     };
     format!("{folder}: {files} × JSON and history{shared}, report.html ({size})")
 }
 
-/// Where to go on from SQLite.
+/// After a run on SQLite: how to run the matrix on other stores.
 fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
     if *store != TrialStore::sqlite() {
         return Vec::new();
     }
-    let redis = match Redis::is_installed() {
-        true => "fencepost run-all --store redis".into(),
-        false => format!(
+    let redis = if Redis::is_installed() {
+        "fencepost run-all --store redis".into()
+    } else {
+        format!(
             "skipped: no redis-server ({}), then run-all --store redis",
             RedisError::INSTALL
-        ),
+        )
     };
     let mut ways = vec![("redis", redis)];
     if HAS_POSTGRES && Postgres::is_installed() {
@@ -139,17 +141,17 @@ fn elsewhere(store: &TrialStore) -> Vec<(&'static str, String)> {
     ways
 }
 
-/// What runs everything.
+/// Runs all trials of the matrix.
 struct Lab<'a> {
     cells: &'a [Cell],
     folder: Option<&'a Path>,
-    /// Whether finished trials are told line by line.
+    /// Whether to print a line for each finished trial.
     logs: bool,
     interrupt: Interrupt,
 }
 
 impl Lab<'_> {
-    /// Races use all cores, so they go one by one; then the others, side by side.
+    /// Runs the races one by one, because they use all cores, and then the other trials in parallel.
     fn everything(&self, screen: &mut Screen, started: Instant) -> Result<Vec<Run>, Fault> {
         let of_kind = |races: bool| {
             let all = 0..self.cells.len();
@@ -175,7 +177,7 @@ impl Lab<'_> {
     }
 }
 
-/// Where all news arrive.
+/// Collects what the lanes report.
 struct Desk<'a> {
     lab: &'a Lab<'a>,
     progress: Progress<'a>,
@@ -217,7 +219,7 @@ impl Desk<'_> {
     }
 }
 
-/// Why not everything was run. What failed comes before what was merely interrupted.
+/// The error for a matrix that was not finished. A failure takes precedence over an interruption.
 fn explained(
     troubles: Vec<(usize, Trouble)>,
     done: usize,
@@ -263,7 +265,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Writes a line of progress to standard error, for a reader of the log.
+/// Writes a line of progress to standard error.
 fn log(line: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
 }

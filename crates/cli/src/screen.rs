@@ -1,4 +1,4 @@
-//! Standard output and the live area on standard error.
+//! Prints results to standard output and live progress to standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -12,10 +12,10 @@ use crate::exit;
 use crate::fault::{self, Fault, system_words};
 use crate::terminal::{Colour, Wishes, columns, ink};
 
-/// A live line appears when something takes longer than this.
+/// Live progress appears only for work that takes longer than this.
 const SUSPENSE: Duration = Duration::from_secs(1);
 
-/// The flags that say how results are shown.
+/// The flags for the form of the output, shared by most commands.
 #[derive(Debug, Args)]
 pub(crate) struct Look {
     #[arg(long)]
@@ -34,13 +34,13 @@ impl Look {
     }
 }
 
-/// What a person sees.
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) ink: Ink,
     is_terminal: bool,
     live: bool,
-    /// How many lines of the live area are on the screen.
+    /// How many lines the live area currently has on the screen.
     live_lines: usize,
     started: Instant,
     failure: Option<io::Error>,
@@ -61,12 +61,12 @@ impl Screen {
         }
     }
 
-    /// For text that stands for itself, such as help.
+    /// A screen for plain text without flags, such as help.
     pub(crate) fn plain(wishes: Wishes) -> Self {
         Self::new(Colour::Never, wishes.ascii, true)
     }
 
-    /// Prints, as far as anybody reads: when the pipe is closed (`| head`), the rest goes nowhere, quietly.
+    /// Prints the text. If the reader closes the pipe (`| head`), the rest is dropped silently.
     pub(crate) fn print(&mut self, text: &str) {
         self.clear_live();
         if self.failure.is_some() {
@@ -79,7 +79,7 @@ impl Screen {
         self.failure = written.err();
     }
 
-    /// The text in the glyphs and the width of this screen. A pipe has no width of its own.
+    /// Fits the text to the glyphs and the width of this screen; text for a pipe is not wrapped.
     fn shown(&self, text: &str) -> String {
         let text = self.ink.glyphs(text);
         if self.is_terminal {
@@ -89,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// Prints the one document of `--json`: for people on a terminal, else on a line.
+    /// Prints the document of `--json`: indented on a terminal, otherwise on one line.
     pub(crate) fn print_json(&mut self, document: &serde_json::Value) {
         let text = if self.is_terminal {
             format!("{document:#}")
@@ -102,19 +102,19 @@ impl Screen {
         }
     }
 
-    /// Whether progress can be shown on a line that is written over.
+    /// Whether the terminal can show live progress.
     pub(crate) fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Shows where things stand, once it takes longer than a moment.
+    /// Shows progress, once the work has taken longer than a moment.
     pub(crate) fn suspense(&mut self, text: &str) {
         if self.started.elapsed() > SUSPENSE {
             self.live(text);
         }
     }
 
-    /// Writes over the live area: as many lines as `text` has, each no wider than the screen.
+    /// Replaces the live area by the lines of `text`, cut to the width of the screen.
     pub(crate) fn live(&mut self, text: &str) {
         if !self.live {
             return;
@@ -137,13 +137,13 @@ impl Screen {
         }
     }
 
-    /// Prints, and ends with 0 unless it could not be printed.
+    /// Prints the text and returns exit code 0, or an error code if printing failed.
     pub(crate) fn finish(mut self, text: &str) -> ExitCode {
         self.print(text);
         self.end(0)
     }
 
-    /// Ends with `code`, unless standard output failed for another reason than that nobody reads it.
+    /// Returns exit code `code`, unless writing to standard output failed for a reason other than a closed pipe.
     pub(crate) fn end(mut self, code: u8) -> ExitCode {
         self.clear_live();
         match self.failure.take() {
@@ -157,7 +157,7 @@ impl Screen {
     }
 }
 
-/// Goes back to where the live area begins, and removes it.
+/// Moves the cursor to the start of the live area and erases it.
 fn to_live_start(lines: usize) -> String {
     match lines {
         0 | 1 => "\r\x1b[K".into(),

@@ -1,6 +1,6 @@
-//! `fencepost serve`: the checkout over HTTP.
+//! `fencepost serve`: runs the checkout service over HTTP.
 //!
-//! Flags → settings → listener, database, lock store → served until a signal → exit code.
+//! Checks the flags, opens the port, the database and the lock store, and serves until a signal stops it.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -80,7 +80,7 @@ pub(crate) struct Serve {
     log: Option<Log>,
     #[arg(long, short)]
     quiet: bool,
-    /// Read before the rest is understood.
+    /// Evaluated before the command line is parsed.
     #[arg(long, default_value = "auto", value_parser = Colour::parse)]
     color: Colour,
     #[arg(long)]
@@ -88,7 +88,7 @@ pub(crate) struct Serve {
 }
 
 pub(crate) fn run(arguments: Serve) -> Result<ExitCode, Fault> {
-    // They were heeded when the words were read.
+    // These flags were evaluated before the command line was parsed.
     let _ = (arguments.color, arguments.ascii);
     arguments.check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -100,13 +100,13 @@ pub(crate) fn run(arguments: Serve) -> Result<ExitCode, Fault> {
     if !arguments.quiet {
         tell(&words::stopped(&report));
     }
-    // Threads that wait for a store that is gone are not waited for.
+    // Do not wait for threads that wait for a store that is gone.
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(ExitCode::SUCCESS)
 }
 
 impl Serve {
-    /// The same with the lab, as `http-server` has it.
+    /// Turns on the lab, for `http-server`.
     pub(crate) fn with_lab(self) -> Self {
         Self { lab: true, ..self }
     }
@@ -114,21 +114,23 @@ impl Serve {
     fn check(&self) -> Result<(), Fault> {
         let usage = |what: &str| Fault::new(exit::USAGE, what);
         if !self.host.is_loopback() && self.admin_token.is_none() {
-            return Err(usage("others could change things here without a token")
-                .at(format_args!("--host {}", self.host))
-                .effect("none: nothing was opened")
-                .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
+            return Err(usage(
+                "without a token, anybody who reaches this address could change things",
+            )
+            .at(format_args!("--host {}", self.host))
+            .effect("none: nothing was opened")
+            .try_this("--admin-token TEXT, or FENCEPOST_ADMIN_TOKEN · --host 127.0.0.1"));
         }
         let usual = "--reserve-for 10m --keep-keys 24h --deadline 5s";
         let longest = self.reserve_for.max(self.keep_keys);
         if longest > LONGEST_KEPT || self.deadline > LONGEST_DEADLINE {
-            return Err(usage("a time that long is a mistake")
-                .at("--reserve-for and --keep-keys are a year at most, --deadline an hour")
+            return Err(usage("a time is too long")
+                .at("--reserve-for and --keep-keys are limited to a year, --deadline to an hour")
                 .try_this(usual));
         }
         let times = [self.reserve_for, self.keep_keys, self.deadline];
         if times.iter().any(Duration::is_zero) {
-            return Err(usage("a time of zero leaves no time")
+            return Err(usage("a time must be longer than zero")
                 .at("--reserve-for, --keep-keys, --deadline")
                 .try_this(usual));
         }
@@ -162,9 +164,9 @@ impl Serve {
     }
 
     async fn serve(&self) -> Result<Report, Fault> {
-        // The port first: if it is taken, nothing is opened or made.
+        // Bind the port first: if it is taken, no file is opened or created.
         let (listener, address) = self.listen().await?;
-        // Before the locker is built: it looks once who listens.
+        // Must come before the locker is built, which looks up the metrics recorder once.
         let metrics = telemetry::install().map_err(|error| {
             Fault::new(exit::INTERNAL, "cannot record metrics").at(error.to_string())
         })?;
@@ -189,11 +191,11 @@ impl Serve {
         ending::signals(&stop).map_err(|error| {
             Fault::new(exit::SYSTEM, "cannot listen for signals").at(system_words(&error))
         })?;
-        // It comes when requests are answered: from here on nothing can fail any more.
+        // Printed only now, when requests are answered and nothing can fail any more.
         let mut stdout = io::stdout().lock();
         let said = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
         drop(stdout);
-        // Whoever started it may not want to read.
+        // The parent process may have closed standard output.
         let _ = said;
         if !self.quiet {
             tell(&words::ready(self, counts));
@@ -203,7 +205,7 @@ impl Serve {
         Ok(report)
     }
 
-    /// The lock store, and once more where it is a file.
+    /// Opens the lock store. Also returns the SQLite store if it is a file.
     async fn locks(&self) -> Result<(Arc<dyn Backend>, Option<Arc<Sqlite>>), NotOpened> {
         let file = self.store.open_sqlite().await?;
         let backend: Arc<dyn Backend> = match &file {
@@ -265,8 +267,8 @@ impl Serve {
     }
 }
 
-/// On standard error.
+/// Writes to standard error.
 fn tell(text: &str) {
-    // Nobody is left to be told when it is closed.
+    // If standard error is closed, there is nowhere left to report to.
     let _ = io::stderr().write_all(text.as_bytes());
 }

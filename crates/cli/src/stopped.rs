@@ -1,4 +1,4 @@
-//! The message for a trial that ended without a verdict.
+//! Turns the reason why a trial ended without a verdict into an error message.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use fencepost_trial::text::numbers::plural;
 use crate::exit;
 use crate::fault::{Fault, system_words};
 
-/// Why there is no verdict.
+/// The error message for a trial without a verdict.
 pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
     match stopped {
         Stopped::Interrupted {
@@ -75,7 +75,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = last_words
                 .iter()
                 .fold(fault, |fault, words| fault.with("said", words));
-            fault.effect("none: nobody was asked anything")
+            fault.effect("none: the trial had not begun")
         }
         Stopped::History {
             error,
@@ -88,7 +88,7 @@ pub(crate) fn explain(stopped: &Stopped, history: Option<&Path>) -> Fault {
             let fault = Fault::new(exit::WRITE_FAILED, "cannot write the history")
                 .at(format_args!("--history {path}: {}", system_words(error)));
             if *events == 0 {
-                return fault.effect("none: nobody was asked anything");
+                return fault.effect("none: the trial had not begun");
             }
             fault.effect(format_args!(
                 "maybe: {progress}; {path} ends at #{events} and is readable"

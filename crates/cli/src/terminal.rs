@@ -1,4 +1,4 @@
-//! What can be shown where the program writes: colours, glyphs and width, from the flags, the environment and the stream.
+//! Chooses colours, glyphs and width of the output by the flags, the environment and the stream.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use fencepost_trial::text::ink::Ink;
 
 use crate::values::BadValue;
 
-/// The width of what is not a terminal.
+/// The assumed width if the output is not a terminal.
 const PIPE_COLUMNS: usize = 100;
 
 /// When to use colours.
@@ -25,7 +25,7 @@ impl Colour {
             "always" => Ok(Self::Always),
             "never" => Ok(Self::Never),
             _ => Err(BadValue {
-                what: format!("there is no such use of colour: '{text}'"),
+                what: format!("'{text}' is not a valid value for --color"),
                 advice: "--color auto, always or never".into(),
             }),
         }
@@ -40,7 +40,7 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// Reads `--color` and `--ascii` from the words. The last one counts; an invalid one is ignored.
+    /// Reads `--color` and `--ascii` from the command line. The last one counts; an invalid one is ignored.
     pub(crate) fn of(words: &[String]) -> Self {
         let mut wishes = Self {
             colour: Colour::Auto,
@@ -65,7 +65,7 @@ impl Wishes {
     }
 }
 
-/// How to write on a stream, by the flags, the environment and what the stream is.
+/// The colours and glyphs for a stream.
 pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let colour = match colour {
@@ -91,14 +91,14 @@ pub(crate) fn ink(colour: Colour, ascii: bool, is_terminal: bool) -> Ink {
     }
 }
 
-/// The width of the terminal, or of a pipe where there is none.
+/// The width of the terminal, or the default width if the output is not a terminal.
 pub(crate) fn columns() -> usize {
     let size =
         terminal_size::terminal_size().or_else(|| terminal_size::terminal_size_of(io::stderr()));
     size.map_or(PIPE_COLUMNS, |(width, _)| width.0.into())
 }
 
-/// The first variable that is set decides, as for every program.
+/// The first variable that is set decides, as POSIX specifies.
 fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The flags that all trials share, and the store that they and `--lock` name together.
+//! The flags that all trials share, and the choice of the store from `--store` and `--lock`.
 
 use clap::Args;
 use fencepost_trial::store::TrialStore;
@@ -19,13 +19,13 @@ pub(crate) struct TrialFlags {
 }
 
 impl TrialFlags {
-    /// Opens the store of a command that leaves its servers alone.
+    /// Opens the store of a trial that does not kill servers.
     pub(crate) fn open_store(&self, lock: Option<&Lock>) -> Result<Site, Fault> {
         let store = self.store_for(lock)?;
         store::open(&store.unwrap_or_default())
     }
 
-    /// The store that was asked for, by its own flag or by the name of a lock.
+    /// The store that `--store` names, or that the name of the lock implies.
     pub(crate) fn store_for(&self, lock: Option<&Lock>) -> Result<Option<TrialStore>, Fault> {
         let Some(Lock::Of(kind, _)) = lock else {
             return Ok(self.store.clone());

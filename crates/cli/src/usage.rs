@@ -1,4 +1,4 @@
-//! A command line that makes no sense, in our own words.
+//! Turns clap's errors about the command line into our own messages.
 
 use std::error::Error as _;
 
@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::help::{COMMANDS, USE};
 use crate::values::{BadValue, OutOfRange, nearest};
 
-/// Says what is wrong with `words`.
+/// Explains what is wrong with the command line `words`.
 pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     let fault = |what: String| Fault::new(exit::USAGE, what);
     let argument = without_password(&text(error, ContextKind::InvalidArg));
@@ -25,10 +25,11 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     match error.kind() {
         ErrorKind::ValueValidation => {
             let (what, advice) = refused_value(error, flag, help);
-            // A word that stands for itself is named by where it stands.
-            let place = match flag.starts_with('<') {
-                true => line,
-                false => typed(flag, words),
+            // A positional argument is shown in the whole command line.
+            let place = if flag.starts_with('<') {
+                line
+            } else {
+                typed(flag, words)
             };
             fault(what).at(place).try_this(advice)
         }
@@ -46,7 +47,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
                 .at(&typed)
                 .try_this(advice)
         }
-        ErrorKind::UnknownArgument => fault(format!("'{argument}' is a word too many"))
+        ErrorKind::UnknownArgument => fault(format!("unexpected argument '{argument}'"))
             .at(&line)
             .try_this(help),
         ErrorKind::InvalidSubcommand => {
@@ -74,7 +75,7 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
             let other = text(error, ContextKind::PriorArg);
             let other = other.split(' ').next().unwrap_or_default();
             let what = if other == flag {
-                format!("{flag} stands there twice")
+                format!("{flag} is given twice")
             } else {
                 format!("{flag} and {other} exclude each other")
             };
@@ -103,10 +104,10 @@ pub(crate) fn explain(error: &Error, words: &[String]) -> Fault {
     }
 }
 
-/// The help that names the flags of the command.
+/// The command that prints the help of the command in question.
 fn help(words: &[String]) -> String {
     let command = match words.first().map(String::as_str) {
-        // Another name of the same command, which the lists do not show.
+        // An alias that the lists do not show.
         Some("http-server") => Some("serve"),
         Some(command) => {
             let mut names = COMMANDS.iter().chain(&USE).map(|(name, _)| *name);
@@ -120,7 +121,7 @@ fn help(words: &[String]) -> String {
     )
 }
 
-/// What is wrong with the value of a flag, and what to do.
+/// What is wrong with the value of a flag, and what to try.
 fn refused_value(error: &Error, flag: &str, help: String) -> (String, String) {
     let source = error.source();
     if let Some(value) = source.and_then(|source| source.downcast_ref::<BadValue>()) {
@@ -128,7 +129,7 @@ fn refused_value(error: &Error, flag: &str, help: String) -> (String, String) {
     }
     match source.and_then(|source| source.downcast_ref::<OutOfRange>()) {
         Some(number) => (number.what.clone(), format!("{} · {help}", number.range)),
-        None => (format!("{flag} does not take that"), help),
+        None => (format!("invalid value for {flag}"), help),
     }
 }
 
@@ -140,7 +141,7 @@ fn text(error: &Error, kind: ContextKind) -> String {
     }
 }
 
-/// A flag with its value as it was typed; a value from the environment names its variable.
+/// A flag with its value as typed, or the name of the variable if the value comes from the environment.
 fn typed(flag: &str, words: &[String]) -> String {
     let with_value = format!("{flag}=");
     let at = words

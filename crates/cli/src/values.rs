@@ -1,4 +1,4 @@
-//! What flags take: parsers of values that belong to no command, and what is said about a value that is refused.
+//! Parsers for the values of flags, and the error for a value that is refused.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// The name that resembles `text` most, or `None` if none resembles it.
+/// The name that is most similar to `text`, or `None` if no name is similar.
 pub(crate) fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let like = names.iter().map(|name| (strsim::jaro(text, name), *name));
     like.filter(|(score, _)| *score > 0.7)

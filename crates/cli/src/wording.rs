@@ -1,11 +1,11 @@
-//! Holders, ages and times of day, as `exec` and `locks` put them.
+//! Formats holders, durations and times of day for `exec` and `locks`.
 
 use std::time::{Duration, SystemTime};
 
 use fencepost::{Holder, Moment, Record};
 use fencepost_trial::text::numbers::{count, decimal};
 
-/// How long something has lasted: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.
+/// Formats an age: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.
 pub(crate) fn age(age: Duration) -> String {
     let seconds = age.as_secs_f64();
     let whole = |number: f64, unit| format!("{} {unit}", count(number.round() as i64));
@@ -18,7 +18,7 @@ pub(crate) fn age(age: Duration) -> String {
     }
 }
 
-/// A time that is set or runs out: `8.8 s`, `30.0 s`, `12 min`.
+/// Formats a time limit or remaining time: `8.8 s`, `30.0 s`, `12 min`.
 pub(crate) fn seconds(duration: Duration) -> String {
     match duration.as_secs_f64() {
         short @ ..119.95 => format!("{} s", decimal(short)),
@@ -26,7 +26,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// What others wrote, for a terminal: nothing in it moves the cursor, breaks the line or turns the text around.
+/// Makes foreign text safe for a terminal: replaces characters that move the cursor, break the line or change the text direction.
 pub(crate) fn harmless(text: &str) -> String {
     let is_harmful = |c: char| {
         c.is_control()
@@ -35,7 +35,7 @@ pub(crate) fn harmless(text: &str) -> String {
     text.replace(is_harmful, "?")
 }
 
-/// The same record with [`harmless`] labels.
+/// The record with [`harmless`] labels.
 pub(crate) fn harmless_record(mut record: Record) -> Record {
     for label in record
         .holder
@@ -48,7 +48,7 @@ pub(crate) fn harmless_record(mut record: Record) -> Record {
     record
 }
 
-/// A label of host and process as a person says it.
+/// Describes the owner of a label: `web-2, process 4121`.
 pub(crate) fn who(label: &str) -> String {
     match host_and_process(label) {
         Some((host, process)) => format!("{host}, process {process}"),
@@ -57,7 +57,7 @@ pub(crate) fn who(label: &str) -> String {
     }
 }
 
-/// The host alone, where the label tells it.
+/// The host of a label, if the label has the form `host:process`.
 pub(crate) fn host(label: &str) -> &str {
     match host_and_process(label) {
         Some((host, _)) => host,
@@ -66,13 +66,13 @@ pub(crate) fn host(label: &str) -> &str {
     }
 }
 
-/// `web-2:4121` is process 4121 of web-2.
+/// Splits a label like `web-2:4121` into host and process id.
 pub(crate) fn host_and_process(label: &str) -> Option<(&str, u32)> {
     let (host, process) = label.rsplit_once(':')?;
     Some((host, process.parse().ok()?)).filter(|_| !host.is_empty())
 }
 
-/// Who holds a lock and for how long: `web-2, process 4121, for 41 s`.
+/// Describes a holder: `web-2, process 4121, for 41 s`.
 pub(crate) fn held_by(holder: &Holder, now: Moment) -> String {
     let who = who(&holder.label);
     match holder.since {
@@ -81,12 +81,12 @@ pub(crate) fn held_by(holder: &Holder, now: Moment) -> String {
     }
 }
 
-/// The fence with which the lease was granted. Hand-overs inside its process are not known to the store.
+/// The fence with which the lease was granted. The store does not know of hand-overs inside the holder's process.
 pub(crate) fn fence(epoch: u64) -> String {
     format!("{epoch}.0")
 }
 
-/// The time of day: `03:12:44 UTC`.
+/// Formats the time of day: `03:12:44 UTC`.
 pub(crate) fn time_of_day(time: SystemTime) -> String {
     match jiff::Timestamp::try_from(time) {
         Ok(time) => time.strftime("%H:%M:%S UTC").to_string(),
@@ -94,7 +94,7 @@ pub(crate) fn time_of_day(time: SystemTime) -> String {
     }
 }
 
-/// A name as a shell takes it.
+/// Quotes a name for a shell if necessary.
 pub(crate) fn shell_word(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.:/@%+=,".contains(c);
     if name.chars().all(is_plain) && !name.starts_with('-') {

@@ -1,12 +1,12 @@
-//! An authority for certificates that nobody else trusts, and what it signs.
+//! A private certificate authority, and the certificates that it signs.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-/// An authority.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Whoever trusts this trusts what the authority signs (PEM).
+    /// The root certificate as PEM. Clients that trust it trust everything that the authority signs.
     pub certificate: String,
 }
 
@@ -20,10 +20,10 @@ pub struct Signed {
 }
 
 impl Authority {
-    /// A new one, with a key of its own.
+    /// Creates an authority with a new key.
     ///
     /// # Panics
-    /// There is no randomness to make a key of.
+    /// Panics if the system has no randomness for the key.
     pub fn new() -> Self {
         let mut params = with_name(Vec::new(), "an authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,10 +35,10 @@ impl Authority {
         }
     }
 
-    /// A certificate for a host, or a person, of this name.
+    /// Signs a certificate for a host or a user of this name.
     ///
     /// # Panics
-    /// It is no name for a certificate.
+    /// Panics if the name is not valid in a certificate.
     pub fn sign(&self, name: &str) -> Signed {
         let params = with_name(vec![name.to_owned()], name);
         let key = new_key();

@@ -1,4 +1,4 @@
-//! A real process that is spoken to in lines, can be stopped and killed with all it started, and never outlives us.
+//! A child process with line-based input and output. It can be stopped and killed with its whole process group, and never outlives us.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
@@ -17,16 +17,16 @@ use serde::Serialize;
 
 use crate::feed::{Ears, read_line};
 
-/// The reading threads only split lines.
+/// The stack size of the reading threads, which only split lines.
 const READER_STACK_BYTES: usize = 256 * 1024;
-/// How long a stopped process is waited for. One that the disk keeps waiting stops afterwards.
+/// How long to wait until a process is stopped. A process that waits for the disk stops only afterwards.
 pub(crate) const TO_STOP: Duration = Duration::from_secs(10);
-/// How much of a child's standard error is kept for the one who asks why it died.
+/// How many lines of a child's standard error are kept, to explain why it died.
 const LAST_WORDS_MAX: usize = 10;
 
-/// A running process, leader of a session and a process group of its own.
+/// A running process that leads its own session and process group.
 ///
-/// Dropping it kills the group (also when it is stopped) and reaps the process.
+/// Dropping it kills the group, even if it is stopped, and reaps the process.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
@@ -38,13 +38,13 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `command`; what it prints goes to `ears` under the number `id`.
+    /// Starts `command`. Its output goes to `ears` under the number `id`.
     ///
-    /// The kernel kills the process when the *thread* that calls this ends, which is what lets no child outlive a
-    /// killed program: call it from a thread that lives as long as the child is wanted, such as the main thread.
+    /// The kernel kills the process when the *thread* that calls this ends, so that no child outlives a killed program. Call this from a
+    /// thread that lives as long as the child is needed, such as the main thread.
     ///
     /// # Errors
-    /// The system's, when the program cannot be started.
+    /// Returns the system's error if the program cannot be started.
     pub fn spawn(mut command: Command, id: usize, ears: &Ears) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
@@ -58,7 +58,7 @@ impl Child {
         let stdin = process.stdin.take();
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
         let last_words = Arc::default();
-        // From here on, an early return kills what was started.
+        // From here on, an early return kills the process.
         let mut child = Self {
             process,
             group,
@@ -89,10 +89,10 @@ impl Child {
 
     /// Writes `message` as one line of JSON.
     ///
-    /// Waits when the pipe is full: a child is expected to read what it is sent.
+    /// Blocks while the pipe is full: a child is expected to read its input.
     ///
     /// # Errors
-    /// The system's, when the child has closed its input.
+    /// Returns the system's error if the child has closed its input.
     pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
@@ -100,11 +100,11 @@ impl Child {
         stdin.write_all(&line)
     }
 
-    /// Sends `signal` to the process and everything it started in its group. SIGSTOP takes effect some time after it was sent: this
-    /// returns when the process stands still, or after some seconds.
+    /// Sends `signal` to the whole process group. SIGSTOP takes effect some time after it was sent, so this returns when the process is
+    /// stopped, or after some seconds.
     ///
     /// # Errors
-    /// `ESRCH` when nobody is left there.
+    /// Returns `ESRCH` if no process is left in the group.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         if self.status.is_some() {
             return Err(Errno::ESRCH);
@@ -116,18 +116,21 @@ impl Child {
         Ok(())
     }
 
-    /// Waits until the process stands still, with all its threads.
+    /// Waits until all threads of the process are stopped.
     ///
-    /// `false`: it did not within that time, or has ended.
+    /// Returns `false` if they were not stopped in time or the process has ended.
     pub fn wait_stopped(&self, within: Duration) -> bool {
-        let look = || match stands_still(self.group) {
-            true => Some(true),
-            false => has_ended(self.group).then_some(false),
+        let look = || {
+            if stands_still(self.group) {
+                Some(true)
+            } else {
+                has_ended(self.group).then_some(false)
+            }
         };
         poll(within, look) == Some(true)
     }
 
-    /// How the process ended; `None` while it runs. What it left behind in its group is killed.
+    /// How the process ended; `None` while it runs. Kills what it left behind in its group.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.has_ended() {
             self.end_group();
@@ -135,15 +138,15 @@ impl Child {
         self.status
     }
 
-    /// Waits for the end of the process. `None`: it runs on.
+    /// Waits for the process to end. `None` if it is still running.
     pub fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
         poll(within, || self.status())
     }
 
-    /// The last lines of its standard error, for the one who asks why it died.
+    /// The last lines of its standard error, to explain why it died.
     pub fn last_words(&self) -> Vec<String> {
         if self.status.is_some() {
-            // What it wrote before its end may still be on its way through the pipe.
+            // What it wrote before its end may still be in the pipe.
             let heard_all = || {
                 self.stderr_reader
                     .as_ref()
@@ -158,7 +161,7 @@ impl Child {
         words.iter().cloned().collect()
     }
 
-    /// Looks without reaping: as long as the leader is not reaped, its id cannot be given to somebody else's group.
+    /// Checks without reaping: as long as the leader is not reaped, the system does not reuse its id for another group.
     fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         !matches!(
@@ -167,9 +170,9 @@ impl Child {
         )
     }
 
-    /// Kills whoever is left in the group, then reaps the leader.
+    /// Kills what is left of the group, then reaps the leader.
     fn end_group(&mut self) {
-        // A stopped process does get SIGKILL, but on some systems it is only removed once it continues.
+        // On some systems, a stopped process that is killed is only removed once it is continued.
         let _ = killpg(self.group, Signal::SIGKILL);
         let _ = killpg(self.group, Signal::SIGCONT);
         self.status = self
@@ -188,12 +191,12 @@ impl Drop for Child {
     }
 }
 
-/// Runs in the child before the program starts: a session of its own, and the wish to die with the parent.
+/// Runs in the child before the program starts: creates a session and asks the kernel to kill the child with its parent.
 fn leave_home(parent: Pid) -> io::Result<()> {
     setsid()?;
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-    // The parent may have died before the line above; then nobody would send that signal.
+    // If the parent died before the line above, the signal will never come.
     if getppid() != parent {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
@@ -217,9 +220,9 @@ fn keep_last(stderr: ChildStderr, words: &Mutex<VecDeque<String>>) {
     }
 }
 
-/// Whether no thread of a process does anything until it is told to go on.
+/// Whether all threads of a process are stopped.
 ///
-/// One of them alone says nothing: the signal reaches some thread, which then stops the others.
+/// A single stopped thread is not enough: the signal reaches one thread, which then stops the others.
 pub(crate) fn stands_still(process: Pid) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     let threads = threads.into_iter().flatten().flatten();
@@ -230,20 +233,20 @@ pub(crate) fn stands_still(process: Pid) -> bool {
     !states.is_empty() && states.iter().all(|state| *state == 'T')
 }
 
-/// Whether there is no such process, or none but in name.
+/// Whether the process does not exist or is a zombie.
 pub(crate) fn has_ended(process: Pid) -> bool {
     let state = state(Path::new(&format!("/proc/{process}")));
     matches!(state, None | Some('Z' | 'X'))
 }
 
-/// The state letter of a process or thread, from its folder in /proc: `R`, `S`, `T` …; `None` when there is no such.
+/// The state letter of a process or thread, from its folder in /proc: `R`, `S`, `T` …; `None` if it does not exist.
 fn state(folder: &Path) -> Option<char> {
     let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-    // The program's name stands in parentheses and may itself contain some.
+    // The program's name is in parentheses and may itself contain parentheses.
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Asks `question` every millisecond until it has an answer.
+/// Calls `question` every millisecond until it returns an answer.
 pub(crate) fn poll<T>(within: Duration, mut question: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + within;
     loop {

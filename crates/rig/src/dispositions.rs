@@ -1,7 +1,7 @@
-//! What a program finds its signals set to when it starts.
+//! Resets the signal dispositions of a child process.
 //!
-//! A process hands on which signals it ignores and which it blocks: `nohup` relies on that, and so do shells that start something in the
-//! background. A test that sends signals must not depend on how the test itself was started.
+//! A process inherits which signals are ignored and blocked; `nohup` and shells with background jobs rely on that. A test that sends
+//! signals must not depend on how the test itself was started.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 
-/// Starts the command as a terminal does: it ignores no signal and blocks none, whatever this process was started with.
+/// Makes the command start as from a terminal: with no signal ignored or blocked, whatever this process inherited.
 pub fn with_default_signals(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec only `sigaction` and `sigprocmask` are called, which are async-signal-safe.
     unsafe { command.pre_exec(|| Ok(reset()?)) }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn what_this_process_ignores_is_not_handed_on() {
-        // SAFETY: no handler is installed. Nothing else in this program cares for the signal.
+        // SAFETY: no handler is installed, and nothing else in this program uses the signal.
         unsafe { signal(Signal::SIGUSR2, SigHandler::SigIgn) }.unwrap();
         let ignored = |command: &mut Command| {
             let output = command.arg("SigIgn").arg("/proc/self/status").output();

@@ -1,4 +1,4 @@
-//! A private etcd: one server, or a cluster of them, started for one run and gone with it.
+//! A private etcd server for tests and trials, alone or as a member of a cluster.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,15 +20,15 @@ mod cluster;
 pub use cluster::EtcdCluster;
 
 const INSTALL: &str = "apt-get install etcd-server etcd-client";
-/// How often other ports are tried when somebody else was faster.
+/// How often to try other ports if another process takes one of the chosen ones first.
 const PORTS: u32 = 5;
-/// How long a server may take to tell how it is.
+/// How long a server may take to answer a health check.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// An etcd server of our own, on free ports of this machine, alone or as a member of an [`EtcdCluster`].
+/// A private etcd server on free ports of this machine, alone or as a member of an [`EtcdCluster`].
 ///
-/// It forces nothing to disk: what it keeps survives its own crash, not that of the machine. Dropping it kills it and removes its folder; it
-/// also dies with the *thread* that started it (see [`Child::spawn`]).
+/// It does not fsync: its data survive a crash of the server, but not of the machine. Dropping it kills it and removes its folder; it also
+/// dies with the *thread* that started it (see [`Child::spawn`]).
 #[derive(Debug)]
 pub struct Etcd {
     child: Child,
@@ -36,11 +36,11 @@ pub struct Etcd {
     ports: Ports,
     program: PathBuf,
     arguments: Vec<String>,
-    // After the child: removed when nobody works in it any more.
+    // Declared after the child, so that the folder is removed when the server no longer uses it.
     folder: TempDir,
 }
 
-/// How a private server is started; made by [`Etcd::builder`].
+/// Settings for a private server; created by [`Etcd::builder`].
 #[derive(Debug, Clone, Default)]
 pub struct EtcdBuilder {
     arguments: Vec<String>,
@@ -48,7 +48,7 @@ pub struct EtcdBuilder {
 }
 
 impl EtcdBuilder {
-    /// Further arguments, such as `["--quota-backend-bytes=1000000"]`.
+    /// Adds arguments, such as `["--quota-backend-bytes=1000000"]`.
     #[must_use]
     pub fn arguments<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         let arguments = arguments.into_iter().map(str::to_owned);
@@ -56,26 +56,26 @@ impl EtcdBuilder {
         self
     }
 
-    /// Clients have to speak TLS; which certificate they see, [`arguments`](Self::arguments) tell.
+    /// Makes clients use TLS; set the certificate with [`arguments`](Self::arguments).
     #[must_use]
     pub fn tls(mut self) -> Self {
         self.is_tls = true;
         self
     }
 
-    /// As [`Etcd::start`].
+    /// The same as [`Etcd::start`].
     ///
     /// # Errors
-    /// As [`Etcd::start`].
+    /// The same as [`Etcd::start`].
     pub fn start(&self) -> Result<Etcd, ServerError> {
         let mut members = self.start_members(1)?;
         Ok(members.remove(0))
     }
 
-    /// As [`EtcdCluster::start`].
+    /// The same as [`EtcdCluster::start`].
     ///
     /// # Errors
-    /// As [`EtcdCluster::start`].
+    /// The same as [`EtcdCluster::start`].
     pub fn start_cluster(&self, members: usize) -> Result<EtcdCluster, ServerError> {
         Ok(EtcdCluster::of(self.start_members(members)?))
     }
@@ -125,12 +125,12 @@ impl EtcdBuilder {
     }
 }
 
-/// Where one server is spoken to.
+/// The ports of one server.
 #[derive(Debug, Clone, Copy)]
 struct Ports {
     client: u16,
     peer: u16,
-    /// Tells how it is; without TLS and password, whatever clients need.
+    /// For health checks, without TLS and password, whatever clients need.
     health: u16,
 }
 
@@ -166,42 +166,42 @@ impl Ports {
 }
 
 impl Etcd {
-    /// Starts a single server and waits until it serves.
+    /// Starts a single server and waits until it is ready.
     ///
-    /// Call it from a thread that lives as long as the server is wanted.
+    /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// [`ServerError`] says why there is none; then nothing is left behind.
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
     pub fn start() -> Result<Self, ServerError> {
         Self::builder().start()
     }
 
-    /// For a server with settings of its own.
+    /// A builder for a server with special settings.
     pub fn builder() -> EtcdBuilder {
         EtcdBuilder::default()
     }
 
-    /// Whether there are programs to start: the server, and its client `etcdctl`.
+    /// Whether the server and its client `etcdctl` are installed.
     pub fn is_installed() -> bool {
         find("etcd").is_some() && find("etcdctl").is_some()
     }
 
-    /// Crashes it (SIGKILL): returns when it is gone. Its data stay.
+    /// Kills the server (SIGKILL) and waits until it is gone. Its data stay.
     pub fn crash(&mut self) {
-        // Gone already will do as well.
+        // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
         let _ = self.child.wait(PATIENCE);
     }
 
-    /// Whether its process has ended.
+    /// Whether the server process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.status().is_some()
     }
 
-    /// Starts it anew on the same ports with the same data; crashes it before if it still runs. Does not wait until it serves.
+    /// Starts the server again on the same ports with the same data. Kills it first if it still runs. Does not wait until it is ready.
     ///
     /// # Errors
-    /// The system's, when it cannot be started.
+    /// Returns the system's error if the server cannot be started.
     pub fn respawn(&mut self) -> io::Result<()> {
         self.crash();
         let (child, said) = spawn(&self.program, &self.arguments, self.folder.path())?;
@@ -210,19 +210,19 @@ impl Etcd {
         Ok(())
     }
 
-    /// [`respawn`](Self::respawn), and waits until it serves.
+    /// Calls [`respawn`](Self::respawn) and waits until the server is ready.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.respawn()?;
         self.wait_until_ready()
     }
 
-    /// Waits until it serves, which takes a leader and, in a cluster, the majority.
+    /// Waits until the server is ready, which takes a leader and, in a cluster, a majority.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn wait_until_ready(&mut self) -> Result<(), ServerError> {
         let deadline = Instant::now() + PATIENCE;
         while self.child.status().is_none() && Instant::now() < deadline {
@@ -242,13 +242,13 @@ impl Etcd {
         })
     }
 
-    /// Whether it says that it serves.
+    /// Whether the server reports that it is healthy.
     pub fn is_serving(&self) -> bool {
         let health = self.ask("/health");
         health.is_ok_and(|health| health.contains(r#""health":"true""#))
     }
 
-    /// Whether it says that it leads.
+    /// Whether the server reports that it leads.
     pub fn is_leader(&self) -> bool {
         let metrics = self.ask("/metrics");
         metrics.is_ok_and(|all| all.lines().any(|line| line == "etcd_server_is_leader 1"))
@@ -264,35 +264,35 @@ impl Etcd {
         Ok(answer)
     }
 
-    /// How our store names it: `etcd://127.0.0.1:PORT`.
+    /// The address for our store: `etcd://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("etcd://{}", self.address())
     }
 
-    /// Where it listens for clients.
+    /// The address on which the server listens for clients.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.client).into()
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
 
-    /// Sends it a signal: SIGSTOP to make it silent.
+    /// Sends a signal to the server: SIGSTOP makes it silent.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended.
+    /// Returns `ESRCH` if the server has ended.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         self.child.signal(signal)
     }
 
-    /// Waits until it is really stopped; `false`: it was not within that time.
+    /// Waits until the server is really stopped. Returns `false` if it was not in time.
     pub fn wait_stopped(&self, within: Duration) -> bool {
         self.child.wait_stopped(within)
     }
 
-    /// Its own client, ready to be given a command and to be run.
+    /// An `etcdctl` command with the address of this server.
     pub fn etcdctl(&self) -> Command {
         etcdctl(&[self.address()])
     }

@@ -1,11 +1,11 @@
-//! One stream of everything the children say, in the order in which it was read.
+//! Collects the output of all children into one stream, in the order in which it was read.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longer lines are cut here: a child that never ends its line must not fill the memory.
+/// Longer lines are split here, so that a child that never ends its line does not fill the memory.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a child did on its standard output, and when it was read.
@@ -13,39 +13,39 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 pub struct Heard {
     /// The number given to [`Child::spawn`](crate::Child::spawn).
     pub child: usize,
-    /// Taken after the line was read. Never earlier than that of anything heard before.
+    /// When the line was read. Never earlier than that of any previous item.
     pub at: Instant,
-    /// What it was.
+    /// What was read.
     pub said: Said,
 }
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
-    /// A line, without its end; bytes that are not UTF-8 are replaced, and what exceeds 64 KiB comes as a further line.
+    /// A line without its end. Bytes that are not UTF-8 are replaced, and the part beyond 64 KiB comes as another line.
     Line(String),
-    /// The output was closed: nothing more will come from this child.
+    /// The output was closed: nothing more comes from this child.
     Closed,
 }
 
-/// Nothing was heard.
+/// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// Not within the time given.
+    /// Nothing came in time.
     TimedOut,
-    /// Nobody is left who could say anything.
+    /// All children have closed their output.
     Ended,
 }
 
-/// The reading end: what all children say, oldest first.
+/// The receiving end: the output of all children, oldest first.
 #[derive(Debug)]
 pub struct Feed(Receiver<Heard>);
 
 impl Feed {
-    /// The next thing said, waiting up to `within` for it.
+    /// Returns the next item, waiting up to `within` for it.
     ///
     /// # Errors
-    /// [`Silence`] says why there is none.
+    /// Returns a [`Silence`] that says why there is none.
     pub fn next(&self, within: Duration) -> Result<Heard, Silence> {
         self.0.recv_timeout(within).map_err(|error| match error {
             RecvTimeoutError::Timeout => Silence::TimedOut,
@@ -54,11 +54,11 @@ impl Feed {
     }
 }
 
-/// The writing end, shared by the threads that read from the children.
+/// The sending end, shared by the threads that read from the children.
 #[derive(Debug, Clone)]
 pub struct Ears(Arc<Mutex<Sender<Heard>>>);
 
-/// A stream for the children that are started with its second half.
+/// Creates a stream for the children that are started with its sending end.
 pub fn feed() -> (Feed, Ears) {
     let (sender, receiver) = channel();
     (Feed(receiver), Ears(Arc::new(Mutex::new(sender))))
@@ -74,11 +74,11 @@ impl Ears {
         self.hear(child, Said::Closed);
     }
 
-    /// Stamps and sends under one lock, so that the order of the stream is the order of the stamps.
+    /// Stamps and sends an item under one lock, so that the stream is in the order of the stamps.
     fn hear(&self, child: usize, said: Said) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = Instant::now();
-        // Nobody listens any more when the run has been given up.
+        // The receiver is gone if the run was given up.
         let _ = sender.send(Heard { child, at, said });
     }
 }

@@ -1,12 +1,12 @@
-//! Folders that vanish.
+//! Temporary folders that are removed even if their process is killed.
 //!
-//! A process that is killed with SIGKILL cannot remove its folders, so the next one that makes a folder does. Each folder is locked
-//! (`flock`) by the process that made it, for as long as that process runs: a folder that can be locked by somebody else has no owner
-//! any more. That holds across containers that share the place for temporary files, where process ids say nothing. What is handed out is
-//! a folder inside the locked one, because programs may want to lock the folder that they work in: the SQLite store does.
+//! A process that is killed with SIGKILL cannot remove its folders, so the next process that creates one does. The process that creates a
+//! folder locks it (`flock`) for as long as it runs, so a folder that another process can lock has no owner any more. This also works
+//! across containers that share a temporary directory, where process ids mean nothing. Callers get a folder inside the locked one, because
+//! some programs lock the folder that they work in, such as the SQLite store.
 //!
-//! A name proves nothing: somebody may keep a backup in `fencepost-2026-backup`. Each folder therefore carries a mark, a file with a known
-//! text, which is written under the lock before anything else is. A folder without it is never removed.
+//! A name proves nothing: there may be a backup in `fencepost-2026-backup`. Each folder therefore contains a mark, a file with a known
+//! text, which is written under the lock before anything else. A folder without the mark is never removed.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -17,28 +17,28 @@ use std::sync::Once;
 use nix::libc;
 use nix::unistd::geteuid;
 
-/// How the names of folders begin: `fencepost-PID-RANDOM`.
+/// The prefix of folder names, which have the form `fencepost-PID-RANDOM`.
 const PREFIX: &str = "fencepost-";
 /// The length of the random part.
 const RANDOM: usize = 6;
-/// The folder inside, which is handed out.
+/// The inner folder, which callers get.
 const INNER: &str = "run";
-/// The file that says that a folder was made here, and its text.
+/// The file that marks a folder as ours, and its text.
 const MARK: &str = "made-by-fencepost";
 const MARK_TEXT: &str =
     "Fencepost made this folder for temporary files and removes it with all it holds.\n";
 
-/// A folder that is removed with all it holds when this is dropped.
+/// A folder that is removed with its contents on drop.
 #[derive(Debug)]
 pub struct TempDir {
     inner: PathBuf,
     _outer: tempfile::TempDir,
-    /// Says that its owner lives. After the folder: it is let go when the folder is removed.
+    /// The lock, which shows that the owner is alive. Declared after the folder, so that it is released after the removal.
     _owned: File,
 }
 
 impl TempDir {
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.inner
     }
@@ -46,18 +46,18 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // What cannot be removed now is tried again with the mark, and by the next process.
+        // What cannot be removed now is tried again together with the mark, or by the next process.
         let _ = std::fs::remove_dir_all(&self.inner);
     }
 }
 
-/// A new, empty folder in the system's place for temporary files, removed with all it holds when it is dropped.
+/// Creates an empty folder in the system's temporary directory. It is removed with its contents on drop.
 ///
-/// It also vanishes on Ctrl-C in a program that uses [`Interrupt`](crate::Interrupt), and when the program panics. When the program is
-/// killed with SIGKILL, the next process of the same user that calls this removes it.
+/// It is also removed if the program panics and, in a program that uses [`Interrupt`](crate::Interrupt), on Ctrl-C. If the program is killed
+/// with SIGKILL, the next process of the same user that calls this function removes the folder.
 ///
 /// # Errors
-/// The system's, when the folder cannot be made.
+/// Returns the system's error if the folder cannot be created.
 pub fn folder() -> io::Result<TempDir> {
     static ORPHANS: Once = Once::new();
     let place = std::env::temp_dir();
@@ -71,17 +71,17 @@ fn folder_in(place: &Path) -> io::Result<TempDir> {
         let outer = tempfile::Builder::new()
             .prefix(&prefix)
             .rand_bytes(RANDOM)
-            // A server may run as another user, and has to get to its folder inside.
+            // A server may run as another user, and must be able to reach its folder inside.
             .permissions(Permissions::from_mode(0o711))
             .tempdir_in(place)?;
         let owned = match open(outer.path()) {
             Ok(owned) => owned,
-            // A program of an earlier version, which goes by the name alone, took it for an orphan before it was locked.
+            // A program of an earlier version, which checks only the name, removed the folder before it was locked.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        // Waits only for somebody who found it before it was locked, and lets it be or removes it. Where the file system has no such locks,
-        // nobody else gets one either.
+        // Waits only for a process that found the folder before it was locked, and that leaves or removes it. If the file system does not
+        // support such locks, no other process gets one either.
         while let Err(error) = owned.lock() {
             if error.kind() != io::ErrorKind::Interrupted {
                 break;
@@ -100,7 +100,7 @@ fn folder_in(place: &Path) -> io::Result<TempDir> {
     }
 }
 
-/// Opens a folder, and nothing that only leads to one.
+/// Opens a folder, but not a symbolic link to one.
 fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -113,7 +113,7 @@ fn is_at(folder: &File, path: &Path) -> bool {
     at.is_some() && at == identity(folder.metadata())
 }
 
-/// Removes the folders in `place` whose processes have ended. What cannot be removed stays.
+/// Removes the folders in `place` whose processes have ended. Folders that cannot be removed stay.
 fn remove_orphans(place: &Path) {
     let Ok(entries) = std::fs::read_dir(place) else {
         return;
@@ -126,7 +126,7 @@ fn remove_orphans(place: &Path) {
     }
 }
 
-/// Whether [`folder`] gives such names.
+/// Whether the name has the form that [`folder`] gives.
 fn is_such_a_name(name: &str) -> bool {
     let parts = name
         .strip_prefix(PREFIX)
@@ -145,14 +145,14 @@ fn remove_if_orphan(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     match folder.try_lock() {
-        // Locked until the end of this function: nobody else removes it, and its maker has not marked it yet or is gone.
+        // Locked until the end of this function: no other process removes it, and its creator is gone or has not marked it yet.
         Ok(()) if is_at(&folder, path) && is_marked(path) => remove(path),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// The mark goes last, so that what is left of an interrupted removal is removed later.
+/// Removes a folder, the mark last, so that the rest of an interrupted removal is removed later.
 fn remove(folder: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(folder.join(INNER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -160,7 +160,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the folder carries our mark: a file of its own, not a link to one.
+/// Whether the folder contains our mark: a regular file, not a link to one.
 fn is_marked(folder: &Path) -> bool {
     let mark = folder.join(MARK);
     let is_file = std::fs::symlink_metadata(&mark).is_ok_and(|mark| mark.is_file());
@@ -186,12 +186,12 @@ mod tests {
         let place = place.path();
         let living = folder_in(place).unwrap();
         std::fs::write(living.path().join("data"), "kept").unwrap();
-        // As after a kill: the folder is there, and nobody has it locked.
+        // As after a kill: the folder exists, and no process has it locked.
         let orphan = place.join("fencepost-1-aB3dE6");
         std::fs::create_dir_all(orphan.join("deep")).unwrap();
         std::fs::write(orphan.join("deep/data"), "").unwrap();
         std::fs::write(orphan.join(MARK), MARK_TEXT).unwrap();
-        // Not by us: other names, an earlier version's, a file, somebody's link to what must stay.
+        // Not ours: other names, a name of an earlier version, a file, and a link to something that must stay.
         let others = [
             "fencepost-backup",
             "fencepost-aB3dE6",
@@ -227,7 +227,7 @@ mod tests {
         let backup = place.join("fencepost-2026-backup");
         std::fs::create_dir(&backup).unwrap();
         std::fs::write(backup.join("shop.db"), "300 products").unwrap();
-        // Another text, and a link to a mark of ours.
+        // A mark with another text, and a link to one of our marks.
         let noted = place.join("fencepost-2026-noted1");
         std::fs::create_dir(&noted).unwrap();
         std::fs::write(noted.join(MARK), "a note").unwrap();
@@ -249,7 +249,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let made = folder_in(place.path()).unwrap();
         std::fs::write(made.path().join("data"), "").unwrap();
-        // As after a kill: the folder stays, and its lock ends.
+        // As after a kill: the folder stays, and its lock is released.
         let left = made.path().parent().unwrap().to_owned();
         made._owned.unlock().unwrap();
         std::mem::forget(made);

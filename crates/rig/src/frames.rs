@@ -1,24 +1,23 @@
-//! Where one message of RESP ends and the next begins, in a stream that comes in pieces.
+//! Finds the boundaries of RESP messages in a stream that arrives in pieces.
 
-/// How much of a line is looked at: enough for its kind and a length.
+/// How much of a line is parsed: enough for its type and a length.
 const HEAD_BYTES: usize = 24;
 
 /// Follows one direction of a connection and counts its top-level messages.
 ///
-/// Commands and answers, RESP2 and RESP3, and commands typed as plain lines. What is no RESP at all counts by the line.
+/// Understands commands and answers in RESP2 and RESP3, and inline commands. In other protocols, each line counts as a message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frames {
     /// The start of the line that is being read.
     head: Vec<u8>,
-    /// Bytes of a text that are still to come, its line end included.
+    /// How many bytes of a string are still to come, including its line end.
     body_left: u64,
-    /// Parts that are still to come, per level of nesting.
+    /// How many elements are still to come, for each level of nesting.
     parts_left: Vec<u64>,
 }
 
 impl Frames {
-    /// Follows `bytes`, but no further than to the end of `most` messages. Returns how many bytes that are, and how many
-    /// messages have ended in them.
+    /// Follows `bytes` up to the end of `most` messages. Returns how many bytes that are, and how many messages end in them.
     pub(crate) fn follow(&mut self, bytes: &[u8], most: u64) -> (usize, u64) {
         let (mut at, mut ended) = (0, 0);
         while at < bytes.len() && ended < most {
@@ -42,12 +41,12 @@ impl Frames {
         (at, ended)
     }
 
-    /// Whether everything followed so far was whole messages.
+    /// Whether the bytes so far end at a message boundary.
     pub(crate) fn is_between(&self) -> bool {
         self.head.is_empty() && self.body_left == 0 && self.parts_left.is_empty()
     }
 
-    /// A line is complete: whether a message ends with it.
+    /// Handles a complete line. Returns whether a message ends with it.
     fn line_ends(&mut self) -> bool {
         let head = std::mem::take(&mut self.head);
         let text = std::str::from_utf8(&head).unwrap_or_default().trim_end();
@@ -59,9 +58,9 @@ impl Frames {
             }
             (Some('*' | '~' | '>'), Some(parts @ 1..)) => self.level(parts),
             (Some('%'), Some(pairs @ 1..)) => self.level(pairs.saturating_mul(2)),
-            // Remarks about the message that follows: it ends when that does.
+            // Attributes belong to the following message and end with it.
             (Some('|'), Some(pairs)) => self.level(pairs.saturating_mul(2).saturating_add(1)),
-            // An empty line between messages is none.
+            // An empty line between messages does not count as a message.
             (None, _) if self.parts_left.is_empty() => false,
             _ => self.part_ends(),
         }
@@ -72,7 +71,7 @@ impl Frames {
         false
     }
 
-    /// One part is complete: whether it was the last of a top-level message.
+    /// Handles a complete element. Returns whether it was the last of a top-level message.
     fn part_ends(&mut self) -> bool {
         while let Some(left) = self.parts_left.last_mut() {
             *left -= 1;

@@ -1,9 +1,9 @@
-//! A process that stops itself at a point of its choice.
+//! Lets a process stop itself at a chosen point.
 
 use nix::sys::signal::{Signal, raise};
 
-/// Stops this whole process, as SIGSTOP from outside would; returns when somebody continues it.
+/// Stops this whole process, as SIGSTOP from outside would; returns when it is continued.
 pub fn stop_self() {
-    // Nothing can make it fail: the signal exists and the thread is its own.
+    // Cannot fail: the signal exists, and a thread may signal itself.
     let _ = raise(Signal::SIGSTOP);
 }

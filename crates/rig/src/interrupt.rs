@@ -1,4 +1,4 @@
-//! Ctrl-C as a question that is asked at safe points.
+//! Turns Ctrl-C into a flag that the program checks at safe points.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -11,10 +11,10 @@ extern "C" fn note(signal: i32) {
     RECEIVED.store(signal, Ordering::Relaxed);
 }
 
-/// Whether somebody asked this program to stop (SIGINT, SIGTERM, SIGHUP).
+/// Whether a signal asked this program to stop (SIGINT, SIGTERM, SIGHUP).
 ///
-/// Once [listened to](Self::listen), these signals no longer end the program: it asks [`requested`](Self::requested) wherever it can stop,
-/// and leaves by the ordinary way, so that children are killed and folders removed.
+/// After [`listen`](Self::listen), these signals no longer end the program. It checks [`requested`](Self::requested) wherever it can stop, and
+/// returns in the ordinary way, so that children are killed and folders removed.
 #[derive(Debug, Clone, Copy)]
 pub struct Interrupt(Source);
 
@@ -26,11 +26,11 @@ enum Source {
 }
 
 impl Interrupt {
-    /// Takes over the signals, for the whole program. SIGHUP is left alone where the program was started deaf to it: `nohup` promises that it
-    /// goes on when the terminal is closed.
+    /// Installs handlers for the signals, for the whole program. SIGHUP stays ignored if it was ignored at the start, because `nohup` promises
+    /// that the program goes on when the terminal is closed.
     ///
     /// # Errors
-    /// The system's, when a handler cannot be installed.
+    /// Returns the system's error if a handler cannot be installed.
     pub fn listen() -> Result<Self, Errno> {
         let action = SigAction::new(
             SigHandler::Handler(note),
@@ -38,22 +38,22 @@ impl Interrupt {
             SigSet::empty(),
         );
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            // SAFETY: the handler only stores to an atomic, which may be done in a signal handler.
+            // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
             let before = unsafe { sigaction(signal, &action) }?;
             if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
-                // SAFETY: this is how the signal was treated before.
+                // SAFETY: restores the previous disposition.
                 unsafe { sigaction(signal, &before) }?;
             }
         }
         Ok(Self(Source::Signals))
     }
 
-    /// One that never comes, for callers that leave signals alone.
+    /// An interrupt that never happens, for callers that do not handle signals.
     pub fn never() -> Self {
         Self(Source::Nobody)
     }
 
-    /// One that comes when the flag is raised, as if by SIGTERM, for callers that have signals of their own.
+    /// An interrupt that happens when the flag is set, as if by SIGTERM, for callers that handle signals themselves.
     pub fn when(flag: &'static AtomicBool) -> Self {
         Self(Source::Flag(flag))
     }

@@ -1,11 +1,10 @@
-//! What makes things happen in tests and in the lab: real child processes, signals, private servers, a network that
-//! fails, folders that vanish.
+//! The test rig of tests and lab: real child processes, signals, private servers, a network that fails, and temporary
+//! folders.
 //!
-//! Everything started here ends here. A [`Child`] is a process in a session and a process group of its own; when it is
-//! dropped, the whole group is killed and reaped, and when the program that started it dies, the kernel kills it. A
-//! [`Redis`], a [`Postgres`], an [`Etcd`] or a [`Zookeeper`] is such a child that answers on a free port. A [`Proxy`] stands between a client and a
-//! server and loses, delays or
-//! cuts what passes. [`Interrupt`] turns Ctrl-C into a question that is asked at safe points, so that every `Drop` runs.
+//! The rig ends everything that it starts. A [`Child`] is a process with its own session and process group. When it is dropped, the whole
+//! group is killed and reaped, and when the program that started it dies, the kernel kills it. [`Redis`], [`Postgres`], [`Etcd`] and
+//! [`Zookeeper`] are such children that answer on a free port. A [`Proxy`] between a client and a server loses, delays or cuts what
+//! passes. [`Interrupt`] turns Ctrl-C into a flag that the program checks at safe points, so that every `Drop` runs.
 
 #[cfg(feature = "authority")]
 mod authority;

@@ -1,13 +1,13 @@
-//! What the system allows this process.
+//! Raises the limit of open files for this process.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Sees to it that `wanted` files can be open at once, raising the soft limit as far as the system allows.
+/// Makes sure that `wanted` files can be open at once, by raising the soft limit as far as the system allows.
 ///
-/// Three pipes lead to each child, and 1,024 files is a common soft limit.
+/// Each child needs three pipes, and 1,024 files is a common soft limit.
 ///
 /// # Errors
-/// The number of files that can be open, when that is fewer than `wanted`.
+/// Returns the number of files that can be open if that is less than `wanted`.
 pub fn allow_open_files(wanted: u64) -> Result<(), u64> {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A private PgBouncer in front of a private Postgres.
+//! A private PgBouncer, the connection pooler, in front of a private Postgres.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ use crate::server::{PATIENCE, ServerError, free_port};
 
 const PROGRAM: &str = "pgbouncer";
 
-/// A pooler of our own, gone when it is dropped.
+/// A private pooler, stopped on drop.
 #[derive(Debug)]
 pub struct Pooler {
     _child: Child,
@@ -27,10 +27,11 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one with so many sessions per user and database, and waits until it listens; `mode` is `session`, `transaction` or `statement`.
+    /// Starts a pooler with this many sessions for each user and database, and waits until it listens. `mode` is `session`, `transaction` or
+    /// `statement`.
     ///
     /// # Errors
-    /// [`ServerError`] says why there is none; then nothing is left behind.
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
     pub fn start(server: &Postgres, mode: &str, size: u32) -> Result<Self, ServerError> {
         if Command::new(PROGRAM).arg("--version").output().is_err() {
             return Err(ServerError::NotInstalled {
@@ -53,7 +54,7 @@ impl Pooler {
         }
         let mut command = Command::new(PROGRAM);
         command.arg("-q").arg(&settings);
-        // It refuses to be root, as the server does.
+        // PgBouncer refuses to run as root, like the server.
         if Uid::effective().is_root()
             && let Ok(Some(user)) = User::from_name("postgres")
         {
@@ -80,7 +81,7 @@ impl Pooler {
         })
     }
 
-    /// Where it is, with the user and database of the server.
+    /// The address of the pooler, with the user and database of the server.
     pub fn url(&self) -> String {
         format!("postgres://fencepost@{}/postgres", self.address)
     }

@@ -1,4 +1,4 @@
-//! A private Postgres server: started for one run, gone with it.
+//! A private Postgres server for tests and trials, with optional standbys.
 
 mod template;
 
@@ -24,7 +24,7 @@ use crate::server::{PATIENCE, ServerError, free_port};
 pub use self::template::PostgresTemplate;
 
 const INSTALL: &str = "apt-get install postgresql";
-/// How often another port is tried when somebody else was faster.
+/// How often to try another port if another process takes the chosen one first.
 const PORTS: u32 = 5;
 
 const SETTINGS: &[&str] = &[
@@ -33,10 +33,10 @@ const SETTINGS: &[&str] = &[
     "unix_socket_directories=",
 ];
 
-/// A Postgres server of our own, on a free port of this machine, with a superuser `fencepost` that needs no password.
+/// A private Postgres server on a free port of this machine, with a superuser `fencepost` that needs no password.
 ///
-/// Run as root it becomes the user `postgres`, as it refuses to be root. Dropping it stops it and removes its folder; it also dies with
-/// the *thread* that started it (see [`Child::spawn`]).
+/// If we are root, it runs as the user `postgres`, because it refuses to run as root. Dropping it stops it and removes its folder; it also
+/// dies with the *thread* that started it (see [`Child::spawn`]).
 #[derive(Debug)]
 pub struct Postgres {
     child: Child,
@@ -46,14 +46,14 @@ pub struct Postgres {
     programs: PathBuf,
     user: Option<User>,
     settings: Vec<String>,
-    // After the child: removed when nobody works in it any more.
+    // Declared after the child, so that the folder is removed when the server no longer uses it.
     folder: TempDir,
 }
 
-/// The server's own folder inside the one that is removed with it.
+/// The name of the server's folder inside the temporary folder.
 const HOME: &str = "home";
 
-/// Makes the server's own folder, and gives it to `user`. The folder around it stays ours, so that a later run may remove it.
+/// Creates the server's folder and makes `user` its owner. The folder around it stays ours, so that a later run may remove it.
 fn make_home(folder: &TempDir, user: Option<&User>) -> io::Result<PathBuf> {
     let home = folder.path().join(HOME);
     DirBuilder::new().mode(0o700).create(&home)?;
@@ -66,20 +66,20 @@ fn make_home(folder: &TempDir, user: Option<&User>) -> io::Result<PathBuf> {
 }
 
 impl Postgres {
-    /// Starts a server and waits until it lets people in.
+    /// Starts a server and waits until it accepts connections.
     ///
-    /// Call it from a thread that lives as long as the server is wanted.
+    /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// [`ServerError`] says why there is none; then nothing is left behind.
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
     pub fn start() -> Result<Self, ServerError> {
         Self::start_with(&[])
     }
 
-    /// The same with further settings (`name=value`), which win over our own.
+    /// Like [`start`](Self::start), with settings (`name=value`) that override the defaults.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
         Self::start_from(template::of_environment().as_deref(), settings)
     }
@@ -122,10 +122,10 @@ impl Postgres {
         }
     }
 
-    /// A standby that follows this one, asynchronously unless the primary is told otherwise.
+    /// Starts a standby of this server. It is asynchronous unless the primary is configured otherwise.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn standby(&self) -> Result<Self, ServerError> {
         let folder = folder()?;
         let home = make_home(&folder, self.user.as_ref())?;
@@ -162,29 +162,29 @@ impl Postgres {
         self.folder.path().join(HOME)
     }
 
-    /// Whether there is a program to start.
+    /// Whether the server is installed.
     pub fn is_installed() -> bool {
         programs().is_some()
     }
 
-    /// Crashes it (SIGKILL to the whole server): returns when it is gone. Its data stay.
+    /// Kills all processes of the server (SIGKILL) and waits until they are gone. Its data stay.
     pub fn crash(&mut self) {
-        // Clients that lose a session come back at once. The first process must not start another for them, which would outlive it.
+        // Clients that lose a session reconnect at once. The main process must not fork another process for them, which would outlive it.
         let _ = self.child.signal(Signal::SIGSTOP);
         let processes = self.processes();
         let _ = self.signal(Signal::SIGKILL);
         let _ = self.child.wait(PATIENCE);
-        // What is left of it would keep the data to itself.
+        // Remaining processes would keep the data locked.
         let deadline = Instant::now() + PATIENCE;
         while processes.iter().any(|&pid| is_there(pid)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// Starts it anew on the same port with the same data; crashes it before if it still runs. Waits until it lets people in.
+    /// Starts the server again on the same port with the same data, and waits until it accepts connections. Kills it first if it still runs.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
         let environment = Environment {
@@ -199,42 +199,42 @@ impl Postgres {
         Ok(())
     }
 
-    /// Where it is, with the user and database that everybody may use.
+    /// The address for clients, with user and database.
     pub fn url(&self) -> String {
         format!("postgres://fencepost@{}/postgres", self.address())
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// Such as `15.14`.
+    /// The version, such as `15.14`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its first process; the others are its children.
+    /// The id of the main process; the others are its children.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
 
-    /// Sends a signal to all its processes: `SIGSTOP` makes it silent, and returns when it is, or after some seconds.
+    /// Sends a signal to all processes of the server. After `SIGSTOP`, waits until they are stopped, for some seconds at most.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         let to_all = || {
-            // The first one last: it would notice that its children die, and start others.
+            // The main process comes last, in case it notices that its children die and starts others.
             for pid in self.processes().into_iter().skip(1) {
-                // Gone already will do as well.
+                // It does not matter if it is gone already.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             self.child.signal(signal)
         };
         to_all()?;
         if signal == Signal::SIGSTOP {
-            // Again and again: it may have had a child in between.
+            // Repeat: the main process may have forked a child in between.
             let is_silent = || (to_all().is_ok() && self.stands_still()).then_some(());
             poll(TO_STOP, is_silent);
         }
@@ -242,7 +242,7 @@ impl Postgres {
     }
 
     fn stands_still(&self) -> bool {
-        // A child that ended stays a zombie, as its parent is stopped, too.
+        // A child that ended stays a zombie, because its parent is stopped, too.
         let is_silent = |pid| {
             let process = Pid::from_raw(pid);
             has_ended(process) || stands_still(process)
@@ -250,7 +250,7 @@ impl Postgres {
         self.processes().into_iter().all(is_silent)
     }
 
-    /// The first process, and its children: they leave its process group.
+    /// The main process and its children, which leave its process group.
     fn processes(&self) -> Vec<i32> {
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -259,7 +259,7 @@ impl Postgres {
         std::iter::once(first).chain(children).collect()
     }
 
-    /// `psql`, ready to be given `-c` and to be run: unaligned, without headings, stopping at the first error.
+    /// A `psql` command to which `-c` can be added: unaligned, without headers, stopping at the first error.
     pub fn psql(&self) -> Command {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
@@ -271,14 +271,14 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Its own way to end at once: it disconnects everybody and leaves no shared memory behind.
+        // The server's immediate shutdown: disconnects all clients and leaves no shared memory behind.
         let _ = self.signal(Signal::SIGCONT);
         let _ = self.child.signal(Signal::SIGINT);
         let _ = self.child.wait(PATIENCE);
     }
 }
 
-/// The field behind the name in brackets and the state.
+/// The parent's id: the field after the name in parentheses and the state.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -289,7 +289,7 @@ fn is_there(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None).is_ok()
 }
 
-/// With what, where and as whom its programs run.
+/// How to run the programs of Postgres: in which version, on which data, as which user.
 struct Environment<'a> {
     programs: &'a Path,
     folder: &'a Path,
@@ -328,7 +328,7 @@ impl Environment<'_> {
             .args(["--auth=trust", "--username=fencepost", "--encoding=UTF8"])
             .args(["--locale=C", "--no-sync", "--pgdata"])
             .arg(self.data());
-        ended_well(&mut making, "could not make a folder for its data")
+        ended_well(&mut making, "could not create the data folder")
     }
 
     fn spawn(&self, port: u16, settings: &[String]) -> io::Result<(Child, Feed)> {
@@ -342,7 +342,7 @@ impl Environment<'_> {
         Ok((Child::spawn(server, 0, &ears)?, said))
     }
 
-    /// It listens before it lets anybody in; its own program can tell.
+    /// Waits until the server accepts connections, with `pg_isready`, because it listens before it accepts them.
     fn wait_until_ready(&self, mut child: Child, port: u16) -> Result<Child, ServerError> {
         let mut asking = self.program("pg_isready");
         asking.args(["--quiet", "--host=127.0.0.1"]);
@@ -361,7 +361,7 @@ impl Environment<'_> {
         })
     }
 
-    /// `postgres (PostgreSQL) 15.14 (Debian …)`: the number alone.
+    /// The number in `postgres (PostgreSQL) 15.14 (Debian …)`.
     fn version(&self) -> String {
         let said = self.program("postgres").arg("--version").output();
         let said = said.map_or(String::new(), |output| {
@@ -373,7 +373,7 @@ impl Environment<'_> {
     }
 }
 
-/// Runs one of its programs to its end.
+/// Runs a program of Postgres and checks that it succeeds.
 fn ended_well(command: &mut Command, otherwise: &str) -> Result<(), ServerError> {
     let ended = command.output()?;
     if ended.status.success() {
@@ -394,7 +394,7 @@ fn not_installed(what: &'static str) -> ServerError {
     }
 }
 
-/// The newest of those that are installed the way Debian does it; they are not on the search path.
+/// The folder of the newest version in Debian's layout, which is not in PATH.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
@@ -407,7 +407,7 @@ fn programs() -> Option<PathBuf> {
         .max_by_key(number)
 }
 
-/// It refuses to run as root. `None`: we are not, and it runs as we do.
+/// The user for the server, which refuses to run as root. `None` if we are not root; then it runs as our user.
 fn user() -> Result<Option<User>, ServerError> {
     if !Uid::effective().is_root() {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! A network that fails on demand: a TCP proxy of our own, inside this process.
+//! A TCP proxy inside this process that simulates a network with faults.
 //!
-//! `tc netem` needs privileges and is often absent; this needs neither, and it can count what passes.
+//! `tc netem` needs privileges and is often missing. The proxy needs neither, and can also count what passes.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,25 +26,25 @@ pub enum Direction {
     ToClient,
 }
 
-/// How much may still pass.
+/// How much may pass before a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// So many messages of RESP: top-level commands, or answers. Whatever is no RESP counts by the line.
+    /// This many RESP messages: top-level commands or answers. In other protocols, each line counts.
     Messages(u64),
 }
 
-/// What becomes of one message of RESP.
+/// What happens to one RESP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is handed on in its turn.
+    /// It is forwarded in order.
     Pass,
-    /// It vanishes, and the connection stays in step.
+    /// It is dropped, and the connection goes on with the next message.
     Lose,
-    /// It is handed on so much later, and others overtake it. With [`Proxy::FOREVER`]: when the proxy is healed.
+    /// It is forwarded this much later, and others overtake it. With [`Proxy::FOREVER`], it is forwarded when the proxy is healed.
     Late(Duration),
-    /// It is handed on twice.
+    /// It is forwarded twice.
     Twice,
     /// The connection is closed instead, at both ends.
     Cut,
@@ -52,10 +52,10 @@ pub enum Fate {
 
 type Judge = Arc<dyn Fn(&[u8]) -> Fate + Send + Sync>;
 
-/// What has passed so far.
+/// How much has passed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Connections that clients have made.
+    /// How many connections clients have made.
     pub connections: u64,
     /// From clients to the server.
     pub to_server: Traffic,
@@ -63,21 +63,21 @@ pub struct Counts {
     pub to_client: Traffic,
 }
 
-/// What has passed in one direction.
+/// How much has passed in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Bytes handed on.
+    /// Bytes that were forwarded.
     pub bytes: u64,
-    /// Messages of RESP that were handed on to their end: top-level commands, or answers.
+    /// RESP messages that were forwarded completely: top-level commands or answers.
     pub messages: u64,
-    /// Bytes that vanished.
+    /// Bytes that were dropped.
     pub swallowed: u64,
 }
 
-/// A proxy in front of one server (at a time), with faults that are set and healed while it runs.
+/// A proxy in front of one server at a time, with faults that are set and healed while it runs.
 ///
-/// Faults apply to all connections, those of today and those of tomorrow, from the moment the call returns: what is read
-/// from a socket after that is treated accordingly. Dropping the proxy closes everything.
+/// Faults apply to all existing and future connections from the moment the call returns: they affect what is read from a
+/// socket after that. Dropping the proxy closes all connections.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -108,10 +108,10 @@ impl Proxy {
     /// A delay that only [`heal`](Self::heal) ends.
     pub const FOREVER: Duration = Duration::MAX;
 
-    /// Listens on a free loopback port and hands everything on to `server`, which need not run yet.
+    /// Listens on a free loopback port and forwards everything to `server`, which need not run yet.
     ///
     /// # Errors
-    /// The system's, when it cannot listen or start a thread.
+    /// Returns the system's error if it cannot listen or start a thread.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -143,31 +143,31 @@ impl Proxy {
         })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Hands on to another server from now on, as an address does that moves. Connections that are there stay with the server they
-    /// lead to, until they are [cut](Self::cut) or it dies.
+    /// Forwards new connections to another server, like an address that moves. Existing connections stay with their server until they are
+    /// [cut](Self::cut) or it dies.
     pub fn point_at(&self, server: SocketAddr) {
         *self.shared.server() = server;
     }
 
-    /// Hands on what travels that way only so much later, in order; the end of a connection, too. A sender that is 4 MiB
-    /// ahead must wait.
+    /// Delays what travels in this direction, in order, including the end of a connection. A sender that is 4 MiB ahead must
+    /// wait.
     ///
-    /// With [`FOREVER`](Self::FOREVER) this is a partition as TCP sees it: nothing arrives, and nothing is lost once it is healed.
+    /// With [`FOREVER`](Self::FOREVER) this is a network partition as TCP sees it: nothing arrives, but nothing is lost once it is healed.
     pub fn delay(&self, direction: Direction, by: Duration) {
         self.shared
             .faults
             .send_modify(|faults| faults.delay[direction as usize] = by);
     }
 
-    /// A black hole: bytes that travel that way vanish, and so does the news that the sender has closed or died. The
-    /// connection stays.
+    /// A black hole: drops all bytes in this direction, and hides that the sender has closed or died. The connection stays
+    /// open.
     ///
-    /// A connection that lost bytes stays out of step after [`heal`](Self::heal): a client does well to make a new one.
+    /// A connection that lost bytes stays out of step after [`heal`](Self::heal), so a client should make a new one.
     pub fn swallow(&self, direction: Direction) {
         self.shared
             .faults
@@ -179,16 +179,16 @@ impl Proxy {
         self.shared.faults.send_modify(|faults| faults.cuts += 1);
     }
 
-    /// Lets so much pass that way from now on, over all connections together, then closes the one that carried the last of
-    /// it. Once: what comes later passes.
+    /// Lets this much pass in this direction from now on, over all connections together, then closes the connection that carried the
+    /// last of it. This happens once: what comes later passes.
     ///
-    /// What passed was handed to the system; an answer to it cannot come back any more.
+    /// What passed was handed to the system, but an answer to it cannot come back.
     pub fn cut_after(&self, direction: Direction, amount: Amount) {
         *self.shared.allowance(direction) = Some(amount);
     }
 
-    /// Decides about every single message that travels that way and begins from now on. In RESP3, what the server sends unasked (a push)
-    /// begins with `>`.
+    /// Lets `judge` decide about every message in this direction that begins from now on. In RESP3, a push message of the server begins
+    /// with `>`.
     ///
     /// The judge is called on the proxy's thread, and must not block.
     pub fn judge(
@@ -199,7 +199,7 @@ impl Proxy {
         *self.shared.judge(direction) = Some(Arc::new(judge));
     }
 
-    /// Takes all faults back. What was delayed goes out at once; what was swallowed stays lost.
+    /// Removes all faults. Delayed data are forwarded at once; swallowed data stay lost.
     pub fn heal(&self) {
         for direction in [Direction::ToServer, Direction::ToClient] {
             *self.shared.judge(direction) = None;
@@ -214,7 +214,7 @@ impl Proxy {
         });
     }
 
-    /// What has passed so far.
+    /// How much has passed so far.
     pub fn counts(&self) -> Counts {
         let traffic = |direction: Direction| self.shared.tallies[direction as usize].read();
         Counts {
@@ -229,13 +229,13 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It cannot have panicked in a way that matters to the one who is done with it.
+            // The proxy is no longer needed, so a panic of its thread does not matter.
             let _ = thread.join();
         }
     }
 }
 
-/// What is wrong with the network, by [`Direction`].
+/// The current faults, by [`Direction`].
 #[derive(Debug, Clone, Default)]
 struct Faults {
     delay: [Duration; 2],
@@ -244,7 +244,7 @@ struct Faults {
     heals: u64,
 }
 
-/// What the proxy and its connections have in common.
+/// The state that the proxy and its connections share.
 struct Shared {
     server: Mutex<SocketAddr>,
     faults: watch::Sender<Faults>,
@@ -315,7 +315,7 @@ impl Tally {
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((client, _)) = listener.accept().await else {
-            // Too many open files, or a client that left before it was let in.
+            // Too many open files, or a client that left before it was accepted.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -324,7 +324,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// One connection, until both ends have closed it or it is cut. A server that is not there closes it at once.
+/// Runs one connection until both ends have closed it or it is cut. If the server cannot be reached, closes it at once.
 async fn connect(client: TcpStream, shared: Arc<Shared>) {
     let mut faults = shared.faults.subscribe();
     let cuts = faults.borrow().cuts;
@@ -333,7 +333,7 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) {
         return;
     };
     for stream in [&client, &server] {
-        // Without it, small messages would wait for each other.
+        // Without this, small messages would be delayed.
         let _ = stream.set_nodelay(true);
     }
     let (from_client, to_client) = client.into_split();

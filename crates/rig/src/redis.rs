@@ -1,4 +1,4 @@
-//! A private Redis server: started for one run, gone with it.
+//! A private Redis server for tests and trials.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,23 +17,23 @@ use crate::folder::{TempDir, folder};
 use crate::resp::{Connection, Value};
 use crate::server::free_port;
 
-/// The programs that will do, the first one found.
+/// The server programs that can be used; the first one found is.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
-/// How long a server may take until it answers.
+/// How long a server may take to answer after its start.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long one of its answers may take until it is looked at again whether it runs at all.
+/// How long to wait for one answer before checking whether the server still runs.
 const ANSWER: Duration = Duration::from_millis(500);
-/// How long a server may take to notice that its port is somebody else's.
+/// How long a server may take to notice that its port is taken.
 const TO_NOTICE: Duration = Duration::from_secs(10);
-/// How often another port is tried when somebody else was faster.
+/// How often to try another port if another process takes the chosen one first.
 const PORTS: u32 = 10;
-/// How many of its words are kept for the one who asks why it does not run.
+/// How many lines of output are kept, to explain why the server does not run.
 const WORDS_MAX: usize = 10;
 
-/// A Redis server of our own, on a free port of this machine.
+/// A private Redis server on a free port of this machine.
 ///
-/// It listens on the loopback address only, writes nothing to disk, and lives in a session of its own. Dropping it kills it
-/// and removes its folder; it also dies with the *thread* that started it (see [`Child::spawn`]).
+/// It listens on the loopback address only, writes nothing to disk, and has its own session. Dropping it kills it and removes its
+/// folder; it also dies with the *thread* that started it (see [`Child::spawn`]).
 #[derive(Debug)]
 pub struct Redis {
     child: Child,
@@ -42,11 +42,11 @@ pub struct Redis {
     version: String,
     started_with: RedisBuilder,
     program: PathBuf,
-    // After the child: removed when nobody works in it any more.
+    // Declared after the child, so that the folder is removed when the server no longer uses it.
     folder: TempDir,
 }
 
-/// How a private server is started; made by [`Redis::builder`].
+/// Settings for a private server; created by [`Redis::builder`].
 #[derive(Debug, Clone, Default)]
 pub struct RedisBuilder {
     arguments: Vec<String>,
@@ -54,7 +54,7 @@ pub struct RedisBuilder {
 }
 
 impl RedisBuilder {
-    /// Further arguments, which win over our own: `["--appendonly", "yes"]`. `FOLDER` in an argument becomes the server's folder.
+    /// Adds arguments, which override the defaults: `["--appendonly", "yes"]`. `FOLDER` in an argument is replaced by the server's folder.
     #[must_use]
     pub fn arguments<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         self.arguments
@@ -62,17 +62,17 @@ impl RedisBuilder {
         self
     }
 
-    /// A variable in the server's environment.
+    /// Sets a variable in the server's environment.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// As [`Redis::start`].
+    /// The same as [`Redis::start`].
     ///
     /// # Errors
-    /// As [`Redis::start`].
+    /// The same as [`Redis::start`].
     pub fn start(&self) -> Result<Redis, RedisError> {
         Redis::start_with(&find().ok_or(RedisError::NotInstalled)?, self)
     }
@@ -97,13 +97,13 @@ impl RedisBuilder {
     }
 }
 
-/// Why there is no private server.
+/// Why a private server could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisError {
     /// No program for it was found.
     NotInstalled,
-    /// It ended, or did not answer in time.
+    /// The server ended, or did not answer in time.
     NotRunning {
         /// Which program.
         program: PathBuf,
@@ -112,19 +112,19 @@ pub enum RedisError {
         /// The last lines it wrote.
         last_words: Vec<String>,
     },
-    /// It answers, but not as Redis does.
+    /// The program answers, but not like Redis.
     NotRedis {
         /// Which program.
         program: PathBuf,
         /// What it answered.
         what: String,
     },
-    /// The system's fault: no folder, no port.
+    /// The system refused a folder or a port.
     System(io::Error),
 }
 
 impl RedisError {
-    /// How to get a server, for people.
+    /// How to install a server.
     pub const INSTALL: &str = "apt-get install redis-server · brew install redis";
 }
 
@@ -157,28 +157,28 @@ enum Attempt {
 impl Redis {
     /// Starts a server and waits until it answers.
     ///
-    /// Call it from a thread that lives as long as the server is wanted.
+    /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// [`RedisError`] says why there is none; then nothing is left behind.
+    /// Returns a [`RedisError`] that says why the server could not be started; nothing is left behind then.
     pub fn start() -> Result<Self, RedisError> {
         Self::start_program(&find().ok_or(RedisError::NotInstalled)?)
     }
 
-    /// Whether there is a program to start.
+    /// Whether the server is installed.
     pub fn is_installed() -> bool {
         find().is_some()
     }
 
-    /// As [`start`](Self::start), with this program.
+    /// Like [`start`](Self::start), but with this program.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_program(program: &Path) -> Result<Self, RedisError> {
         Self::start_with(program, &RedisBuilder::default())
     }
 
-    /// For a server with settings of its own.
+    /// A builder for a server with special settings.
     pub fn builder() -> RedisBuilder {
         RedisBuilder::default()
     }
@@ -212,23 +212,23 @@ impl Redis {
         Ok(server)
     }
 
-    /// Crashes it (SIGKILL): returns when it is gone. Its folder stays.
+    /// Kills the server (SIGKILL) and waits until it is gone. Its folder stays.
     pub fn crash(&mut self) {
-        // Gone already will do as well.
+        // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
         let _ = self.child.wait(PATIENCE);
     }
 
-    /// Whether its process has ended.
+    /// Whether the server process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.status().is_some()
     }
 
-    /// Starts it anew on the same port and in the same folder, with `more` arguments; crashes it before if it still runs. Does not
+    /// Starts the server again on the same port and in the same folder, with `more` arguments. Kills it first if it still runs. Does not
     /// wait until it answers.
     ///
     /// # Errors
-    /// The system's, when it cannot be started.
+    /// Returns the system's error if the server cannot be started.
     pub fn respawn(&mut self, more: &[&str]) -> io::Result<()> {
         self.crash();
         let how = self.started_with.clone().arguments(more.iter().copied());
@@ -238,10 +238,10 @@ impl Redis {
         Ok(())
     }
 
-    /// Waits until it answers, and has loaded its data.
+    /// Waits until the server answers and has loaded its data.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn wait_until_ready(&mut self) -> Result<(), RedisError> {
         self.version = match self.introduce_itself() {
             Ok(version) => version,
@@ -250,27 +250,27 @@ impl Redis {
         Ok(())
     }
 
-    /// Crashes it and starts it anew, on the same port: empty, unless its settings make it keep its data.
+    /// Kills the server and starts it again on the same port. It is empty, unless its settings make it keep its data.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), RedisError> {
         self.respawn(&[])?;
         self.wait_until_ready()
     }
 
-    /// Where it keeps its files.
+    /// The folder with the server's files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Waits until the server answers; returns its version.
+    /// Waits until the server answers, and returns its version.
     fn introduce_itself(&mut self) -> Result<String, Attempt> {
         let program = &self.program.clone();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let status = self.child.status();
-            // First the end, then the questions: an answer after our server's end would be somebody else's.
+            // Check first whether our server has ended: an answer after that would come from another server.
             if let Some(status) = status {
                 return Err(self.not_running(&format!("ended with {status}")));
             }
@@ -284,7 +284,7 @@ impl Redis {
                     return Err(self.not_running(&what));
                 }
                 Err(Introduction::Stranger(what)) => {
-                    // Somebody else who was faster on this port; then ours is about to end.
+                    // Another server took this port first, so ours is about to end.
                     if let Some(status) = self.child.wait(TO_NOTICE) {
                         return Err(self.not_running(&format!("ended with {status}")));
                     }
@@ -299,7 +299,7 @@ impl Redis {
         }
     }
 
-    /// Asks who answers on the port: it must be our process, and it must run scripts as Redis does.
+    /// Checks that the server on the port is our process and runs scripts like Redis.
     fn introduce(&self) -> Result<String, Introduction> {
         let mut connection =
             Connection::open(self.address, ANSWER).map_err(Introduction::NotYet)?;
@@ -332,7 +332,7 @@ impl Redis {
         ) else {
             return stranger("INFO", &Value::Text(info.lines().take(3).collect()));
         };
-        // It may have been started by a script of that name: then the group is the same.
+        // A script may have started the server; then the process group is the same.
         if getpgid(Some(Pid::from_raw(pid))) != Ok(Pid::from_raw(self.child.pid())) {
             let what = format!("process {pid} answers on {}", self.address);
             return Err(Introduction::OfSomebodyElse(what));
@@ -363,17 +363,17 @@ impl Redis {
         }
     }
 
-    /// How clients name it: `redis://127.0.0.1:PORT`.
+    /// The address for clients: `redis://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The version it says it is compatible with, such as `7.0.15`.
+    /// The version of Redis that the server is compatible with, such as `7.0.15`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -383,28 +383,28 @@ impl Redis {
         self.child.pid()
     }
 
-    /// Sends it a signal: SIGSTOP to stall it, SIGKILL to crash it.
+    /// Sends a signal to the server: SIGSTOP to stall it, SIGKILL to kill it.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended.
+    /// Returns `ESRCH` if the server has ended.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         self.child.signal(signal)
     }
 
-    /// Waits until it is really stopped; `false`: it was not within that time.
+    /// Waits until the server is really stopped. Returns `false` if it was not in time.
     pub fn wait_stopped(&self, within: Duration) -> bool {
         self.child.wait_stopped(within)
     }
 }
 
-/// What came of asking who is there.
+/// The outcome of checking which server answers.
 enum Introduction {
     NotYet(io::Error),
     Stranger(String),
     OfSomebodyElse(String),
 }
 
-/// The first of the programs on the search path.
+/// The first of these programs in PATH.
 fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -414,7 +414,7 @@ fn find() -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-/// What was said so far. An ended program's output closes soon after it.
+/// The output so far. The output of a program that ended is closed soon after it.
 fn heard(said: &Feed) -> Vec<String> {
     let mut lines = Vec::new();
     while let Ok(heard) = said.next(Duration::from_millis(500)) {

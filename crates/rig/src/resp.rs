@@ -1,41 +1,41 @@
-//! A few words of RESP, the protocol of Redis: enough to ask a server who it is.
+//! A minimal client for RESP, the protocol of Redis.
 //!
-//! For the handful of commands a harness needs. What is on trial brings its own client.
+//! It is for the few commands that the rig and tests need. Locks on trial use their own client.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// What a harness asks for is short; a longer answer does not come from a server that understood the question.
+/// The maximum length of an answer. A longer one does not come from a server that understood the command.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 const NESTING_MAX: usize = 8;
 
-/// An answer.
+/// An answer of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A word, such as `OK`.
+    /// A simple string, such as `OK`.
     Word(String),
-    /// The server says no, and why.
+    /// An error message.
     Error(String),
     /// A whole number.
     Number(i64),
-    /// A text; bytes that are not UTF-8 are replaced.
+    /// A bulk string; bytes that are not UTF-8 are replaced.
     Text(String),
-    /// Nothing is there.
+    /// A null value.
     Nil,
     /// Several answers.
     List(Vec<Value>),
 }
 
-/// A connection on which one command follows another.
+/// A connection that sends one command at a time.
 #[derive(Debug)]
 pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    /// Connects; connecting and each later answer may take up to `patience`.
+    /// Connects. Connecting, and each later answer, may take up to `patience`.
     ///
     /// # Errors
-    /// The system's: the last one, when a name has several addresses.
+    /// Returns the system's error; if the name has several addresses, that of the last one.
     pub fn open(address: impl ToSocketAddrs, patience: Duration) -> io::Result<Self> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in address.to_socket_addrs()? {
@@ -55,8 +55,8 @@ impl Connection {
     /// Sends a command and reads its answer.
     ///
     /// # Errors
-    /// The system's; [`InvalidData`](io::ErrorKind::InvalidData) when the answer is not RESP. After an error the
-    /// connection is of no further use.
+    /// Returns the system's error, or [`InvalidData`](io::ErrorKind::InvalidData) if the answer is not RESP. After an error, the
+    /// connection must not be used any more.
     pub fn ask(&mut self, words: &[&str]) -> io::Result<Value> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
@@ -109,7 +109,7 @@ fn read_line(input: &mut impl BufRead) -> io::Result<String> {
     }
 }
 
-/// `None` for −1: nothing is there.
+/// Parses a length; `None` for −1, which means null.
 fn length(text: &str, line: &str) -> io::Result<Option<usize>> {
     if text == "-1" {
         return Ok(None);

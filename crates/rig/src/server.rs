@@ -1,4 +1,4 @@
-//! What private servers of any kind have in common.
+//! What all kinds of private servers share: the error type and the choice of a port.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -7,21 +7,21 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a server may take until it answers.
+/// How long a server may take to answer after its start.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no private server.
+/// Why a private server could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// It is not on this machine.
+    /// The program is not installed.
     NotInstalled {
         /// What was looked for.
         what: &'static str,
-        /// How to get it, for people.
+        /// How to install it.
         install: &'static str,
     },
-    /// It ended, or did not answer in time.
+    /// The server ended, or did not answer in time.
     NotRunning {
         /// Which program.
         program: PathBuf,
@@ -30,7 +30,7 @@ pub enum ServerError {
         /// The last lines it wrote.
         last_words: Vec<String>,
     },
-    /// The system's fault: no folder, no port.
+    /// The system refused a folder or a port.
     System(io::Error),
 }
 
@@ -46,9 +46,10 @@ impl std::fmt::Display for ServerError {
                 last_words,
             } => {
                 write!(f, "{}: {what}", program.display())?;
-                match last_words.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, "; it said: {}", last_words.join(" / ")),
+                if last_words.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, "; it said: {}", last_words.join(" / "))
                 }
             }
             Self::System(error) => error.fmt(f),
@@ -64,15 +65,15 @@ impl From<io::Error> for ServerError {
     }
 }
 
-/// Below those that systems give to whoever asks for any port: a server that is restarted finds its own still free.
+/// Ports below the ephemeral range, so that a server that is restarted finds its port still free.
 const OURS: Range<u16> = 20_000..32_000;
-/// How many of these are tried before the system is asked for any.
+/// How many of these ports to try before asking the system for any port.
 const TRIES: u32 = 50;
 
-/// A port that is free now; whether it still is when a server gets there, only the server can tell.
+/// A port that is free now. Another process may take it before the server binds it.
 ///
 /// # Errors
-/// The system's, when no port is to be had.
+/// Returns the system's error if there is no free port.
 pub fn free_port() -> io::Result<u16> {
     let some = RandomState::new();
     for number in 0..TRIES {

@@ -1,4 +1,4 @@
-//! A private ZooKeeper server: started for one run, gone with it.
+//! A private ZooKeeper server for tests and trials.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,19 +20,19 @@ mod ensemble;
 pub use ensemble::ZookeeperEnsemble;
 
 const INSTALL: &str = "apt-get install zookeeper default-jdk-headless";
-/// Where Debian keeps them; the first names all others that it needs.
+/// The jar files in Debian's layout; the manifest of the first one names those that it needs.
 const JARS: [&str; 2] = [
     "/usr/share/java/zookeeper.jar",
     "/usr/share/java/slf4j-simple.jar",
 ];
-/// Alone or in an ensemble, as its configuration says.
+/// The main class, which runs a standalone server or a member of an ensemble, as configured.
 const MAIN_CLASS: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-/// How often another port is tried when somebody else was faster.
+/// How often to try another port if another process takes the chosen one first.
 const PORTS: u32 = 5;
-/// How long one of its answers may take until it is looked at again whether it runs at all.
+/// How long to wait for one answer before checking whether the server still runs.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Small and quick to start. Nothing is forced to the disk: a crash of the server keeps what it wrote, only one of the machine would not.
+/// Java options for a small server that starts quickly. It does not fsync: its data survive a crash of the server, but not of the machine.
 const MACHINE: &[&str] = &[
     "-Xmx192m",
     "-XX:+UseSerialGC",
@@ -42,7 +42,7 @@ const MACHINE: &[&str] = &[
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 ];
 
-/// A tick decides how exactly sessions end: a tenth of a second late at most.
+/// The default configuration. The tick time determines how precisely sessions end: at most a tenth of a second late.
 const SETTINGS: &[&str] = &[
     "tickTime=100",
     "minSessionTimeout=500",
@@ -52,9 +52,9 @@ const SETTINGS: &[&str] = &[
     "admin.enableServer=false",
 ];
 
-/// A ZooKeeper server of our own, alone (no ensemble), on a free port of this machine.
+/// A private, standalone ZooKeeper server on a free port of this machine.
 ///
-/// It grants sessions of 0.5 s to 2 min, and removes empty containers within half a second or so. Dropping it kills it and removes its
+/// It grants sessions of 0.5 s to 2 min and removes empty containers within about half a second. Dropping it kills it and removes its
 /// folder; it also dies with the *thread* that started it (see [`Child::spawn`]).
 #[derive(Debug)]
 pub struct Zookeeper {
@@ -63,26 +63,26 @@ pub struct Zookeeper {
     port: u16,
     version: String,
     properties: Vec<String>,
-    // After the child: removed when nobody works in it any more.
+    // Declared after the child, so that the folder is removed when the server no longer uses it.
     folder: TempDir,
 }
 
 impl Zookeeper {
-    /// Starts a server and waits until it serves.
+    /// Starts a server and waits until it is ready.
     ///
-    /// Call it from a thread that lives as long as the server is wanted.
+    /// Call this from a thread that lives as long as the server is needed, because the server dies with that thread.
     ///
     /// # Errors
-    /// [`ServerError`] says why there is none; then nothing is left behind.
+    /// Returns a [`ServerError`] that says why the server could not be started; nothing is left behind then.
     pub fn start() -> Result<Self, ServerError> {
         Self::start_with(&[])
     }
 
-    /// The same with further settings, which win over our own: `name=value` of its configuration file, or `-Dname=value` for properties of
-    /// the Java machine.
+    /// Like [`start`](Self::start), with settings that override the defaults: `name=value` for the configuration file, or `-Dname=value` for
+    /// Java properties.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_with(settings: &[&str]) -> Result<Self, ServerError> {
         let mut ports_left = PORTS;
         loop {
@@ -94,22 +94,22 @@ impl Zookeeper {
         }
     }
 
-    /// Whether there is something to start, and a Java to start it with.
+    /// Whether ZooKeeper and Java are installed.
     pub fn is_installed() -> bool {
         Path::new(JARS[0]).exists() && java().is_some()
     }
 
-    /// Crashes it (SIGKILL): returns when it is gone. Its data stay.
+    /// Kills the server (SIGKILL) and waits until it is gone. Its data stay.
     pub fn crash(&mut self) {
-        // Gone already will do as well.
+        // It does not matter if it is gone already.
         let _ = self.child.signal(Signal::SIGKILL);
         let _ = self.child.wait(PATIENCE);
     }
 
-    /// Starts it anew on the same port with the same data; crashes it before if it still runs. Waits until it serves.
+    /// Starts the server again on the same port with the same data, and waits until it is ready. Kills it first if it still runs.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.crash();
         let (child, said) = spawn(self.folder.path(), &self.properties)?;
@@ -119,40 +119,40 @@ impl Zookeeper {
         Ok(())
     }
 
-    /// Crashes it and makes it forget everything it knew.
+    /// Kills the server and deletes its data.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn forget(&mut self) -> io::Result<()> {
         self.crash();
         std::fs::remove_dir_all(self.folder.path().join("data"))
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// Such as `3.8.0`.
+    /// The version, such as `3.8.0`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> i32 {
         self.child.pid()
     }
 
-    /// Sends it a signal: `SIGSTOP` makes it silent.
+    /// Sends a signal to the server: `SIGSTOP` makes it silent.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         self.child.signal(signal)
     }
 }
 
-/// A server that does not serve yet.
+/// A server that is not ready yet.
 struct Starting {
     child: Child,
     said: Feed,
@@ -198,7 +198,7 @@ impl Starting {
     }
 }
 
-/// `myid=N` is no setting but says which server of an ensemble this is: it has a file of its own.
+/// Writes the configuration. `myid=N` is not a setting but the number of the server in an ensemble, which goes into a separate file.
 fn configure(folder: &Path, port: u16, settings: &[&str]) -> io::Result<()> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data)?;
@@ -224,7 +224,7 @@ fn spawn(folder: &Path, properties: &[String]) -> io::Result<(Child, Feed)> {
     Ok((Child::spawn(server, 0, &ears)?, said))
 }
 
-/// It listens before it serves; it can tell, and gives its version.
+/// Waits until the server is ready, and returns its version. It listens before it is ready, but `srvr` tells.
 fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), ServerError> {
     let deadline = Instant::now() + PATIENCE;
     while child.status().is_none() && Instant::now() < deadline {
@@ -240,14 +240,14 @@ fn wait_until_serving(mut child: Child, port: u16) -> Result<(Child, String), Se
     })
 }
 
-/// What a server says about itself while it serves.
+/// The answer of a server to `srvr`.
 struct Said {
     version: String,
     /// `standalone`, `leader` or `follower`.
     mode: String,
 }
 
-/// `Zookeeper version: 3.8.0-…, built on …`, and further lines; anything else while it does not serve.
+/// Sends `srvr` and parses the answer, which begins with `Zookeeper version: 3.8.0-…, built on …`. `None` if the server is not ready.
 fn ask(port: u16) -> Option<Said> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;

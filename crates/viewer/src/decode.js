@@ -1,7 +1,7 @@
-// The page's data: events come as rows of numbers, with one table of words and one of shapes for all runs.
+// Decodes the data of the page: events are rows of numbers, with one table of words and one of shapes for all runs.
 //
-// A row is [µs since the row before, word of who (−1: the lab), shape, …values]. A shape is the kind of an event and the names
-// of its values; `$name` is a word, `?name` a yes or no.
+// A row is [µs since the previous row, word of the actor (−1: the lab), shape, …values]. A shape is the kind of an event and the names
+// of its values; `$name` is a word, `?name` a boolean.
 
 function fields(shape, values, words) {
   const event = { kind: shape[0] };
@@ -24,12 +24,12 @@ export function decodeEvents(packed, shapes, words) {
 
 export const decode = text => unpack(JSON.parse(text));
 
-// The same for data that has been parsed: it is changed in place.
+// Decodes data that has already been parsed; changes it in place.
 export function unpack(data) {
   for (const run of data.runs) {
     let events = null;
     const packed = run.events;
-    // Most runs of a large report are never looked at.
+    // Decode lazily, since most runs of a large report are never viewed.
     Object.defineProperty(run, 'events', { get: () => (events ??= decodeEvents(packed, data.shapes, data.words)) });
     run.total = packed.total;
     run.leftOut = packed.total - packed.rows.length;

@@ -1,4 +1,4 @@
-// A mark in words: the tooltip, the live region and the table of events say the same.
+// Describes a mark in words, for the tooltip, the live region and the table of events.
 
 import { count, duration, exactMoment, plural, signed } from './format.js';
 import { WORDS, told } from './words.js';
@@ -95,7 +95,7 @@ export function summary(model) {
   return `${size}Never more than one holder.`;
 }
 
-// The rest of an event for the table: whatever it carries, in its own words.
+// The remaining values of an event, for the table.
 export function detail(event) {
   const skip = new Set(['kind', 'n', 't', 'who']);
   return Object.entries(event).filter(([name, value]) => !skip.has(name) && value !== false).map(([name, value]) => `${name.replaceAll('_', ' ')} ${value === true ? 'yes' : value}`).join(', ');

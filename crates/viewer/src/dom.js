@@ -1,4 +1,4 @@
-// Elements, without a library. Text always goes in as text, never as markup.
+// Creates DOM elements. Text is always inserted as text, never as markup.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -22,7 +22,7 @@ export function s(tag, attributes = {}, ...children) {
   return element;
 }
 
-// A verdict is a glyph, a word, and only then a colour.
+// Shows a verdict as a glyph and a word, so that it does not depend on its colour.
 const GLYPHS = {
   HELD: [['circle', { cx: 8, cy: 8, r: 6.6, class: 'line' }], ['path', { d: 'M5 8.3l2.1 2.1L11 6', class: 'line bold' }]],
   BROKEN: [['path', { d: 'M8 .6L15.4 8 8 15.4.6 8z', class: 'full' }], ['path', { d: 'M5.6 5.6l4.8 4.8M10.4 5.6l-4.8 4.8', class: 'line bold cut' }]],
@@ -39,7 +39,7 @@ export function verdictTag(outcome, { word = true, note } = {}) {
   return h('span', { class: `v v-${outcome.replace('/', '')}` }, glyph(outcome), text);
 }
 
-// A command that can be pasted: never cut, broken only between words.
+// A command that can be copied: never truncated, and wrapped only between words.
 export function commandBox(text) {
   const code = h('code', {}, text.split(' ').flatMap((word, at) => [at ? ' ' : '', h('span', { class: 'nowrap' }, word)]));
   const button = h('button', { class: 'ghost copy', type: 'button', 'aria-label': 'Copy the command' }, 'Copy');

@@ -1,12 +1,12 @@
-// From a history to a picture, in one pass. The picture is a pure function of the events; the verdict is not made here, and
-// red is given only to what the verdict already calls broken.
+// Folds a history into a picture, in one pass. The picture is a pure function of the events. The verdict is not made here, and
+// red marks only what the verdict already calls broken.
 
 const isLower = (fence, highest) => {
   const [a, b] = [fence, highest].map(text => String(text).split('.').map(Number));
   return a[0] !== b[0] ? a[0] < b[0] : (a[1] ?? 0) < (b[1] ?? 0);
 };
 
-// Fences are long and differ at their end: what those of a run share is left out.
+// Fences are long and differ at their end, so the prefix that all fences of a run share is left out.
 const shortener = cut => fence => (fence == null || !cut ? fence : `…${fence.slice(cut)}`);
 
 class Fold {
@@ -145,13 +145,13 @@ class Fold {
     return this.add({ type: 'pause', lane, t0: e.t, t1: null, band, event: e });
   }
 
-  // Everybody is hit: from the death of a server until clients are served again.
+  // An outage affects everybody: from the death of a server until clients are served again.
   on_server(e) {
     const open = this.faults.findLast(band => band.server && band.change === 'killed' && band.t1 == null);
     const isBack = ['promoted', 'restarted_empty', 'elected'].includes(e.change);
     if (isBack && open) {
       open.t1 = e.t;
-      // What it had promised died with the server; where a restart is delayed, the others still keep it, and who forgot has no vote.
+      // The grants died with the server. With a restart delay, the other servers still keep them, and the one that forgot has no vote.
       const isForgotten = e.change !== 'elected' && !this.run.command.includes('restart_delay');
       if (isForgotten) for (const lease of this.leases) if (lease.t1 == null) lease.t1 = Math.min(open.t0, lease.expires ?? open.t0);
     }
@@ -206,7 +206,7 @@ class Fold {
     return this.ops.at(-1);
   }
 
-  // Who made the record of a lock: the last step or hold on it, or the last purchase.
+  // Which process made the record of a lock: that of the last step or hold on it, or of the last purchase.
   makerOf(key) {
     const items = this.lanes.flatMap(lane => lane.items).sort((a, b) => a.t0 - b.t0);
     const made = item => (item.type === 'step' || item.type === 'hold') && item.key === key;
@@ -254,7 +254,7 @@ class Fold {
     return work;
   }
 
-  // Which orders are part of the proof: those beyond the stock, and those for a number that was read before.
+  // The orders that are part of the proof: those beyond the stock, and those based on a number that was already read by another.
   judgeOrder(work, e) {
     this.orders += 1;
     work.order = this.orders;
@@ -307,7 +307,7 @@ class Fold {
   }
 }
 
-// Two holders at once: a sweep over inner intervals, per lock. Holds that only touch do not count.
+// Finds two holders at once, by a sweep over the inner intervals of each lock. Holds that only touch do not count.
 export function overlapsOf(holds, keys) {
   const overlaps = [];
   for (let key = 0; key < keys; key++) {
@@ -326,7 +326,7 @@ export function overlapsOf(holds, keys) {
   return overlaps;
 }
 
-// Two that wait for what the other believes it holds: a sweep that looks only at who waits and holds just then.
+// Finds two processes that wait for each other's lock, by a sweep over waits and holds.
 export function cyclesOf(lanes) {
   const ends = [];
   for (const item of lanes.flatMap(lane => lane.items)) {
@@ -355,7 +355,7 @@ function* closedBy(wait, t0, holding, waiting) {
   }
 }
 
-// How many are inside at once, as steps [t, n].
+// How many processes are inside at once, as steps [t, n].
 export function crowdOf(spans) {
   const ends = spans.flatMap(span => [[span.t0, 1], [span.t1, -1]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   let n = 0;
@@ -368,13 +368,13 @@ export function crowdOf(spans) {
   return { steps, peak: steps.reduce((most, step) => Math.max(most, step[1]), 0) };
 }
 
-// Lanes by what came first, so that a crowd reads as a staircase.
+// Sorts lanes by their first event, so that a crowd looks like a staircase.
 export function orderLanes(model, byFirst) {
   const first = lane => lane.items.find(item => item.type === 'hold' || item.type === 'work')?.t0 ?? Infinity;
   const start = lane => lane.items[0]?.t0 ?? 0;
   const natural = (a, b) => a.name.localeCompare(b.name, 'en', { numeric: true });
   const rank = new Map(model.lanes.map(lane => [lane, [first(lane), start(lane)]]));
-  // Two that never got in are both at infinity: then the first request decides.
+  // Two processes that never got in are both at infinity; then the first request decides.
   const byTime = (a, b) => {
     const [[inA, askedA], [inB, askedB]] = [rank.get(a), rank.get(b)];
     return (inA === inB ? askedA - askedB : inA - inB) || natural(a, b);
@@ -383,7 +383,7 @@ export function orderLanes(model, byFirst) {
   model.lanes.forEach((lane, index) => { lane.index = index; });
 }
 
-// What is open ends with the last event, or now, if the run goes on.
+// Open intervals end with the last event, or now if the run is still going.
 export function fold(run, now = 0) {
   const picture = new Fold(run);
   for (const event of run.events) picture.take(event);

@@ -1,4 +1,4 @@
-// Numbers as people read them. Times are microseconds since the start of the run.
+// Formats numbers for people. Times are microseconds since the start of the run.
 
 export const count = n => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ',').replace('-', '−');
 
@@ -9,10 +9,10 @@ const grouped = (value, digits) => {
   return (value < 0 ? '−' : '') + whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ? '.' + rest : '');
 };
 
-// A moment: milliseconds below ten seconds, as everywhere in the lab.
+// Formats a moment: in milliseconds below ten seconds, as everywhere in the lab.
 export const moment = us => (us < 1e7 ? `${grouped(us / 1e3, 1)} ms` : `${grouped(us / 1e6, 2)} s`);
 
-// The same with enough digits to tell neighbours apart.
+// Formats a moment with enough digits to tell neighbours apart.
 export const exactMoment = us => (us < 1e7 ? `${grouped(us / 1e3, 3)} ms` : `${grouped(us / 1e6, 4)} s`);
 
 export function duration(us) {

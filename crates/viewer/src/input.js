@@ -1,4 +1,4 @@
-// Keys, pointer and wheel on the lanes. A plain wheel belongs to the page until the lanes have focus.
+// Handles keys, pointer and wheel on the lanes. A plain wheel scrolls the page until the lanes have the focus.
 
 const WALKS = new Set(['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End']);
 

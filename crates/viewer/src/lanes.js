@@ -1,4 +1,4 @@
-// The swim-lanes: state, drawing order, choice. What is drawn lives in paint-*.js, what is pressed in input.js.
+// The swim-lanes: state, drawing order and selection. The drawing itself is in paint-*.js, the input in input.js.
 
 import { h } from './dom.js';
 import { count, exactMoment } from './format.js';
@@ -61,7 +61,7 @@ export class Lanes {
     this.drawNow();
   }
 
-  // A run that goes on: what is open reaches to now, and the axis to where it should end.
+  // For a run that is still going: open intervals reach to now, and the axis to the expected end.
   grow(run, now, plan) {
     this.take(run, now);
     this.view.end = Math.max(this.model.end, plan);
@@ -90,8 +90,8 @@ export class Lanes {
     this.showTip(null);
   }
 
-  // With many lanes the eye cannot count: then a row says how many were inside. In a sale the bars are longer than the work, so
-  // the row is shown only where nothing promises to keep the others out.
+  // With many lanes, a row shows how many processes were inside. In a sale the bars are longer than the work, so the row is shown
+  // only if the lock does not claim to exclude others.
   crowd() {
     const { model, run } = this;
     if (model.lanes.length < CROWD_FROM) return null;
@@ -104,7 +104,7 @@ export class Lanes {
     return { ...crowd, word: 'holders at once', allowed: true, bad: model.broken && crowd.peak > 1 };
   }
 
-  // Two pictures on one axis: wherever one goes, the other goes, too.
+  // Links two pictures, so that both always show the same part of the axis.
   link(other) {
     if (this.linked) this.linked.linked = null;
     this.linked = other;
@@ -177,7 +177,7 @@ export class Lanes {
     return this.run.evidence.map(evidence => this.run.byNumber(evidence.event)).filter(Boolean);
   }
 
-  // First all of them in one view, then, pressed again, one after the other.
+  // Shows all of them in one view; pressed again, one after the other.
   showProof() {
     const events = this.proof();
     if (!events.length) return;
@@ -237,7 +237,7 @@ export class Lanes {
     return `${range} · ${count(run.total)} events`;
   }
 
-  // What lies under the pointer, with a little slack.
+  // The mark under the pointer, with a little tolerance.
   at(x, y) {
     const { view, layout, model } = this;
     const t = view.t(x);
@@ -330,7 +330,7 @@ export class Lanes {
     this.draw();
   }
 
-  // Rows that the arrow keys walk, from top to bottom.
+  // The rows that the arrow keys visit, from top to bottom.
   rows() {
     const { model } = this;
     return [model.faults, model.leases, ...model.lanes.map(lane => lane.items), model.ops].filter(row => row.length);

@@ -1,4 +1,4 @@
-// What the marks mean; only those that the run shows.
+// The legend: what the marks mean, for those that occur in the run.
 
 import { h, s } from './dom.js';
 

@@ -1,12 +1,12 @@
-//! The viewer draws swim-lanes and styles the page around them. The lab's reports and the live page of `serve` share it.
+//! The viewer: scripts and styles that draw swim-lanes. The lab's reports and the live page of `serve` share it.
 //!
-//! Its scripts and styles lie beside this file. [`script`] and [`style`] join them with those of a page.
+//! The scripts and styles are in files beside this one. [`script`] and [`style`] join them with those of a page.
 
 const LIGHT: &str = include_str!("light.css");
 const DARK: &str = include_str!("dark.css");
 const BASE: &str = include_str!("base.css");
 const LANES: &str = include_str!("lanes.css");
-/// Each script comes after those that it uses.
+/// The scripts in order of dependency.
 const SCRIPTS: [&str; 16] = [
     include_str!("dom.js"),
     include_str!("format.js"),

@@ -1,4 +1,4 @@
-// The whole run in a strip: where the view is, and where the faults and the proof are.
+// Draws the overview strip of the whole run, with the current view, the faults and the proof.
 
 const OVERVIEW_HEIGHT = 26;
 

@@ -1,9 +1,9 @@
-// The lanes themselves: waiting, holding, believing, working, stopped, killed.
+// Draws the bars of the lanes: waiting, holding, believing, working, stopped, killed.
 
 import { duration } from './format.js';
 import { visible } from './view.js';
 
-// Above so many marks in dense lanes: one colour at a time, plain rectangles, at most one for a pixel.
+// With more marks than this in dense lanes, draw plain rectangles, colour by colour, at most one for each pixel.
 const MANY = 1500;
 
 export const isCrowded = scene => !scene.layout.roomy && scene.model.items > MANY;
@@ -60,7 +60,7 @@ const PAINTERS = {
       g.stroke();
       palette.font(11);
       const x = Math.max(from, view.left) + 7;
-      // Who buys may be at work already: the answer tells.
+      // A buyer may be working already; only its answer tells.
       const word = item.refused ? 'tries' : item.open && item.sale ? 'no answer for' : 'waits';
       const label = room.fit(palette, [`${word} ${duration(item.t1 - item.t0)}`, word], x, Math.min(to, view.right) - 24, y - 7, 14);
       if (label) {
@@ -158,7 +158,7 @@ const PAINTERS = {
     const e = item.event;
     const text = `step ${e.step} of ${e.of}: ${e.what}`;
     const width = palette.width(text);
-    // Left of a death there is rarely room: the words stand below the line.
+    // There is rarely room to the left of a death, so the label goes below the line.
     const at = Math.min(Math.max(x + 6, view.left + 4), view.right - width);
     if (layout.roomy && room.isFree(at, y + 8, width, 12)) {
       room.reserve(at, y + 8, width, 12);
@@ -202,7 +202,7 @@ const PAINTERS = {
   },
 };
 
-// Words on the bars, last: they go where nothing that matters is covered.
+// Draws the labels on the bars last, where they cover nothing important.
 export function paintBarLabels({ palette, view, layout, model, room }) {
   if (!layout.roomy) return;
   const { g, c } = palette;

@@ -1,4 +1,4 @@
-// The frame of the picture: axis, names, faults, leases, and how many were inside at once.
+// Draws the frame of the picture: axis, names, faults, leases, and how many processes were inside at once.
 
 import { axisLabel, axisUnit, duration, niceStep } from './format.js';
 
@@ -32,7 +32,7 @@ export function paintFaults({ palette, view, layout, model }) {
   g.lineWidth = 1;
 }
 
-// Where there is room for one word only, a death is told rather than a change around it.
+// If there is room for one label only, a death takes precedence over other changes.
 const byWeight = faults => [...faults].sort((one, other) => (other.word === 'SIGKILL') - (one.word === 'SIGKILL') || one.t0 - other.t0);
 
 function faultLabel(palette, view, layout, fault, written) {
@@ -151,7 +151,7 @@ function registerName(palette, view, layout, model) {
 
 const MANY_LEASES = 400;
 
-// What is left of the lease at most, as a ramp that falls to its end; one that is renewed stays high.
+// Draws the remaining lease as a ramp that falls to its end; a lease that is renewed stays high.
 export function paintLeases({ palette, view, layout, model }) {
   const { g, c } = palette;
   const height = 26;
@@ -160,7 +160,7 @@ export function paintLeases({ palette, view, layout, model }) {
     if (!view.sees(lease)) continue;
     const y = layout.leaseRow(lease.key);
     const [from, to] = [view.x(lease.t0), Math.max(view.x(lease.t1), view.x(lease.t0) + 1)];
-    // Where many fall on one pixel, one stands for all.
+    // If many fall on one pixel, draw one for all.
     if (model.leases.length > MANY_LEASES && to < drawnTo + 1) continue;
     drawnTo = to;
     if (lease.forEver) {
@@ -207,7 +207,7 @@ function keyForEver(palette, view, from, to, y, height) {
   palette.text(text, x, y + 13.5, c.stuck);
 }
 
-// How many were inside at once: the reading that survives any number of lanes.
+// Draws how many processes were inside at once, which stays readable with any number of lanes.
 export function paintCrowd({ palette, view, layout, model }) {
   const { g, c } = palette;
   if (!layout.crowd) return;

@@ -1,9 +1,9 @@
-// What the eye is led to: overlaps, wait cycles, the ends of leases, what was done to the number, and the choice.
+// Draws what deserves attention: overlaps, wait cycles, ends of leases, operations on the number, and the selection.
 
 import { duration, exactMoment } from './format.js';
 import { firstFrom } from './view.js';
 
-// Red only where the verdict is BROKEN; an overlap of belief that did no harm is an outline.
+// Red is used only if the verdict is BROKEN; an overlap of belief that did no harm is an outline.
 export function paintOverlapShade({ palette, view, layout, model }) {
   const { g, c } = palette;
   if (!model.broken) return;
@@ -66,7 +66,7 @@ function paintOverlap({ palette, view, layout, model, room }, overlap, joins) {
   overlapWords({ palette, view, layout, room }, overlap, bad, colour);
 }
 
-// "2 holders · 0.9 ms" beside the place where it begins, or, if it is too short to hold words, next to it.
+// The label "2 holders · 0.9 ms", inside the overlap or, if that is too short, next to it.
 function overlapWords({ palette, view, layout, room }, overlap, bad, colour) {
   const { g, c } = palette;
   palette.font(11, 600);
@@ -126,7 +126,7 @@ export function paintCycles({ palette, view, layout, model, room }) {
   }
 }
 
-// The end of a lease, dropped from the lease to the bar of the one who does not know.
+// Draws the end of a lease as a line from the lease to the bar of the holder that does not know of it.
 export function paintLeaseEnds({ palette, view, layout, model }) {
   if (!layout.roomy) return;
   const { g, c } = palette;
@@ -166,7 +166,7 @@ export function paintRegister({ palette, view, layout, model, pick }) {
     last = x;
     shown.push([op, x]);
   }
-  // What matters is drawn last, over what does not.
+  // Draw what matters last, on top of the rest.
   for (const [op, x] of [...shown].sort((a, b) => rank(a[0]) - rank(b[0]))) opMark(palette, op, x, y, r);
   if (few || shown.length < 40) opLabels(palette, view, shown, y);
 }
@@ -205,7 +205,7 @@ function opMark(palette, op, x, y, r) {
   g.lineWidth = 1;
 }
 
-// What proves something gets its words first.
+// Marks of the proof get their labels first.
 function opLabels(palette, view, shown, y) {
   const { c } = palette;
   const rows = [[], []];
@@ -227,7 +227,7 @@ function opLabels(palette, view, shown, y) {
   }
 }
 
-// The mark somebody chose or points at.
+// Highlights the selected mark or the one under the pointer.
 export function paintChoice({ palette, view, layout, model, pick, hover }) {
   const { g, c } = palette;
   const op = [hover, pick].find(item => item?.type === 'op' && item.by);
@@ -276,7 +276,7 @@ export function paintCrosshair({ palette, view, layout, cross }) {
   palette.text(text, x + 5, 13, c.paper);
 }
 
-// What was left out is a place on the axis, not a silence.
+// Shows on the axis where events were left out.
 export function paintCut({ palette, view, layout, model }) {
   if (!model.run.leftOut) return;
   const { g, c } = palette;

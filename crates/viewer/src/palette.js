@@ -1,4 +1,4 @@
-// What is drawn with: colours of the theme, patterns, text, and room for labels.
+// Drawing tools: colours of the theme, patterns, text, and space for labels.
 
 const COLOURS = ['paper', 'panel', 'sunk', 'ink', 'ink-2', 'ink-3', 'line', 'line-2', 'hold', 'on-hold', 'hold-soft', 'wait', 'pause', 'bad', 'bad-fill', 'bad-soft', 'on-bad', 'fault', 'fault-fill', 'fault-soft', 'ok', 'stuck', 'stuck-soft', 'link'];
 
@@ -16,7 +16,7 @@ export class Palette {
     this.patterns = {};
   }
 
-  // The canvas in the size of its place, at the resolution of the screen. Cleared.
+  // Clears the canvas and fits it to its element, at the resolution of the screen.
   size(width, height, resolution) {
     const { canvas, g } = this;
     const [w, h] = [Math.round(width * resolution), Math.round(height * resolution)];
@@ -114,7 +114,7 @@ function hatching(g, colour, gap, width, background) {
   return pattern;
 }
 
-// Places that are taken: what proves something reserves first, and no label covers it.
+// Keeps track of occupied areas. Marks of the proof reserve theirs first, so that no label covers them.
 export class Room {
   constructor() {
     this.taken = [];
@@ -128,7 +128,7 @@ export class Room {
     return !this.taken.some(([a, b, c, d]) => x < c && x + width > a && y < d && y + height > b);
   }
 
-  // The first of several wordings that fits between two ends, long before short.
+  // Returns the first of several texts, from long to short, that fits between two ends, and reserves its area.
   fit(palette, wordings, from, to, y, height) {
     for (const text of wordings) {
       const width = palette.width(text);

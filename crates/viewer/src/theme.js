@@ -1,4 +1,4 @@
-// Light and dark: the system decides until the button is pressed.
+// Light and dark theme: the system decides until the user presses the button.
 
 import { $ } from './dom.js';
 
@@ -16,7 +16,7 @@ function remember(theme) {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // A page opened from a file may have no storage: then the choice lasts as long as the page.
+    // A page that was opened from a file may have no storage; then the choice lasts as long as the page.
   }
 }
 

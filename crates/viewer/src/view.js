@@ -1,4 +1,4 @@
-// Where things are: rows from top to bottom, time from left to right.
+// The layout: rows from top to bottom, time from left to right.
 
 const LEASE_ROW = 36;
 const RIGHT = 10;
@@ -130,7 +130,7 @@ export function firstFrom(items, t) {
   return low;
 }
 
-// The visible part of a lane, found without looking at the rest.
+// The visible part of a lane, found by binary search.
 export function* visible(lane, view) {
   for (let at = firstFrom(lane.items, view.from - lane.longest); at < lane.items.length; at++) {
     const item = lane.items[at];

@@ -1,4 +1,4 @@
-// What events are called. A copy of what the lab's narrator says (crates/trial/src/story/words.rs); a test compares the two.
+// The phrases for events. A copy of the phrases of the lab's narrator (crates/trial/src/story/words.rs); a test compares the two.
 
 export const WORDS = {
   "bought": {
@@ -30,7 +30,7 @@ export const WORDS = {
   "store_read": "The lab looks at the store"
 };
 
-// A phrase with its blanks filled in, beginning with a capital letter unless a process comes first.
+// Fills in the blanks of a phrase, and capitalizes it unless it begins with the name of a process.
 export const told = (phrase, blanks) => {
   const text = phrase.replace(/\{(\w+)\}/g, (blank, name) => blanks[name] ?? blank);
   return phrase.startsWith('{') ? text : text[0].toUpperCase() + text.slice(1);

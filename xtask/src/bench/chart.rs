@@ -1,13 +1,13 @@
-//! The ratios as bars, in plain SVG: a panel for each workload, with a scale of its own that starts at nothing.
+//! Draws the ratios as a bar chart in SVG: a panel for each workload, with its own scale that starts at zero.
 
 use super::figures::{Figures, Row, short};
 
-/// How we are called among the contenders.
+/// The name of this library among the contenders.
 const OURS: &str = "fencepost";
 
 const WIDTH: f64 = 820.0;
 const MARGIN: f64 = 20.0;
-/// Where the bars begin and how long the longest may be; names stand before, figures in a column behind.
+/// Where the bars begin and how long they can be. Names are before them, figures in a column after them.
 const BARS_FROM: f64 = 170.0;
 const BARS_LONG: f64 = 480.0;
 const FIGURES_AT: f64 = BARS_FROM + BARS_LONG + 12.0;
@@ -16,7 +16,7 @@ const BAR: f64 = 14.0;
 const HEADING: f64 = 44.0;
 const GAP: f64 = 16.0;
 
-/// Light or dark, as the reader has it.
+/// Styles for light and dark mode.
 const STYLE: &str = "
   svg { color: #1f2328; --ground: #ffffff; --ours: #0969da; --others: #8c959f; --goal: #bc4c00; }
   @media (prefers-color-scheme: dark) {
@@ -53,7 +53,7 @@ pub(super) fn draw(figures: &Figures, title: &str) -> String {
     )
 }
 
-/// Rows of the same workload that are held against the same thing. A second comparison of a workload is left to the table.
+/// Rows of the same workload with the same baseline. A second comparison of a workload appears only in the table.
 fn panels(rows: &[Row]) -> Vec<Vec<&Row>> {
     let mut panels: Vec<Vec<&Row>> = Vec::new();
     for row in rows.iter().filter(|row| row.ratio.is_some()) {
@@ -91,7 +91,7 @@ fn draw_panel(rows: &[&Row], top: f64) -> String {
     body + &line("one", one, bars_top - 4.0, one, end)
 }
 
-/// The end of a panel's scale. The ends of the spread may lie beyond and are cut there.
+/// The end of a panel's scale. Spreads that reach beyond it are cut off.
 fn greatest(rows: &[&Row]) -> f64 {
     let medians = rows
         .iter()
@@ -139,7 +139,7 @@ fn line(class: &str, x1: f64, y1: f64, x2: f64, y2: f64) -> String {
     )
 }
 
-/// Words in lines of at most so many characters.
+/// Wraps a text at this number of characters.
 fn lines_of(words: &str, longest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words.split(' ') {

@@ -1,4 +1,4 @@
-//! The figures of a run, as the benchmarks write them (`benches/measure/report.rs`), and the table for docs/performance.md.
+//! Reads the figures that the benchmarks write (`benches/measure/report.rs`), and formats the table for docs/performance.md.
 
 use std::fmt;
 use std::fs;
@@ -79,7 +79,7 @@ impl Figures {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Those of another run, behind these.
+    /// Appends the figures of another run.
     pub(super) fn add(&mut self, other: Self) {
         for version in other.machine.versions {
             if !self.machine.versions.contains(&version) {
@@ -90,7 +90,7 @@ impl Figures {
         self.skipped.extend(other.skipped);
     }
 
-    /// To be pasted into the documentation as it is.
+    /// The Markdown table, ready to be pasted into the documentation.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
             "| | contender | ratio | least … most | goal | on this machine: own / what is 1 |\n|---|---|---|---|---|---|\n",
@@ -165,7 +165,7 @@ impl Row {
     }
 }
 
-/// Three digits, as far as they mean anything.
+/// Formats a number with three significant digits at most.
 pub(super) fn short(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --redis`: runs the benchmark, and makes a table and a chart of its figures.
+//! `cargo xtask bench --redis`: runs the benchmark of Redis, and writes a table and a chart of its figures.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::terminal::{headline, say};
 use crate::tree;
 
 const PEERS_MANIFEST: &str = "crates/fencepost/benches/peers/Cargo.toml";
-/// In turns among themselves, above everything that has no real-time priority. Not first in, first out: a thread that spins until
-/// another has done its part would never let that one run, and the machine would be lost.
+/// Real-time priority with round-robin scheduling, above all processes without real-time priority. Not FIFO: a thread that spins until
+/// another one has done its part would never let that one run, and the machine would hang.
 const REAL_TIME: [&str; 3] = ["chrt", "--rr", "10"];
 
 #[derive(Args)]
@@ -24,18 +24,18 @@ pub(crate) struct RedisOptions {
     /// Locks in Redis against the bare store: a table, target/bench/redis.json, .md and .svg
     #[arg(long, group = "of_stores")]
     pub(super) redis: bool,
-    /// The same rounds for rslock, redis-py, node redlock and Postgres advisory locks, where they are installed
+    /// Run the same rounds with rslock, redis-py, node redlock and Postgres advisory locks, if they are installed
     #[arg(long, requires = "redis")]
     peers: bool,
     /// Only these workloads: W1 (with W1d), W2, W3, W3p, W4, and with --redis W5, W6
     #[arg(long, value_name = "W1,W2", requires = "of_stores")]
     pub(super) workloads: Option<String>,
-    /// Run everything with real-time priority: ratios stay what they are although others use the machine
+    /// Run everything with real-time priority, so that other load on the machine does not change the ratios
     #[arg(long, requires = "of_stores")]
     pub(super) real_time: bool,
 }
 
-/// Whether the benchmark ran. A missed goal is printed, and is not a failure.
+/// Runs the benchmark. Returns whether it ran; a missed goal is printed and is not a failure.
 pub(super) fn run(options: &RedisOptions) -> Result<bool> {
     let folder = tree::root().join("target/bench");
     fs::create_dir_all(&folder)?;
@@ -90,7 +90,7 @@ fn may_run_in_real_time() -> Result<()> {
     Ok(())
 }
 
-/// Builds the program with the peers in Rust; the path to it.
+/// Builds the program with the peers in Rust and returns its path.
 fn build_peers() -> Result<PathBuf> {
     let folder = tree::root().join("target/peers");
     let target = folder.to_string_lossy();

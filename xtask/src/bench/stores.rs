@@ -1,4 +1,4 @@
-//! `cargo xtask bench --stores`: runs the benchmark of every store, and makes tables and a chart of its figures.
+//! `cargo xtask bench --stores`: runs the benchmark of every store, and writes tables and a chart of its figures.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub(crate) struct StoresOptions {
     only: Option<String>,
 }
 
-/// All of them, in the order of the table. A store has a process of its own: what fails does not take the others along.
+/// All stores, in the order of the table. Each store runs in its own process, so that a failure does not affect the others.
 const STORES: [&str; 8] = [
     "sqlite",
     "redis",
@@ -35,7 +35,7 @@ const STORES: [&str; 8] = [
     "versus",
 ];
 
-/// Whether all stores could be measured.
+/// Runs the benchmarks. Returns whether all stores could be measured.
 pub(super) fn run(options: &StoresOptions, shared: &RedisOptions) -> Result<bool> {
     let chosen = chosen(options.only.as_deref())?;
     let folder = tree::root().join("target/bench");

@@ -1,4 +1,4 @@
-//! What k6 was to watch, and what it measured, from the summary that load-tests/summary.js writes.
+//! Reads the thresholds and measurements of a k6 run from the summary that load-tests/summary.js writes.
 
 use std::fs;
 use std::path::Path;
@@ -12,23 +12,24 @@ use crate::terminal;
 #[derive(Debug, PartialEq)]
 pub(super) struct Limit {
     metric: String,
-    /// As the script has it: `p(95)<500`.
+    /// The condition as the script states it: `p(95)<500`.
     text: String,
     measured: Option<f64>,
     pub(super) is_held: bool,
-    /// Nothing but a wish to have these figures: k6 tells those of a tag only where there is a limit.
+    /// The figures of a threshold that always holds, which exists because k6 reports the figures of a tag only if there is a threshold. `None`
+    /// for a real limit.
     figures: Option<[f64; 3]>,
 }
 
-/// Holds whatever is measured.
+/// A condition that always holds.
 const NO_LIMIT: &str = "max>=0";
-/// What is told of such figures.
+/// The figures that are reported for such a threshold.
 pub(super) const FIGURES: [&str; 3] = ["med", "p(95)", "max"];
 
-/// The thresholds of a run, by metric.
+/// Reads the thresholds of a run, by metric.
 ///
 /// # Errors
-/// When there is no such summary.
+/// Returns an error if the summary is missing or invalid.
 pub(super) fn read(summary: &Path) -> Result<Vec<Limit>> {
     let text = fs::read_to_string(summary).context("k6 wrote no summary")?;
     let summary: Value = serde_json::from_str(&text)?;
@@ -60,7 +61,7 @@ fn watched(limit: &str) -> &str {
 }
 
 impl Limit {
-    /// `None` for what is a limit indeed.
+    /// A row with the figures; `None` for a real limit.
     pub(super) fn figures(&self, script: &str) -> Option<Vec<String>> {
         let figures = self.figures?.map(number);
         let names = [script.to_owned(), self.metric.clone()];
@@ -73,9 +74,10 @@ impl Limit {
 
     pub(super) fn row(&self, script: &str) -> Vec<String> {
         let measured = self.measured.map_or_else(|| "?".to_owned(), number);
-        let verdict = match self.is_held {
-            true => terminal::green("held"),
-            false => terminal::red("BROKEN"),
+        let verdict = if self.is_held {
+            terminal::green("held")
+        } else {
+            terminal::red("BROKEN")
         };
         vec![
             script.to_owned(),
@@ -87,7 +89,7 @@ impl Limit {
     }
 }
 
-/// Whole numbers as such, others with what can be seen of them.
+/// Formats whole numbers without decimals, and others with three decimal places.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{value:.0}");

@@ -1,4 +1,4 @@
-//! Two instances of the service, and the servers they need: private, on free ports, gone when dropped.
+//! Starts two instances of the service and the private servers they need, on free ports; stops them on drop.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,11 +12,11 @@ use crate::interrupt;
 use crate::terminal::say;
 
 const INSTANCES: usize = 2;
-/// How long an instance may take until it serves.
+/// How long an instance may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Stage {
-    // In this order: first the instances go, then what they use.
+    // Dropped in this order: first the instances, then what they use.
     instances: Vec<Instance>,
     addresses: Vec<String>,
     _servers: (Option<Postgres>, Option<Redis>),
@@ -29,12 +29,12 @@ struct Instance {
 }
 
 impl Stage {
-    /// Starts everything and waits until it serves.
+    /// Starts everything and waits until it is ready.
     ///
-    /// Call it from a thread that lives as long as the stage: what it starts dies with that.
+    /// Call this from a thread that lives as long as the stage, because the processes die with that thread.
     ///
     /// # Errors
-    /// When a server is not installed or does not start.
+    /// Returns an error if a server is not installed or does not start.
     pub(super) fn set(program: &Path, db: Db, store: Option<&str>) -> Result<Self> {
         let folder = folder().context("a temporary folder")?;
         let postgres = match db {
@@ -54,7 +54,7 @@ impl Stage {
         };
         let locks = match (store, &redis) {
             (_, Some(redis)) => format!("redis://{}", redis.address()),
-            // One file for both, and not the one of whoever works here.
+            // One file for both instances, not the default file of this user.
             ("sqlite", None) => format!("sqlite:{}", file("locks.db")),
             (address, None) => address.to_owned(),
         };
@@ -80,7 +80,7 @@ impl Stage {
         })
     }
 
-    /// Where the instances are.
+    /// The addresses of the instances.
     pub(super) fn addresses(&self) -> &[String] {
         debug_assert_eq!(self.instances.len(), self.addresses.len());
         &self.addresses
@@ -92,11 +92,11 @@ impl Instance {
         let mut command = Command::new(program);
         command
             .args(["serve", "--lab", "--quiet", "--port", "0"])
-            // As in deploy/compose.yml: addresses may hold passwords.
+            // In the environment, as in deploy/compose.yml, because addresses may contain passwords.
             .env("FENCEPOST_DB", database)
             .env("FENCEPOST_STORE", locks)
             .env_remove("FENCEPOST_ADMIN_TOKEN")
-            // It is killed in the end: what it leaves goes with our folder.
+            // The instance is killed in the end; what it leaves behind is removed with our folder.
             .env("TMPDIR", folder)
             .current_dir(folder);
         let (said, ears) = feed();
@@ -121,7 +121,7 @@ impl Instance {
                 Err(_) => {}
             }
         }
-        // It ends at once when it cannot begin; its words are what the user needs.
+        // An instance that cannot start exits at once, and its error message is what the user needs.
         let _ = process.wait(Duration::from_secs(1));
         bail!(
             "the service did not start: {}",

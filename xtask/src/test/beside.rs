@@ -1,4 +1,4 @@
-//! Steps that run beside the tests: most tests wait most of the time, and these have something to compile.
+//! Runs compile-heavy steps beside the tests, which spend most of their time waiting.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use anyhow::{Result, anyhow};
 use crate::counts::Counts;
 use crate::terminal;
 
-/// A step and its name.
+/// A step with its name.
 pub(super) type Step = (String, Box<dyn FnOnce() -> Result<Counts> + Send>);
 
-/// What a step has done, and said.
+/// The result and the output of a step.
 pub(super) struct Done {
     pub(super) name: String,
     pub(super) output: Vec<u8>,
@@ -19,22 +19,22 @@ pub(super) struct Done {
     pub(super) took: Duration,
 }
 
-/// Steps under way, one after the other. They leave the processors to the tests as far as these want them.
+/// Steps that run one after the other in the background, with lower priority than the tests.
 pub(super) struct Beside(JoinHandle<Vec<Done>>);
 
 impl Beside {
     pub(super) fn start(steps: Vec<Step>) -> Self {
         Self(thread::spawn(|| {
-            // Of this thread alone, and of what it starts.
+            // Affects only this thread and the processes that it starts.
             let _ = rustix::process::nice(15);
             steps.into_iter().map(run).collect()
         }))
     }
 
-    /// Waits until they are over.
+    /// Waits until all steps have ended.
     ///
     /// # Errors
-    /// A step that panicked.
+    /// Returns an error if a step panicked.
     pub(super) fn join(self) -> Result<Vec<Done>> {
         let done = self.0.join();
         done.map_err(|_| anyhow!("a step beside the tests panicked"))

@@ -1,4 +1,4 @@
-//! What the documentation of a public function has to say.
+//! Checks that the documentation of every public async function has a section on cancel safety.
 
 use super::Finding;
 use crate::tree::SourceFile;
@@ -6,7 +6,7 @@ use crate::tree::SourceFile;
 const LIBRARY: &str = "crates/fencepost/src/";
 const SECTION: &str = "# Cancel safety";
 
-/// A dropped future is a cancelled one: each public async function of the library says what that leaves behind.
+/// Checks that each public async function of the library says what happens if its future is dropped.
 pub(super) fn async_functions_state_cancel_safety(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files

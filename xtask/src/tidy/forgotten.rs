@@ -1,20 +1,20 @@
-//! No test is left out by oversight.
+//! Checks that no test is left out by oversight.
 //!
-//! A test function that no list names, and one without `#[test]`, is dead code, and clippy refuses it. What would keep the compiler from
-//! seeing that is refused here: a file that no module declares, a lint that is switched off, a name that begins with an underscore, an item
-//! that the root of a target exports, a manifest that leaves targets out.
+//! A test function that no list names, or that lacks `#[test]`, is dead code, which clippy refuses. This check refuses everything that
+//! would hide dead code from the compiler: a file that no module declares, a lint that is switched off, a name that begins with an
+//! underscore, an item that the root of a target exports, and a manifest that leaves out targets.
 
 use super::Finding;
 use crate::tree::SourceFile;
 
-/// Helpers that several targets share may be unused in one of them; they hold no tests. Anything else is no reason.
+/// The only accepted reasons: helpers that several targets share may be unused in one of them, and contain no tests.
 const REASONS: &[&str] = &[
     "shared with the tests of exec",
     "shared with the tests of serve",
     "each test target uses what it needs",
 ];
 
-/// Lints that find dead code, and the group they belong to.
+/// The lints that find dead code, and their group.
 const LINTS: &[&str] = &["dead_code", "unused"];
 
 /// Settings of a manifest that keep a test from being built or run.
@@ -53,11 +53,11 @@ fn left_out_by(manifest: &SourceFile) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The folder of the target that a file of tests belongs to, with a slash; the folder of all tests for a target that is a file.
+/// The folder of the target that a test file belongs to, with a slash at its end. For a target that is a single file, the folder of all tests.
 fn target_of(file: &SourceFile) -> Option<&str> {
     let is_test = file.is_rust() && file.path.split('/').any(|folder| folder == "tests");
     let (tests, _) = file.path.rsplit_once("/tests/").filter(|_| is_test)?;
-    // A module called `tests` lies in `src` or beside the unit that it tests.
+    // A module called `tests` is in `src` or beside the unit that it tests.
     if tests.contains("/src") {
         return None;
     }
@@ -66,7 +66,7 @@ fn target_of(file: &SourceFile) -> Option<&str> {
     Some(&file.path[..file.path.len() - below.len() + target])
 }
 
-/// The file that a target begins with.
+/// The root file of a target.
 fn is_root(file: &SourceFile, target: &str) -> bool {
     target.ends_with("/tests/") || &file.path[target.len()..] == "main.rs"
 }
@@ -99,13 +99,13 @@ fn is_switched_off(attribute: &str) -> bool {
     is_level && is_named && !reason
 }
 
-/// A target of its own, or a module of the target it lies in.
+/// Whether the file is a target of its own or a declared module of its target.
 fn is_declared(file: &SourceFile, target: &str, files: &[SourceFile]) -> bool {
     if is_root(file, target) {
         return true;
     }
     let below = &file.path[target.len()..];
-    // `tests/fixtures/mod.rs` is a module of whoever declares `mod fixtures`.
+    // `tests/fixtures/mod.rs` is a module of every target that declares `mod fixtures`.
     let (name, target) = match below.strip_suffix("mod.rs") {
         Some(folder) => {
             let module = format!("{target}{folder}");
@@ -183,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(findings_in(path, good), [""; 0], "{good}");
         }
-        // Elsewhere the compiler has other reasons.
+        // In other places there are other reasons for it.
         assert_eq!(
             findings_in("crates/a/src/b.rs", "#![allow(dead_code)]"),
             [""; 0]
@@ -202,7 +202,7 @@ mod tests {
                 1,
                 "{bad}"
             );
-            // Further down the compiler sees through it.
+            // Below the root of a target, the compiler still notices.
             assert_eq!(findings_in("crates/a/tests/redis/kills.rs", bad), [""; 0]);
         }
         let good = "pub(crate) fn shared() {}";

@@ -1,4 +1,4 @@
-//! The top modules of every crate form layers: a module imports only from layers below its own.
+//! Checks that the top modules of every crate form layers: a module imports only from layers below its own.
 
 mod graph;
 mod imports;
@@ -10,7 +10,7 @@ use self::imports::{Import, Source};
 use super::Finding;
 use crate::tree::SourceFile;
 
-/// No module is part of a cycle. Of each cycle one finding is reported per pair of modules, at the first import.
+/// Checks that no module is part of a cycle. Reports one finding for each pair of modules in a cycle, at the first import.
 pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
     crates(files)
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn modules_form_layers(files: &[SourceFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// The layers of every crate, as ARCHITECTURE.md shows them; a crate with a cycle has none.
+/// The layers of every crate, as ARCHITECTURE.md shows them, except for crates with a cycle.
 pub(crate) fn picture(files: &[SourceFile]) -> String {
     let mut picture = String::new();
     for root in crates(files) {

@@ -1,4 +1,4 @@
-//! What must not stay in the tree: files nobody can read at once, and work that was put off.
+//! Checks for files that are too long, and for markers of unfinished work.
 
 use super::Finding;
 use crate::tree::SourceFile;
@@ -19,7 +19,7 @@ pub(super) fn rust_files_are_short(files: &[SourceFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// In pieces, lest this file convict itself.
+/// The markers are split, so that this file does not match.
 const MACROS: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
@@ -46,7 +46,7 @@ pub(super) fn nothing_is_unfinished(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Not as a part of a longer word, such as the placeholder of a temporary file's name.
+/// Whether the line contains the marker as a whole word, and not as part of, say, the placeholder in the name of a temporary file.
 fn contains_word(line: &str, word: &str) -> bool {
     let belongs_to_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Pages whose links lead somewhere and whose code is the code that is tested.
+//! Checks that links in Markdown files lead somewhere, and that quoted code matches the tested source.
 
 use std::collections::HashSet;
 
@@ -70,7 +70,7 @@ fn is_relative(target: &str) -> bool {
     !has_scheme && !target.starts_with('#')
 }
 
-/// The path from the root that `target` means on the page `from`. `None`: it leads out of the project.
+/// The path from the root that `target` means on the page `from`. `None` if it leads outside the project.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split(['#', '?']).next().unwrap_or_default();
     let mut parts: Vec<&str> = from.split('/').collect();
@@ -88,7 +88,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Stands on its own line before a code block; the block must appear in that file, line by line.
+/// A marker on its own line before a code block. The block must appear in the named file, line by line.
 const QUOTATION: &str = "<!-- quoted from ";
 
 pub(super) fn quoted_code_is_tested_code(files: &[SourceFile]) -> Vec<Finding> {
@@ -144,7 +144,7 @@ fn quotations(page: &SourceFile) -> Vec<Quotation<'_>> {
     quotations
 }
 
-/// A quotation may leave out lines of its source between its paragraphs, but changes none.
+/// Compares a quotation with its source. It may leave out lines between its paragraphs, but must not change any.
 fn first_line_not_in<'a>(code: &[&'a str], source: &SourceFile) -> Option<&'a str> {
     let known: HashSet<&str> = source.text.lines().collect();
     let mut paragraphs = code.split(|line| line.is_empty());

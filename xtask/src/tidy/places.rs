@@ -1,9 +1,9 @@
-//! The project builds anywhere: no folder of one machine and no package server is written down in it.
+//! Checks that no file contains an absolute path of one machine or the address of a package server.
 
 use super::Finding;
 use crate::tree::SourceFile;
 
-/// The first folder of paths that exist on somebody's machine only.
+/// The top folders of paths that exist only on a particular machine.
 const FOLDERS: &[&str] = &["work", "root", "farm", "home"];
 
 pub(super) fn no_path_of_one_machine(files: &[SourceFile]) -> Vec<Finding> {
@@ -13,7 +13,7 @@ pub(super) fn no_path_of_one_machine(files: &[SourceFile]) -> Vec<Finding> {
     })
 }
 
-/// The folder at the root, and not as a later part of a path or an address.
+/// Whether the line contains this folder at the root of a path, not as a later part of a path or an address.
 fn contains_path(line: &str, folder: &str) -> bool {
     let continues = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let text = format!("/{folder}/");
@@ -21,8 +21,8 @@ fn contains_path(line: &str, folder: &str) -> bool {
         .any(|(at, _)| !line[..at].ends_with(continues))
 }
 
-/// Servers that package managers talk to. Which one is a matter of the machine's settings. In pieces, lest this
-/// file convict itself.
+/// Servers of package managers. Which one to use is up to the settings of each machine. The names are split, so that this
+/// file does not match.
 const SERVERS: &[&str] = &[
     concat!("index.", "crates.io"),
     concat!("static.", "crates.io"),
@@ -42,7 +42,7 @@ const SETTINGS: &[&str] = &[
     concat!("reg", "istry=http"),
 ];
 
-/// The name under which cargo writes down its usual server, whatever the machine uses instead.
+/// The name of the default registry in Cargo.lock, whatever the machine uses instead.
 const USUAL_LOCK_SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(super) fn no_registry_is_named(files: &[SourceFile]) -> Vec<Finding> {

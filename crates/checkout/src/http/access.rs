@@ -1,4 +1,4 @@
-//! Who may change something: everybody on this machine, or whoever knows the token; never another site's page.
+//! Decides who may change something: everybody on this machine, or clients with the token, but never the page of another site.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use super::problem::Problem;
 use super::{App, HttpSettings};
 
-/// Posted, and changes nothing.
+/// Paths that take POST requests but change nothing.
 const HARMLESS: &str = "/v1/checkout/review";
 
-/// Lets a request pass that changes nothing, or may.
+/// Lets a request pass if it changes nothing or is allowed to.
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let changes = !matches!(
         *request.method(),
@@ -29,7 +29,7 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
     next.run(request).await
 }
 
-/// A page of another site, open in somebody's browser, reaches this machine too.
+/// Refuses requests from pages of other sites, which can reach this machine through a user's browser.
 fn from_here(headers: &HeaderMap, is_loopback: bool) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or_default();
@@ -38,7 +38,7 @@ fn from_here(headers: &HeaderMap, is_loopback: bool) -> Result<(), Problem> {
             StatusCode::FORBIDDEN,
             "other-site",
             "Forbidden",
-            "changes come from this site, or from programs",
+            "pages of other sites may not change anything",
         )
     };
     if is_loopback && !names_this_machine(host) {
@@ -64,7 +64,7 @@ fn names_this_machine(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether there is a token, and the request shows it.
+/// Checks the admin token of a request, if one is required.
 pub(super) fn shows_token(headers: &HeaderMap, settings: &HttpSettings) -> bool {
     settings.admin_token.is_some() && with_token(headers, settings.admin_token.as_deref()).is_ok()
 }
@@ -77,17 +77,18 @@ fn with_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), Problem> {
     let shown = shown.and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|value| value.split_once(' '));
     let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    // Of digests, so that the time it takes tells nothing about the token.
+    // Compare digests, so that the time of the comparison reveals nothing about the token.
     let is_right =
         shown.is_some_and(|(_, shown)| Sha256::digest(shown.trim()) == Sha256::digest(token));
-    match is_right {
-        true => Ok(()),
-        false => Err(Problem::new(
+    if is_right {
+        Ok(())
+    } else {
+        Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "token-needed",
             "Unauthorized",
             "changes need the admin token: Authorization: Bearer TOKEN",
-        )),
+        ))
     }
 }
 

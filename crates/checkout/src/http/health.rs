@@ -1,4 +1,4 @@
-//! Whether the service is alive, ready to serve, and how it does.
+//! The endpoints for liveness, readiness and metrics.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::App;
 use super::problem::{DATABASE_GONE, Problem};
 use crate::storage::{SWEEP, StorageError};
 
-/// How long a store may take to show that it is there.
+/// How long a store may take to answer a health check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All is well.
+/// The answer of a healthy service.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Well {
     /// `ok`
@@ -26,14 +26,14 @@ pub(super) struct Well {
     status: &'static str,
 }
 
-/// Says that the process serves
+/// Reports that the process is alive
 #[utoipa::path(get, path = "/healthz", tag = "service",
     responses((status = 200, description = "It does", body = Well)))]
 pub(super) async fn alive() -> Json<Well> {
     Json(Well { status: "ok" })
 }
 
-/// Says whether orders can be made: both stores answer, and nobody is stopping the service
+/// Reports whether orders can be made: both stores answer, and the service is not being stopped
 #[utoipa::path(get, path = "/readyz", tag = "service",
     responses((status = 200, description = "They can", body = Well)))]
 pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem> {
@@ -47,9 +47,10 @@ pub(super) async fn ready(State(app): State<App>) -> Result<Json<Well>, Problem>
         Ok(Err(StorageError::Displaced)) => return down(DATABASE_GONE),
         Ok(Err(_)) | Err(_) => return down("the database does not answer"),
     }
-    match lock_store_answers(&app).await {
-        true => Ok(Json(Well { status: "ok" })),
-        false => down("the lock store does not answer"),
+    if lock_store_answers(&app).await {
+        Ok(Json(Well { status: "ok" }))
+    } else {
+        down("the lock store does not answer")
     }
 }
 
@@ -62,8 +63,8 @@ async fn lock_store_answers(app: &App) -> bool {
     matches!(asked, Ok(Ok(_)))
 }
 
-/// Whether the lock store is left alone, and with reason. Only an order closes the breaker: where none comes, the store itself is asked
-/// whether it is back.
+/// Whether the breaker is open with reason. If it is half open, asks the store itself: only an order closes the breaker, and there may be
+/// none.
 async fn breaker_is_open(app: &App) -> bool {
     match app.0.checkout.locks().breaker() {
         "closed" => false,
@@ -72,18 +73,18 @@ async fn breaker_is_open(app: &App) -> bool {
     }
 }
 
-/// Metrics, as Prometheus reads them
+/// Returns the metrics in the format of Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, description = "Text", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
     let Some(recorded) = &app.0.metrics else {
-        return Err(Problem::not_found("nothing is recorded here"));
+        return Err(Problem::not_found("this service records no metrics"));
     };
     let locks = app.0.checkout.locks();
     let sums = locks.board().sums();
     gauge!("checkout_locks_active").set(sums.active as f64);
     gauge!("checkout_locks_waiting").set(sums.waiting as f64);
-    // A store or database that is down must not hide the other figures: Prometheus waits for less than both together.
+    // An unavailable store or database must not hide the other figures, so both together take less than Prometheus waits.
     let counts = tokio::time::timeout(PATIENCE, app.0.checkout.storage().counts());
     let (is_open, counts) = tokio::join!(breaker_is_open(&app), counts);
     gauge!("checkout_breaker_open").set(f64::from(u8::from(is_open)));

@@ -1,4 +1,4 @@
-//! What comes in, checked, and refused in our own words.
+//! Extracts and checks the input of requests, with our own error messages.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -48,7 +48,7 @@ fn refused(rejection: &JsonRejection) -> Problem {
             "Payload too large",
             "the body is too long",
         ),
-        _ => Problem::bad_request("the body did not arrive"),
+        _ => Problem::bad_request("the body could not be read"),
     }
 }
 
@@ -60,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = text.map_err(|_| Problem::bad_request("the path is not text"))?;
+        let Path(text) = text.map_err(|_| Problem::bad_request("the path is not valid UTF-8"))?;
         let id = Id::new(text).map_err(|error| Problem::bad_request(error.to_string()))?;
         Ok(Self(id))
     }
@@ -79,7 +79,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// The customer's name for an order, if one was given.
+/// The idempotency key of a request, if one was given.
 pub(super) fn key(headers: &HeaderMap, body: &impl Serialize) -> Result<Option<Key>, Problem> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else {

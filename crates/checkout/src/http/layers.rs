@@ -1,4 +1,4 @@
-//! What happens around every request: a name and a line in the log, a limit to how many are under way, a time by which it is answered.
+//! The layers around every request: request id, log line, limit of concurrent requests, deadline and panic handler.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::problem::Problem;
 use super::{App, Deadline};
 
 const REQUEST_ID: &str = "x-request-id";
-/// What an answer may take beyond the deadline, because its transaction was already under way.
+/// How long after the deadline an answer may come, if its transaction was already under way.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Requests under way.
+/// Counts the requests under way.
 #[derive(Debug, Clone, Default)]
 pub struct InFlight(Arc<Counts>);
 
@@ -31,16 +31,16 @@ struct Counts {
     late_while_closing: AtomicU64,
 }
 
-/// Gone with the request.
+/// One request under way; uncounted on drop.
 struct One(InFlight);
 
 impl InFlight {
-    /// How many there are.
+    /// How many requests are under way.
     pub fn count(&self) -> u64 {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// Those that were told, while the service was being stopped, that their answer comes too late.
+    /// How many requests missed their deadline while the service was being stopped.
     pub fn late_while_closing(&self) -> u64 {
         self.0.late_while_closing.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl Drop for One {
     }
 }
 
-/// Gives the request a name, unless it brings one, and logs how it went.
+/// Gives the request an id, unless it has one, and logs its outcome.
 pub(super) async fn name_and_log(State(app): State<App>, request: Request, next: Next) -> Response {
     let _one = app.0.in_flight.enter();
     let began = Instant::now();
@@ -70,9 +70,9 @@ pub(super) async fn name_and_log(State(app): State<App>, request: Request, next:
         .map_or_else(random_id, str::to_owned);
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>();
-    // Not the path itself: it is unbounded, and may hold what is not for logs.
+    // The route, not the path: paths are unbounded and may contain private data.
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    // Errors carry it at every level of the log.
+    // At error level, so that errors carry the id at every log level.
     let span = tracing::error_span!("request", id = %id, method = %method, route = %route);
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status();
@@ -94,7 +94,7 @@ pub(super) async fn name_and_log(State(app): State<App>, request: Request, next:
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    // What an answer is, it says; and it is true now, not later. A page may say otherwise.
+    // No sniffing of content types, and no caching unless the handler allows it.
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     headers
@@ -112,7 +112,7 @@ fn random_id() -> String {
     format!("{:016x}", getrandom::u64().unwrap_or(0))
 }
 
-/// A method is anything that a client makes up; a label is not.
+/// The method as a metric label. Clients can invent methods, so unknown ones share a label.
 fn method_word(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -122,7 +122,7 @@ fn method_word(method: &axum::http::Method) -> &'static str {
     }
 }
 
-/// Refuses at once when too many are under way: late answers to everybody help nobody.
+/// Refuses a request at once if too many are under way, instead of answering all of them late.
 pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Next) -> Response {
     if is_about_us(request.uri().path()) {
         return next.run(request).await;
@@ -139,18 +139,18 @@ pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Nex
     next.run(request).await
 }
 
-/// A place among those under way. What goes on after its customer has left keeps it.
+/// A permit for a request under way. Work that goes on after the client has left keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct RequestPermit(
-    #[expect(dead_code, reason = "it is kept, not read")] Arc<OwnedSemaphorePermit>,
+    #[expect(dead_code, reason = "held for its drop")] Arc<OwnedSemaphorePermit>,
 );
 
-/// Those who look after us are let in when nobody else is.
+/// Whether a path is exempt from shedding: health checks and metrics.
 fn is_about_us(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
 }
 
-/// Answers in time, whatever the handler does. What it has begun goes on to its end.
+/// Answers at the deadline at the latest. Work that the handler has begun goes on.
 pub(super) async fn deadline(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let until = Instant::now() + app.0.settings.deadline;
     request.extensions_mut().insert(Deadline(until));
@@ -164,7 +164,7 @@ pub(super) async fn deadline(State(app): State<App>, mut request: Request, next:
     })
 }
 
-/// A fault of ours is an answer, not a closed connection.
+/// Turns a panic of a handler into an answer with status 500.
 pub(super) async fn no_panic(request: Request, next: Next) -> Response {
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     answer.unwrap_or_else(|_| {

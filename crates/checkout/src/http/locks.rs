@@ -1,4 +1,4 @@
-//! The locks of orders: who holds them, who waits, how it goes.
+//! The endpoints that show the locks of orders and the locking figures of this process.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::storage::{PRODUCT_LOCK, SWEEP};
 
 const MAX_PATTERN: usize = 200;
 
-/// Which locks.
+/// Which locks to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// A pattern with `*`, `?` and `[a-z]` over the names. Names that are not this service's own are left out, unless the admin token is shown.
+    /// A pattern for names, with `*`, `?` and `[a-z]`. Locks of other programs are left out unless the request has the admin token.
     #[param(
         max_length = 200,
         default = "lock:product:*",
@@ -33,13 +33,13 @@ pub(super) struct Which {
 /// Locks that are held or wanted now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LockList {
-    /// By name.
+    /// The locks, sorted by name.
     locks: Vec<LockView>,
 }
 
 /// Lists the locks that are held or wanted now
 #[utoipa::path(get, path = "/v1/locks", tag = "locks", params(Which),
-    responses((status = 200, description = "They may have changed since", body = LockList)))]
+    responses((status = 200, description = "The locks at this moment", body = LockList)))]
 pub(super) async fn list(
     State(app): State<App>,
     headers: HeaderMap,
@@ -48,7 +48,7 @@ pub(super) async fn list(
     let pattern = which.pattern.as_deref().unwrap_or(lock_view::PRODUCTS);
     if pattern.len() > MAX_PATTERN || pattern.contains(char::is_control) {
         return Err(Problem::bad_request(
-            "pattern: at most 200 bytes, no control characters",
+            "pattern: must have at most 200 bytes and no control characters",
         ));
     }
     let mut locks = lock_view::matching(app.0.checkout.locks(), pattern)
@@ -60,37 +60,37 @@ pub(super) async fn list(
     Ok(Json(LockList { locks }))
 }
 
-/// Others may keep something in the same store, under names that are nobody's business.
+/// Restricts the pattern to the locks of this service. Names of other programs in the same store may be private.
 fn is_ours(name: &str) -> bool {
     name == SWEEP || name.starts_with(PRODUCT_LOCK)
 }
 
 fn store_down(_: ListingFailed) -> Problem {
-    Problem::unavailable("lock-store-down", "the lock store does not serve now")
+    Problem::unavailable("lock-store-down", "the lock store is unavailable")
         .retry_after(Duration::from_secs(1))
 }
 
-/// How locking goes in this process.
+/// The locking figures of this process.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LockFigures {
     /// Locks held now.
     active_locks: u64,
     /// Orders that wait now.
     waiting_orders: u64,
-    /// How long those who got their locks waited, on average.
+    /// How long successful orders waited for their locks, on average.
     average_wait_ms: f64,
-    /// Orders that asked for locks and know the answer.
+    /// Orders that asked for locks and have an answer.
     attempts: u64,
-    /// Of these, how many got none.
+    /// How many of these did not get their locks.
     failures: u64,
-    /// Their share, 0 to 1.
+    /// The share of these, 0 to 1.
     failure_rate: f64,
     /// The breaker around the lock store: `closed`, `open` or `half_open`.
     #[schema(example = "closed")]
     breaker: &'static str,
 }
 
-/// Shows how locking goes in this process
+/// Shows the locking figures of this process
 #[utoipa::path(get, path = "/v1/locks/metrics", tag = "locks",
     responses((status = 200, description = "Since the start", body = LockFigures)))]
 pub(super) async fn figures(State(app): State<App>) -> Json<LockFigures> {

@@ -1,4 +1,4 @@
-//! The description of all this, for programs.
+//! The OpenAPI document of the service.
 
 use axum::Json;
 use axum::extract::State;
@@ -41,7 +41,7 @@ const TOKEN: &str = "admin_token";
 )]
 struct Api;
 
-/// This description
+/// Returns this OpenAPI document
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "OpenAPI", body = serde_json::Value)))]
 pub(super) async fn show(State(app): State<App>) -> Json<Document> {
@@ -53,26 +53,26 @@ pub(super) async fn show(State(app): State<App>) -> Json<Document> {
     Json(document)
 }
 
-/// What every operation can answer, whatever it does.
+/// The errors that every operation can return.
 struct Everywhere;
 
 const ALWAYS: [(&str, &str); 4] = [
-    ("400", "The path, the query or a header makes no sense"),
-    ("500", "A fault of ours"),
+    ("400", "The path, the query or a header is invalid"),
+    ("500", "Internal error"),
     (
         "503",
-        "Not now: overloaded, a store is down, or the service is being stopped",
+        "Unavailable: overloaded, a store is down, or the service is being stopped",
     ),
     ("504", "Not answered in time"),
 ];
 const POSTED: [(&str, &str); 2] = [
     ("401", "Changes need the admin token"),
-    ("403", "Changes do not come from another site's page"),
+    ("403", "Pages of other sites may not change anything"),
 ];
 const WITH_BODY: [(&str, &str); 3] = [
     ("413", "The body is too long"),
     ("415", "The body is not JSON"),
-    ("422", "The body makes no sense"),
+    ("422", "The body is invalid"),
 ];
 
 impl Modify for Everywhere {
@@ -90,7 +90,7 @@ impl Modify for Everywhere {
             }
             if let Some(post) = &mut item.post {
                 add(post, &POSTED);
-                // With a token or, on this machine, without.
+                // With the token or, on this machine, without it.
                 post.security = Some(vec![
                     SecurityRequirement::default(),
                     SecurityRequirement::new(TOKEN, Vec::<String>::new()),

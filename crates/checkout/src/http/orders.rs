@@ -1,4 +1,4 @@
-//! Review, order, confirm, cancel.
+//! The endpoints for orders: review, order, show, confirm and cancel.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -22,8 +22,8 @@ fn basket(request: OrderRequest) -> Result<Basket, Problem> {
 /// Prices an order without making it
 #[utoipa::path(post, path = "/v1/checkout/review", tag = "checkout", request_body = OrderRequest,
     responses((status = 200, description = "What it would cost", body = Checkout),
-    (status = 404, description = "A product is not for sale", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Product unavailable, or another shop's", body = Problem, content_type = "application/problem+json")))]
+    (status = 404, description = "A product does not exist", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A product is unavailable or belongs to another shop", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn review(
     State(app): State<App>,
     Body(request): Body<OrderRequest>,
@@ -34,12 +34,12 @@ pub(super) async fn review(
 /// Reserves everything in the basket and makes the order, or does neither
 #[utoipa::path(post, path = "/v1/checkout/order", tag = "checkout", request_body = OrderRequest,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-        description = "The customer's name for this order: asked again with the same key and body, the same order comes back. Kept for a day unless the service is told otherwise, and until the order has ended")),
-    responses((status = 201, description = "The order is made, and its units are reserved. The same again for the same key", body = Order,
-        headers(("Location" = String, description = "Where it is"),
-            ("Idempotency-Replayed" = String, description = "`true` when it was made before"))),
-    (status = 404, description = "A product is not for sale", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Product unavailable, or another shop's", body = Problem, content_type = "application/problem+json")))]
+        description = "The customer's key for this order: a repeated request with the same key and body returns the same order. Kept for a day by default, and at least until the order has ended")),
+    responses((status = 201, description = "The order is made, and its units are reserved. Repeated requests with the same key get the same answer", body = Order,
+        headers(("Location" = String, description = "The path of the order"),
+            ("Idempotency-Replayed" = String, description = "`true` if the order was made by an earlier request"))),
+    (status = 404, description = "A product does not exist", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "A product is unavailable or belongs to another shop", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn order(
     State(app): State<App>,
     Extension(Deadline(until)): Extension<Deadline>,
@@ -56,16 +56,17 @@ pub(super) async fn order(
         [(header::LOCATION, location)],
         Json(made.order),
     );
-    Ok(match made.is_replay {
-        true => ([(REPLAYED, "true")], answer).into_response(),
-        false => answer.into_response(),
+    Ok(if made.is_replay {
+        ([(REPLAYED, "true")], answer).into_response()
+    } else {
+        answer.into_response()
     })
 }
 
 /// Shows an order
 #[utoipa::path(get, path = "/v1/orders/{id}", tag = "checkout", params(("id" = Id, Path, description = "The order")),
     responses((status = 200, description = "The order", body = Order),
-    (status = 404, description = "There is none of this id", body = Problem, content_type = "application/problem+json")))]
+    (status = 404, description = "There is no order with this id", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn show(
     State(app): State<App>,
     PathId(id): PathId,
@@ -74,11 +75,11 @@ pub(super) async fn show(
     Ok(Json(order.ok_or_else(no_such_order)?))
 }
 
-/// Sells what the order has reserved. Twice is once
+/// Confirms an order and sells its units. Repeating it has no further effect
 #[utoipa::path(post, path = "/v1/orders/{id}/confirm", tag = "checkout", params(("id" = Id, Path, description = "The order")),
     responses((status = 200, description = "It is confirmed", body = Order),
-    (status = 404, description = "There is none of this id", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "It was cancelled, or nobody confirmed it in time", body = Problem, content_type = "application/problem+json")))]
+    (status = 404, description = "There is no order with this id", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "The order was cancelled or has expired", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn confirm(
     State(app): State<App>,
     Extension(permit): Extension<RequestPermit>,
@@ -87,11 +88,11 @@ pub(super) async fn confirm(
     settle(&app, permit, id, Ending::Confirm, OrderStatus::Confirmed).await
 }
 
-/// Gives back what the order has reserved. Twice is once
+/// Cancels an order and returns its units to stock. Repeating it has no further effect
 #[utoipa::path(post, path = "/v1/orders/{id}/cancel", tag = "checkout", params(("id" = Id, Path, description = "The order")),
     responses((status = 200, description = "It is cancelled", body = Order),
-    (status = 404, description = "There is none of this id", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "It was confirmed, or nobody confirmed it in time", body = Problem, content_type = "application/problem+json")))]
+    (status = 404, description = "There is no order with this id", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "The order was confirmed or has expired", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn cancel(
     State(app): State<App>,
     Extension(permit): Extension<RequestPermit>,

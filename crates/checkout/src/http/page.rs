@@ -1,6 +1,6 @@
-//! The page: a document, its script and its styles, the stream that feeds it, and the button that starts a trial.
+//! The routes of the live page: its document, script and styles, the stream that feeds it, and the start of a trial.
 //!
-//! It is no part of the API: its paths and messages change with the page.
+//! They are not part of the API: paths and messages may change with the page.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,12 +27,12 @@ use super::problem::Problem;
 use crate::live::{Frames, NotStarted, Seen};
 use crate::page;
 
-/// Nothing from elsewhere, nothing inline, and in nobody's frame.
+/// The content security policy: nothing from other sites, nothing inline, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// Between two looks at what is new.
+/// The minimum time between two batches of frames.
 const PACE: Duration = Duration::from_millis(200);
-/// When a page that lost us asks again.
+/// How long a page waits before it reconnects.
 const COME_BACK: Duration = Duration::from_secs(1);
 
 /// A file of the page.
@@ -49,7 +49,7 @@ impl Asset {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        // Digits in quotes: what a header may hold.
+        // Hexadecimal digits in quotes are always a valid header value.
         let tag = HeaderValue::from_str(&format!("\"{digits}\""));
         Self {
             kind,
@@ -87,7 +87,7 @@ pub(crate) fn routes() -> Router<App> {
         .layer(from_fn(guarded))
 }
 
-/// A browser keeps it, and asks each time whether it is still the same.
+/// Serves a file with an `ETag`: browsers cache it and revalidate it each time.
 fn answer(asset: &'static Asset, request: &Request) -> Response {
     let known = request.headers().get(header::IF_NONE_MATCH);
     let known = known
@@ -123,11 +123,11 @@ async fn guarded(request: Request, next: Next) -> Response {
     response
 }
 
-/// Frames, as server-sent events. They come at a pace, and each replaces the one before.
+/// Streams frames as server-sent events, at a limited rate. Each frame replaces the previous one of its topic.
 async fn live(State(app): State<App>) -> Result<Response, Problem> {
     let place = Arc::clone(&app.0.pages).try_acquire_owned();
     let place = place.map_err(|_| {
-        Problem::unavailable("too-many-watchers", "too many watch already")
+        Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
     let watcher = Watcher {
@@ -144,7 +144,7 @@ async fn live(State(app): State<App>) -> Result<Response, Problem> {
     Ok((headers, stream).into_response())
 }
 
-/// Tells which script belongs to these frames.
+/// The first event, which names the version of the script that these frames belong to.
 fn hello() -> Message {
     let tag = SCRIPT.tag.to_str().unwrap_or_default();
     let data = format!("{{\"page\":{tag}}}");
@@ -194,14 +194,14 @@ impl Watcher {
     }
 }
 
-/// A trial to be run.
+/// The request for a trial.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
     lock: String,
 }
 
-/// A trial that runs.
+/// A trial that was started.
 #[derive(Debug, Serialize)]
 struct Started {
     trial: u64,
@@ -216,11 +216,13 @@ async fn start(
         Err(NotStarted::NoLab) => Err(Problem::not_found(
             "the lab is off: fencepost serve --lab turns it on",
         )),
-        Err(NotStarted::Unknown) => Err(Problem::bad_request("lock: there is no such offer")),
+        Err(NotStarted::Unknown) => {
+            Err(Problem::bad_request("lock: not one of the locks on offer"))
+        }
         Err(NotStarted::Busy) => Err(Problem::conflict(
             "trial-runs",
             "A trial runs",
-            "one at a time: wait until it has ended, or stop it",
+            "a trial is already running: wait until it has ended, or stop it",
         )),
         Err(NotStarted::Closing) => Err(Problem::unavailable(
             "closing",
@@ -228,7 +230,7 @@ async fn start(
         )),
         Err(NotStarted::System) => Err(Problem::unavailable(
             "no-thread",
-            "the system has no room for a trial now",
+            "the system cannot start another thread for a trial now",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 problem documents: a kind that programs tell apart, and words for people. Never a query, a secret or a stack.
+//! Errors as RFC 9457 problem documents. They never contain a query, a secret or a stack trace.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::checkout::Refusal;
 use crate::id::Id;
 use crate::storage::StorageError;
 
-/// What to do about a file that is not where it was.
+/// What to do if the database file was removed or replaced.
 pub(super) const DATABASE_GONE: &str = "the database's file was removed or replaced under the running service; put the same file back. A restart loses a file that was removed, and needs the -wal and -shm files of a replaced one out of the way first";
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// What kind of problem, `urn:fencepost:…`.
+    /// The kind of problem for programs, `urn:fencepost:…`.
     #[serde(rename = "type", serialize_with = "as_urn")]
     #[schema(value_type = String, example = "urn:fencepost:product-unavailable")]
     kind: &'static str,
-    /// The same for people.
+    /// The kind of problem for people.
     #[schema(example = "Product unavailable")]
     title: &'static str,
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     #[schema(example = 409, minimum = 400, maximum = 599)]
     status: u16,
-    /// What it is this time.
+    /// What happened in this case.
     detail: String,
-    /// Why a product was not to be had: `out_of_stock` or `contended`.
+    /// Why a product was unavailable: `out_of_stock` or `contended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    /// The products that are to blame.
+    /// The products that caused the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     products: Vec<Id>,
     #[serde(skip)]
@@ -63,7 +63,7 @@ impl Problem {
         }
     }
 
-    /// Come back after this time.
+    /// Tells the client to retry after this time.
     #[must_use]
     pub fn retry_after(mut self, time: Duration) -> Self {
         self.retry_after = Some(time);
@@ -76,13 +76,13 @@ impl Problem {
         self
     }
 
-    /// The input makes no sense.
+    /// The body is invalid: 422.
     pub fn invalid(detail: impl Into<String>) -> Self {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self::new(status, "invalid-request", "Invalid request", detail)
     }
 
-    /// The path or the query makes no sense.
+    /// The path, the query or a header is invalid: 400.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -92,23 +92,23 @@ impl Problem {
         )
     }
 
-    /// There is no such thing.
+    /// The requested thing does not exist: 404.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// It cannot be, as things are.
+    /// The request conflicts with the current state: 409.
     pub fn conflict(kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, kind, title, detail)
     }
 
-    /// Not now.
+    /// The service cannot answer now: 503.
     pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, kind, "Service unavailable", detail)
     }
 
-    /// The service has a file open that nobody else will see again.
+    /// The database file was removed or replaced while the service has it open.
     pub(super) fn database_gone() -> Self {
         Self::unavailable(
             "database-gone",
@@ -116,24 +116,24 @@ impl Problem {
         )
     }
 
-    /// Too late to know.
+    /// The request was not answered in time, and its effect is unknown: 504.
     pub fn too_late() -> Self {
         Self::new(
             StatusCode::GATEWAY_TIMEOUT,
             "deadline-exceeded",
             "Deadline exceeded",
-            "not answered in time: it may have taken effect. Ask again, an order with the same Idempotency-Key",
+            "not answered in time: it may have taken effect. Repeat the request; for an order, use the same Idempotency-Key",
         )
         .retry_after(Duration::from_secs(1))
     }
 
-    /// Our own fault.
+    /// An internal error: 500.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
             "Internal error",
-            "the log has more, under the request's id",
+            "the log has details under the request's id",
         )
     }
 }
@@ -147,7 +147,7 @@ impl From<Refusal> for Problem {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "idempotency-key-reused",
                 "Idempotency-Key reused",
-                "something else was ordered under this key",
+                "a different order was made with this key",
             ),
             Refusal::Unknown(_) => Self::not_found("no such product").about(None, products),
             Refusal::OtherShop(_) => {
@@ -162,7 +162,7 @@ impl From<Refusal> for Problem {
                 .retry_after(time),
             Refusal::StoreDown(time) => Self::unavailable(
                 "lock-store-down",
-                "no lock can be had now: nothing was reserved",
+                "no lock can be taken now: nothing was reserved",
             )
             .retry_after(time),
             Refusal::Closing => Self::unavailable(
@@ -173,7 +173,7 @@ impl From<Refusal> for Problem {
             Refusal::DatabaseGone => Self::database_gone(),
             Refusal::Database(_) => Self::unavailable(
                 "database-down",
-                "the database failed: ask again with the same Idempotency-Key",
+                "the database failed: repeat the request with the same Idempotency-Key",
             )
             .retry_after(Duration::from_secs(1)),
         }
@@ -189,7 +189,7 @@ impl From<StorageError> for Problem {
         tracing::error!(%error, "the database failed");
         match error {
             StorageError::Unavailable(_) => {
-                Self::unavailable("database-down", "the database does not serve now")
+                Self::unavailable("database-down", "the database is unavailable")
                     .retry_after(Duration::from_secs(1))
             }
             StorageError::Displaced => Self::database_gone(),
@@ -209,7 +209,7 @@ impl IntoResponse for Problem {
             HeaderValue::from_static("application/problem+json"),
         );
         if let Some(time) = retry_after {
-            // Whole seconds; to come back too early would be in vain.
+            // The header has whole seconds; round up, since an early retry would fail again.
             let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }

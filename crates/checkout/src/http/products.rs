@@ -1,4 +1,4 @@
-//! Products, and whether their units add up.
+//! The endpoints for products, and for the check that their units add up.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,31 +15,31 @@ use crate::product::{Balance, NewProduct, Product};
 
 const MAX_PAGE: i64 = 500;
 
-/// Which products.
+/// Which products to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
-    /// Those whose id comes after this one.
+    /// Only products whose id sorts after this one.
     after: Option<Id>,
-    /// At most so many.
+    /// The maximum number of products.
     #[param(minimum = 1, maximum = 500, default = 100)]
     limit: Option<i64>,
 }
 
-/// Some products.
+/// A page of products.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ProductList {
-    /// In the order of their ids.
+    /// The products, sorted by id.
     products: Vec<Product>,
-    /// Ask for those after this one; `null` when there are no more.
+    /// Pass this as `after` to get the next page; `null` on the last page.
     next_after: Option<Id>,
 }
 
 /// Puts a product up for sale
 #[utoipa::path(post, path = "/v1/products", tag = "products", request_body = NewProduct,
     responses((status = 201, description = "It is for sale", body = Product,
-        headers(("Location" = String, description = "Where it is"))),
-    (status = 409, description = "There is a product of this id", body = Problem, content_type = "application/problem+json")))]
+        headers(("Location" = String, description = "The path of the product"))),
+    (status = 409, description = "A product with this id exists already", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn add(
     State(app): State<App>,
     Body(new): Body<NewProduct>,
@@ -51,7 +51,7 @@ pub(super) async fn add(
         return Err(Problem::conflict(
             "product-exists",
             "Product exists",
-            "there is a product of this id",
+            "a product with this id exists already",
         ));
     };
     let place = format!("/v1/products/{}", product.product_id);
@@ -87,7 +87,7 @@ pub(super) async fn list(
 /// Shows a product
 #[utoipa::path(get, path = "/v1/products/{id}", tag = "products", params(("id" = Id, Path, description = "The product")),
     responses((status = 200, description = "The product", body = Product),
-    (status = 404, description = "There is none of this id", body = Problem, content_type = "application/problem+json")))]
+    (status = 404, description = "There is no product with this id", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn show(
     State(app): State<App>,
     PathId(id): PathId,
@@ -97,20 +97,20 @@ pub(super) async fn show(
     Ok(Json(product))
 }
 
-/// Whether every unit is where it should be.
+/// The result of counting every unit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Invariant {
     /// `stock + reserved + sold = put_in` for every product, by its own row and by its orders.
     holds: bool,
-    /// How many products were looked at.
+    /// How many products were counted.
     products: usize,
-    /// Those whose units do not add up.
+    /// The products whose units do not add up.
     violations: Vec<Balance>,
 }
 
 /// Checks that stock + reserved + sold = put in, for every product
 #[utoipa::path(get, path = "/v1/invariant", tag = "products",
-    responses((status = 200, description = "Every unit counted, at one moment; `holds` says whether they add up", body = Invariant)))]
+    responses((status = 200, description = "All units, counted at one moment; `holds` says whether they add up", body = Invariant)))]
 pub(super) async fn invariant(State(app): State<App>) -> Result<Json<Invariant>, Problem> {
     let balances = app.0.checkout.storage().balances().await?;
     let products = balances.len();

@@ -1,4 +1,4 @@
-//! What happens, as server-sent events.
+//! The endpoint that streams checkout events as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::App;
 use super::problem::Problem;
 use crate::events::Event;
 
-/// Everything that happens from now on, as server-sent events; `missed` tells a slow reader how many it missed
+/// Streams all events from now on as server-sent events; `missed` tells a slow reader how many it missed
 #[utoipa::path(get, path = "/v1/events", tag = "service",
     responses((status = 200, description = "A stream of `Event`s that does not end", body = Event, content_type = "text/event-stream")))]
 pub(super) async fn events(State(app): State<App>) -> Result<Response, Problem> {
     let place = Arc::clone(&app.0.watchers).try_acquire_owned();
     let place = place.map_err(|_| {
-        Problem::unavailable("too-many-watchers", "too many watch already")
+        Problem::unavailable("too-many-watchers", "too many clients watch already")
             .retry_after(Duration::from_secs(5))
     })?;
     let watcher = Watcher {
@@ -42,7 +42,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Begins with a word, so that a client knows that it is heard, and ends when the service does.
+    /// Begins with the event `hello`, so that the client knows that it is connected, and ends when the service stops.
     fn stream(self) -> impl Stream<Item = Result<Message, Infallible>> {
         let hello = Message::default().event("hello").data("{}");
         stream::unfold((self, Some(hello)), |(mut watcher, hello)| async {

@@ -1,6 +1,6 @@
-//! Whether the units of products add up, counted from the orders: what no constraint of the database sees.
+//! Counts from the orders whether the units of products add up, which no constraint of the database can check.
 //!
-//! A count reads every reservation there is, so it runs beside the frames, and seldom.
+//! A count reads every reservation, so it runs rarely and in the background.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use tokio::time::Instant;
 use crate::id::Id;
 use crate::storage::Storage;
 
-/// Between the end of a count and the next, at least.
+/// The minimum pause between two counts.
 const PAUSE: Duration = Duration::from_secs(3);
-/// A count that takes long is followed by a pause that is so many times as long.
+/// After a long count, the pause is this many times as long as the count.
 const RESTRAINT: u32 = 20;
 
 struct Count {
     took: Duration,
-    /// `None`: it failed.
+    /// `None` if the count failed.
     adds_up: Option<HashMap<Id, bool>>,
 }
 
-/// What the last count came to.
+/// The result of the last count.
 pub(super) struct Audit {
     storage: Arc<dyn Storage>,
     under_way: Option<JoinHandle<Count>>,
@@ -41,13 +41,13 @@ impl Audit {
         }
     }
 
-    /// Takes in a count that has ended, and begins one when it is time. Does not wait for it.
+    /// Collects a finished count, and starts the next one when it is time. Does not wait for it.
     pub(super) async fn look(&mut self) {
         if let Some(ended) = self.under_way.take_if(|count| count.is_finished()) {
             let count = ended.await.ok();
             let took = count.as_ref().map_or(Duration::ZERO, |count| count.took);
             self.next = Instant::now() + PAUSE.max(took * RESTRAINT);
-            // What could not be counted is not known.
+            // If the count failed, the result is unknown.
             self.adds_up = count.and_then(|count| count.adds_up).unwrap_or_default();
         }
         if self.under_way.is_none() && Instant::now() >= self.next {
@@ -55,7 +55,7 @@ impl Audit {
         }
     }
 
-    /// `None`: it was not counted yet.
+    /// `None` if the product was not counted yet.
     pub(super) fn adds_up(&self, product: &Id) -> Option<bool> {
         self.adds_up.get(product).copied()
     }

@@ -1,6 +1,6 @@
-//! The last minute, told by events: who met whom at which product, what was lost or refused, which orders were made.
+//! Summarizes the events of the last minute: contention for each product, losses and refusals, and recent orders.
 //!
-//! Bounded in every direction: a minute, so many products, so many entries.
+//! Memory is bounded: one minute, and a maximum number of products and entries.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,20 +10,20 @@ use crate::events::Event;
 use crate::id::Id;
 use crate::order::OrderStatus;
 
-/// Seconds that are remembered.
+/// How many seconds are remembered.
 pub(super) const SECONDS: usize = 60;
-/// The most products whose minute is remembered.
+/// The maximum number of products that are remembered.
 const MAX_PRODUCTS: usize = 500;
-/// The most losses and refusals.
+/// The maximum number of losses and refusals.
 const MAX_ENTRIES: usize = 30;
-/// The most orders.
+/// The maximum number of orders.
 const MAX_ORDERS: usize = 8;
-/// The most products that an entry names.
+/// The maximum number of products that an entry names.
 const MAX_NAMED: usize = 4;
-/// What is the same as something this short a time ago is counted, not repeated.
+/// An entry that equals one within this time increases its count instead of being added.
 const SAME_MS: i64 = 10_000;
 
-/// What happened in a second.
+/// The counts of one second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     asked: u32,
@@ -33,24 +33,24 @@ struct Second {
     orders: u32,
 }
 
-/// A minute, a second at a time.
+/// The counts of the last minute, second by second.
 #[derive(Debug, Clone)]
 pub(super) struct Minute {
     seconds: [Second; SECONDS],
-    /// The second that was written to last, since the epoch.
+    /// The second of the last write, since the epoch.
     last: i64,
 }
 
-/// A minute in sum.
+/// The totals of a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Sum {
-    /// Orders that asked for their locks and know the answer.
+    /// Orders that asked for locks and have an answer.
     pub(super) asked: u64,
-    /// Of these, how many found one taken.
+    /// How many of these found a lock taken.
     pub(super) met: u64,
-    /// Of these, how many got none in time.
+    /// How many of these did not get their locks in time.
     pub(super) refused: u64,
-    /// How long those who got them waited, on average.
+    /// How long successful orders waited, on average.
     pub(super) mean_wait_ms: f64,
     /// Orders made.
     pub(super) orders: u64,
@@ -78,7 +78,7 @@ impl Minute {
         &mut self.seconds[place(self.last)]
     }
 
-    /// For each second, the oldest first, the share of orders that found a lock taken, in percent; −1 where nobody asked.
+    /// For each second, oldest first, the percentage of orders that found a lock taken; −1 for seconds without orders.
     pub(super) fn shares(&self, now: i64) -> Vec<i32> {
         let mut minute = self.clone();
         minute.turn_to(now);
@@ -126,9 +126,9 @@ pub(super) struct Entry {
     /// Why, in a word.
     reason: &'static str,
     products: Vec<Id>,
-    /// Products that are not named.
+    /// How many more products are not named.
     more: usize,
-    /// How often, in a row.
+    /// How often the entry occurred in a row.
     times: u32,
 }
 
@@ -146,7 +146,7 @@ pub(super) struct Chronicle {
     pub(super) all: Minute,
     pub(super) entries: VecDeque<Entry>,
     pub(super) orders: VecDeque<Made>,
-    /// Events that came too fast to be told.
+    /// How many events were missed because they came too fast.
     pub(super) missed: u64,
 }
 
@@ -188,7 +188,7 @@ impl Chronicle {
         }
     }
 
-    /// An order got all of its locks, or none; each product with whether somebody else had its lock.
+    /// Records an order that got all its locks or none; each product comes with whether its lock was contended.
     fn answered<'a>(
         &mut self,
         products: impl Iterator<Item = (&'a Id, bool)> + Clone,

@@ -1,6 +1,6 @@
-//! Where a trial is asked for: one at a time, within a time, and ended with the service.
+//! Starts the trials of the live page: one at a time, with a time limit, and none outlives the service.
 //!
-//! Who runs it is handed in as a [`Lab`]: the service itself knows nothing of processes and verdicts.
+//! A [`Lab`] from outside runs the trials; the service itself knows nothing about processes and verdicts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +15,22 @@ use super::{Topic, Wall};
 
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a trial may take to end when it is told to.
+/// How long a trial may take to end after it is told to stop.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Somebody who puts locks on trial with real processes.
+/// Runs trials of locks with real processes.
 pub trait Lab: Send + Sync {
-    /// What happens in a trial, in a sentence or two.
+    /// Describes a trial in a sentence or two.
     fn about(&self) -> String;
 
-    /// What can be tried.
+    /// The locks on offer.
     fn offers(&self) -> Vec<Offer>;
 
-    /// Runs a trial on this thread, which outlives it, and returns its page: data for the viewer, one line of JSON. When `stop`
-    /// is raised it ends soon. Whatever the outcome, no process and no file is left.
+    /// Runs a trial on this thread, which must outlive it, and returns its page: data for the viewer, as one line of JSON. The trial ends
+    /// soon after `stop` is set. Whatever the outcome, it leaves no process and no file behind.
     ///
     /// # Errors
-    /// Why there is no verdict, in a sentence.
+    /// Returns a sentence that says why there is no verdict.
     fn run(
         &self,
         lock: &str,
@@ -39,40 +39,40 @@ pub trait Lab: Send + Sync {
     ) -> Result<String, String>;
 }
 
-/// Something that can be tried.
+/// A lock that can be put on trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
-    /// The lock.
+    /// The name of the lock.
     pub lock: String,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub about: String,
 }
 
-/// How a trial goes on.
+/// The progress of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// So many of the processes are ready.
+    /// How many of the processes are ready.
     Ready(usize, usize),
-    /// The page of what was recorded so far, without a verdict.
+    /// The page of the events so far, without a verdict.
     Page(String),
 }
 
 /// Why a trial was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotStarted {
-    /// Nobody runs trials here.
+    /// This service has no lab.
     NoLab,
-    /// There is no such lock among the offers.
+    /// The lock is not on offer.
     Unknown,
-    /// Another one runs.
+    /// Another trial is running.
     Busy,
     /// The service is being stopped.
     Closing,
-    /// The system has no thread left.
+    /// The system could not start a thread.
     System,
 }
 
-/// What the wall shows.
+/// The state of the desk, as the page shows it.
 #[derive(Debug, Default, Serialize)]
 struct Trial {
     /// The number of the trial; 0 before the first.
@@ -107,12 +107,12 @@ impl Phase {
 struct Now {
     trial: Trial,
     page: Option<String>,
-    /// Why it was told to stop.
+    /// Why the trial was told to stop.
     stopped: Option<&'static str>,
     is_closed: bool,
 }
 
-/// The desk. Cheap to clone.
+/// The desk, a shared handle. Cheap to clone.
 #[derive(Clone)]
 pub struct Desk(Arc<Inner>);
 
@@ -120,9 +120,9 @@ struct Inner {
     lab: OnceLock<Arc<dyn Lab>>,
     now: Mutex<Now>,
     wall: Wall,
-    /// The number of the trial under way; 0 for none.
+    /// The number of the running trial; 0 if none is running.
     under_way: watch::Sender<u64>,
-    /// The lab reads it from processes' threads, so it lives for ever; there is one per service.
+    /// Leaked, because the lab reads it from threads of its processes; there is one for each service.
     stop: &'static AtomicBool,
 }
 
@@ -139,16 +139,16 @@ impl Desk {
         desk
     }
 
-    /// From now on this one runs trials. The first one stays.
+    /// Sets the lab that runs trials. Only the first call has an effect.
     pub fn hand_to(&self, lab: Arc<dyn Lab>) {
         let _ = self.0.lab.set(lab);
         self.show(&self.now());
     }
 
-    /// Starts a trial of this lock. Returns its number.
+    /// Starts a trial of this lock and returns its number.
     ///
     /// # Errors
-    /// [`NotStarted`].
+    /// Returns [`NotStarted`] if the trial cannot be started.
     pub fn start(&self, lock: &str) -> Result<u64, NotStarted> {
         let lab = Arc::clone(self.0.lab.get().ok_or(NotStarted::NoLab)?);
         if !lab.offers().iter().any(|offer| offer.lock == lock) {
@@ -162,7 +162,7 @@ impl Desk {
             return Err(NotStarted::Busy);
         }
         let id = now.trial.id + 1;
-        // Nobody runs now: this cannot take back what was meant for another.
+        // No trial is running, so this does not clear a request to stop another one.
         self.0.stop.store(false, Ordering::Relaxed);
         let (desk, name) = (self.clone(), lock.to_owned());
         let thread = thread::Builder::new().name("trial".into());
@@ -193,14 +193,14 @@ impl Desk {
         });
     }
 
-    /// Whether this trial ended within that time.
+    /// Waits until this trial has ended. Returns `false` if it did not end in time.
     async fn ended(&self, id: u64, within: Duration) -> bool {
         let mut under_way = self.0.under_way.subscribe();
         let ended = under_way.wait_for(|now| *now != id);
         tokio::time::timeout(within, ended).await.is_ok()
     }
 
-    /// Ends the trial under way, if there is one.
+    /// Stops the running trial, if any.
     pub fn stop(&self) {
         self.end("it was stopped");
     }
@@ -213,10 +213,10 @@ impl Desk {
         }
     }
 
-    /// Ends the trial under way and starts no more; returns when nothing is left of it.
+    /// Stops the running trial, accepts no more, and waits until it has ended.
     ///
     /// # Cancel safety
-    /// When dropped, the trial ends all the same.
+    /// If the future is dropped, the trial still ends.
     pub async fn close(&self) {
         self.now().is_closed = true;
         self.end("the service was stopped");
@@ -226,7 +226,7 @@ impl Desk {
         }
     }
 
-    /// On a thread of its own.
+    /// Runs a trial on its own thread.
     fn run(&self, lab: &dyn Lab, lock: &str) {
         let mut tell = |told| self.told(told);
         let stop = self.0.stop;
@@ -244,7 +244,7 @@ impl Desk {
                 now.trial.words = Some(format!("No verdict: {why}."));
             }
             (Err(words), None) => {
-                tracing::warn!(%words, "a trial came to nothing");
+                tracing::warn!(%words, "a trial ended without a verdict");
                 now.trial.phase = Phase::Failed;
                 now.trial.words = Some(words);
             }
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::live::{Live, Seen};
 
-    /// Goes on until it is told to stop; `quick` ends at once, `bad` panics.
+    /// A lab for tests: a trial runs until it is told to stop; `quick` ends at once, `bad` panics.
     struct Slow;
 
     impl Lab for Slow {
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(desk.start("quick"), Err(NotStarted::Closing));
     }
 
-    /// Made-up time passes as soon as nobody has anything else to do; the trial's thread lives in real time.
+    /// Paused time advances as soon as all tasks are idle, but the trial's thread runs in real time.
     #[tokio::test(start_paused = true)]
     async fn a_trial_has_only_so_much_time() {
         let (live, desk) = desk();

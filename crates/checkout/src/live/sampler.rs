@@ -1,4 +1,4 @@
-//! Looks at locks, products and events while somebody watches, and puts what it sees on the wall.
+//! Samples locks, products and events while somebody watches, and publishes frames with them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::order::OrderStatus;
 use crate::product::Product;
 use crate::storage::StorageError;
 
-/// How often locks are looked at.
+/// How often locks are sampled.
 const TICK: Duration = Duration::from_millis(250);
-/// Everything else every so many ticks.
+/// Everything else is sampled every this many ticks.
 const SLOW: u32 = 4;
-/// How long events are remembered for when the last one has left: a page that is loaded again has a past.
+/// How long events are remembered after the last watcher has left, so that a page that is reloaded still shows the recent past.
 const LINGER: Duration = Duration::from_secs(120);
-/// The most locks of a frame.
+/// The maximum number of locks in a frame.
 const MAX_LOCKS: usize = 40;
-/// The most products of a frame.
+/// The maximum number of products in a frame.
 const MAX_PRODUCTS: usize = 16;
 
 #[derive(Serialize)]
 struct LocksFrame {
     ttl_ms: u64,
     locks: Vec<LockView>,
-    /// Locks that are left out.
+    /// How many locks are left out.
     more: usize,
-    /// The store does not serve.
+    /// Whether the lock store is unavailable.
     is_down: bool,
 }
 
@@ -46,11 +46,11 @@ struct BoardFrame<'a> {
     breaker: &'static str,
     minute: Sum,
     products: Vec<Row>,
-    /// How many there are.
+    /// How many products there are.
     all_products: i64,
-    /// Orders that are neither confirmed nor over.
+    /// How many orders are pending.
     open_orders: i64,
-    /// The database does not serve.
+    /// Whether the database is unavailable.
     is_down: bool,
     entries: Vec<&'a Entry>,
     orders: Vec<OrderLine>,
@@ -63,14 +63,14 @@ struct Row {
     product: Product,
     shares: Vec<i32>,
     minute: Sum,
-    /// Whether its units are where its orders say; `null` when they were not counted yet.
+    /// Whether its units agree with its orders; `null` if they were not counted yet.
     adds_up: Option<bool>,
 }
 
 #[derive(Serialize)]
 struct OrderLine {
     at_ms: i64,
-    /// The end of its id: whoever knows all of it may see the whole order.
+    /// The end of its id, since whoever knows the whole id may see the order.
     id: String,
     status: OrderStatus,
     items: Vec<Item>,
@@ -83,7 +83,7 @@ struct Item {
     quantity: i64,
 }
 
-/// Makes frames while somebody watches, until told to stop.
+/// Publishes frames while somebody watches, until it is told to stop.
 ///
 /// # Cancel safety
 /// Changes nothing but the frames.
@@ -115,7 +115,7 @@ struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Until nobody has watched for a while.
+    /// Samples until nobody has watched for a while.
     async fn attend(mut self) {
         let mut events = self.checkout.events().watch();
         let mut ticks = interval(TICK);
@@ -124,7 +124,7 @@ impl Sampler<'_> {
         let mut watched_at = Instant::now();
         loop {
             tokio::select! {
-                // Somebody new need not wait for the next look at everything.
+                // Sample everything at once for a new watcher.
                 () = self.live.came.notified() => count = 0,
                 _ = ticks.tick() => {
                     if self.live.wall.is_watched() {
@@ -155,7 +155,7 @@ impl Sampler<'_> {
     fn put(&self, topic: Topic, frame: &impl Serialize) {
         match serde_json::to_string(frame) {
             Ok(text) => self.live.wall.put(topic, text),
-            Err(error) => tracing::error!(%error, "a frame cannot be written"),
+            Err(error) => tracing::error!(%error, "a frame cannot be serialized"),
         }
     }
 
@@ -204,8 +204,8 @@ impl Sampler<'_> {
         Ok((self.products(now).await?, orders, counts))
     }
 
-    /// Those that were asked for most in the last minute, and the first of the others; in the order of their ids, so that rows stay
-    /// where they are.
+    /// The products that were ordered most in the last minute, filled up with the first of the others. Sorted by id, so that rows stay in
+    /// place.
     async fn products(&self, now: i64) -> Result<Vec<Row>, StorageError> {
         let storage = self.checkout.storage();
         let mut busy: Vec<(u64, &Id)> = self

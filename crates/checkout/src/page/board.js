@@ -1,4 +1,4 @@
-// Locks, figures, products, losses and orders. Each message holds all that is shown: nothing is kept from one to the next.
+// Shows locks, figures, products, losses and orders. Each message contains everything that is shown, so no state is kept between messages.
 
 import { $, glyph, h, s } from '../../../viewer/src/dom.js';
 import { count, plural } from '../../../viewer/src/format.js';
@@ -33,7 +33,7 @@ function lockRow() {
     write(name, rest);
     write(small, who);
     write(holder, who);
-    // Fences are long and differ at their end. ".0" says only that nobody handed the lock on.
+    // Fences are long and differ at their end. A final ".0" only means that the lock was not handed over.
     const number = lock.fence?.replace(/\.0$/, '') ?? '–';
     write(front, number.slice(0, -6));
     write(back, number.slice(-6));
@@ -53,7 +53,7 @@ function sparkline() {
   const area = s('path', { class: 'area' });
   const line = s('path', { class: 'line' });
   const picture = s('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, s('path', { class: 'floor', d: `M0 ${height - 1.5}H${width}` }), area, line);
-  // A second without an order is a gap. The last one is not over yet, and left out.
+  // A second without orders is a gap. The current second is incomplete and left out.
   const draw = shares => {
     const step = width / (shares.length - 1);
     const runs = [];
@@ -85,7 +85,7 @@ function productRow() {
     write(stock, count(product.stock));
     write(reserved, count(product.reserved));
     write(sold, count(product.sold));
-    // Counted from the orders, every few seconds: the database itself keeps the three numbers beside it together.
+    // Counted from the orders every few seconds. A constraint of the database keeps the three numbers beside it consistent.
     const addsUp = product.adds_up;
     if (addsUp === shown) return;
     shown = addsUp;
@@ -120,7 +120,7 @@ function orderRow() {
   return { element: h('tr', {}, h('td', {}, id), items, status, total), fill };
 }
 
-// A table, or a word where it would be empty.
+// A table, or a short text if it would be empty.
 class Part {
   constructor(name, keyOf, make) {
     this.table = $(`#${name}`);
@@ -172,7 +172,7 @@ export class Board {
   }
 }
 
-// The newest of those that look alike: the others are older than a moment, and say the same.
+// Keeps only the newest of several entries that look alike.
 function unique(entries, keyOf) {
   const seen = new Set();
   return entries.filter(entry => !seen.has(keyOf(entry)) && seen.add(keyOf(entry)));

@@ -1,4 +1,4 @@
-// Rows that stay the same elements while their key does: what somebody has selected, or has been read to, stays where it is.
+// Keyed rows: an element is reused as long as its key exists, so that selections and the position of a screen reader are kept.
 
 export class Keyed {
   constructor(place, keyOf, make) {
@@ -8,7 +8,7 @@ export class Keyed {
     this.kept = new Map();
   }
 
-  // `make` gives an element and a function that fills it with an item.
+  // `make` returns an element and a function that fills it with an item.
   show(items) {
     const kept = new Map();
     items.forEach((item, at) => {
@@ -24,7 +24,7 @@ export class Keyed {
   }
 }
 
-// Writes only what is different: the browser then has nothing to lay out again.
+// Writes only what has changed, to avoid needless layout.
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

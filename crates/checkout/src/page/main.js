@@ -1,4 +1,4 @@
-// The live page: every message is drawn when there is somebody to see it.
+// The entry point of the live page: draws each message when the page is visible.
 
 import { $ } from '../../../viewer/src/dom.js';
 import { startTheme } from '../../../viewer/src/theme.js';
@@ -52,7 +52,7 @@ function link(isThere) {
   write(lost, isThere ? '' : `Connection lost at ${new Date().toTimeString().slice(0, 8)}: what is shown is older. Trying again.`);
 }
 
-// A service that was replaced by another version brings another page.
+// If the service was replaced by another version, load its page.
 function hello({ page }) {
   if (version !== null && version !== page) location.reload();
   version = page;

@@ -1,4 +1,4 @@
-// Sample products for a shop that has none, and sample orders for them: ordinary requests of this page, allowed as any other change.
+// Creates sample products for an empty shop, and sample orders for them. These are ordinary requests that need the same rights as others.
 
 import { $ } from '../../../viewer/src/dom.js';
 import { count } from '../../../viewer/src/format.js';
@@ -8,12 +8,12 @@ const SHOP = 'sample-shop';
 const PRODUCTS = [['lamp', 'Lamp', 1990], ['desk', 'Desk', 24900], ['chair', 'Chair', 8900], ['mug', 'Mug', 750], ['rug', 'Rug', 5900], ['clock', 'Clock', 3400]]
   .map(([id, name, price_cents]) => ({ product_id: `sample-${id}`, shop_id: SHOP, name, price_cents, stock: 500 }));
 const ORDERS = 200;
-// A browser opens no more than six connections to one host, and one of them is the stream.
+// Browsers open at most six connections to one host, and the stream uses one of them.
 const AT_ONCE = 5;
 
 const anyOf = list => list[Math.floor(Math.random() * list.length)];
 
-// Most want the same product: its lock is what everybody waits for.
+// Most orders want the same product, so that its lock is contended.
 function basket() {
   const [first, ...others] = PRODUCTS;
   const wanted = new Set([Math.random() < 0.6 ? first : anyOf(PRODUCTS), anyOf(others)]);
@@ -22,7 +22,7 @@ function basket() {
 }
 
 export class Samples {
-  // `post` sends a request, and asks for the token where one is needed.
+  // `post` sends a request, and asks for the token if one is needed.
   constructor(post) {
     Object.assign(this, { post, isBusy: false });
     $('#samples-put').addEventListener('click', () => this.run(() => this.put()));
@@ -46,7 +46,7 @@ export class Samples {
     this.mark();
   }
 
-  // Not `disabled`: whoever pressed a button with the keyboard must not lose it.
+  // Not `disabled`, because a button that was pressed with the keyboard would lose the focus.
   mark() {
     for (const name of ['#samples-put', '#samples-send']) $(name).setAttribute('aria-disabled', String(this.isBusy));
   }
@@ -58,7 +58,7 @@ export class Samples {
   async put() {
     for (const product of PRODUCTS) {
       const answer = await this.post('/v1/products', product, () => this.run(() => this.put()));
-      // 409: somebody else has put it in meanwhile.
+      // 409: another client has created it in the meantime.
       if (answer?.status !== 201 && answer?.status !== 409) return this.tell('The products were not added.');
     }
     this.tell('');

@@ -1,4 +1,4 @@
-// The stream of messages: opened again and again until it comes, and not trusted when it is silent.
+// The stream of messages. Reconnects until it succeeds, and treats a silent stream as broken.
 
 const SILENCE_MS = 8000;
 const AGAIN_MS = 2000;
@@ -23,7 +23,7 @@ export class Stream {
     }
   }
 
-  // A browser gives up when it is refused, and hears nothing when the other side is gone without a word.
+  // Browsers do not reconnect after a refusal, and do not notice when the other side vanishes.
   check() {
     const isSilent = performance.now() - this.heard > SILENCE_MS;
     if (isSilent) this.onLink(false);

@@ -1,4 +1,4 @@
-// A trial: asked for with a button, drawn while it runs, by the viewer of the lab's reports.
+// Starts a trial with a button, and draws it while it runs, with the viewer of the lab's reports.
 
 import { $, commandBox, h, verdictTag, wantsStillness } from '../../../viewer/src/dom.js';
 import { unpack } from '../../../viewer/src/decode.js';
@@ -7,7 +7,7 @@ import { legend } from '../../../viewer/src/legend.js';
 import { plural } from '../../../viewer/src/format.js';
 import { write } from './keyed.js';
 
-// The axis grows by steps, so that marks do not slide all the time.
+// The axis grows in steps, so that marks do not move all the time.
 const STEP_US = 1e6;
 const BETWEEN_DRAWINGS_MS = 80;
 
@@ -50,14 +50,14 @@ export class Trials {
     $('#offers').replaceChildren(...this.buttons);
   }
 
-  // Without the lab the section says how to get it. The box for the token stays: sample orders may need it.
+  // Without the lab, the section says how to turn it on. The field for the token stays, because sample orders may need it.
   turn(isOn) {
     $('#trial').hidden = false;
     $('#trial-off').hidden = isOn;
     for (const part of ['#offers', '#stop', '#about', '#out']) $(part).hidden = !isOn;
   }
 
-  // Not `disabled`: whoever pressed a button with the keyboard must not lose it.
+  // Not `disabled`, because a button that was pressed with the keyboard would lose the focus.
   mark(trial) {
     for (const button of this.buttons) {
       button.setAttribute('aria-disabled', String(this.goesOn));
@@ -92,7 +92,7 @@ export class Trials {
     this.grow(true);
   }
 
-  // Time goes on between two messages.
+  // Keep the clock running between two messages.
   grow(isDue) {
     const now = performance.now();
     if (isDue || now - this.drawn >= BETWEEN_DRAWINGS_MS) {
@@ -118,7 +118,7 @@ export class Trials {
     else if (!answer.ok) this.complain((await answer.json()).detail);
   }
 
-  // The answer, or nothing when none came. Where a token is needed it is asked for, and `again` is called when it was given.
+  // Returns the response, or nothing if there is none. If a token is needed, asks for it and calls `again` once it is given.
   async post(path, body, again) {
     const headers = { 'Content-Type': 'application/json', ...(this.token ? { Authorization: `Bearer ${this.token}` } : {}) };
     try {

@@ -1,4 +1,4 @@
-//! A connection whose client has to read: when nothing that is written leaves for a while, it is over.
+//! A stream that closes the connection of a client that stops reading.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct Reader<S> {
     stream: S,
     patience: Duration,
-    /// Since a write found no room.
+    /// Fires when writes have made no progress for too long.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,7 +1,7 @@
-//! Products and orders in a Postgres database, shared by any number of instances.
+//! Stores products and orders in Postgres, shared by any number of instances.
 //!
-//! Conditional updates under `READ COMMITTED`: rows are locked in the order of the products, everywhere, so that nobody waits in a circle.
-//! Time is the server's.
+//! Uses conditional updates under `READ COMMITTED`. All transactions lock rows in the order of the products, so they cannot deadlock. Times
+//! come from the server's clock.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use connection::{Address, Connection};
 use pool::{Done, Fault, Pool, Work};
 
 const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// A standby that nobody has promoted answers as well, and makes no orders.
+/// Whether transactions are read-only. A standby answers queries, too, but accepts no writes.
 const IS_READ_ONLY: &str = "SELECT current_setting('transaction_read_only') = 'on'";
 const PRODUCTS_OF: &str = "\
 SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
@@ -41,13 +41,13 @@ pub struct PostgresStorage {
 }
 
 impl PostgresStorage {
-    /// Connects to `postgres://…`, and makes the tables where they are missing.
+    /// Connects to `postgres://…` and creates the tables if they are missing.
     ///
     /// # Errors
-    /// The server's, as text; never the address, which may carry a password.
+    /// Returns the server's error as text. It never contains the address, which may have a password.
     ///
     /// # Cancel safety
-    /// When dropped, the tables may have been made.
+    /// If the future is dropped, the tables may have been created.
     pub async fn open(address: &str) -> Result<Self, StorageError> {
         let pool = Pool::new(Address::parse(address)?);
         pool.run(|connection| Box::pin(tables::make(connection)))
@@ -116,7 +116,7 @@ impl Storage for PostgresStorage {
                 .pool
                 .run(move |connection| Box::pin(place_or_collide(connection, placement)));
             match (placed.await?, key) {
-                // Somebody else was faster under the same key, and has committed.
+                // Another request with the same key has committed first.
                 (Placed::Conflict, Some(key)) => Ok(match self.replay(&key).await? {
                     Replay::New => Placed::Conflict,
                     Replay::Made(order) => Placed::Replayed(*order),
@@ -206,7 +206,7 @@ impl Storage for PostgresStorage {
                     .query("SELECT 1 FROM checkout_keys LIMIT 1", &[])
                     .await?;
                 if connection.is_so(IS_READ_ONLY).await? {
-                    let words = "the database takes no writes".into();
+                    let words = "the database accepts no writes".into();
                     return Err(StorageError::Unavailable(words).into());
                 }
                 Ok(Done::Undo(()))
@@ -215,7 +215,7 @@ impl Storage for PostgresStorage {
     }
 }
 
-/// A collision with another transaction is an outcome: nothing was changed.
+/// Turns a conflict with another transaction into an outcome, since nothing was changed.
 async fn place_or_collide(
     connection: &mut Connection,
     placement: Placement,
@@ -234,7 +234,7 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
         reserve_for,
         guarding,
     } = placement;
-    // First of all: from here on nobody with an older fence reads or writes these products.
+    // Raise the gates first: from here on, no order with an older fence can read or write these products.
     if let Some(late) = admit_all(connection, &basket, &guarding).await? {
         return Ok(Done::Undo(Placed::LateFence(late)));
     }
@@ -257,7 +257,7 @@ async fn place(connection: &mut Connection, placement: Placement) -> Result<Done
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
-        // Kept for the fences: this was a reading, too.
+        // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Done::Keep(Placed::OutOfStock(short)));
     }
     if !reserve(connection, &basket, &guarding).await? {
@@ -331,7 +331,7 @@ async fn reserve(
     Ok(changed.iter().all(|rows| *rows == 1))
 }
 
-/// The product whose lock is somebody else's by now, if any.
+/// The product whose lock is stale, if any.
 async fn admit_all(
     connection: &mut Connection,
     basket: &Basket,
@@ -418,7 +418,7 @@ async fn move_units(connection: &mut Connection, id: &Id, ending: Ending) -> Res
     let (change, state) = super::movement(ending);
     let rows = connection.query(sql::LINES, &[&id.as_str()]).await?;
     let mut lines: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    // As orders lock them, whatever the database's own order of text is.
+    // Lock in the same order as orders do, whatever the collation of the database is.
     lines.sort();
     let mut each: Vec<Vec<&(dyn ToSql + Sync)>> = Vec::with_capacity(lines.len());
     for (product, quantity) in &lines {
@@ -441,7 +441,7 @@ async fn product(connection: &mut Connection, id: &Id) -> Result<Option<Product>
     Ok(rows.first().map(product_of).transpose()?)
 }
 
-/// In the order of the basket, whatever the database's own order of text is.
+/// Sorts the rows like the basket, whatever the collation of the database is.
 async fn products_of(
     connection: &mut Connection,
     basket: &Basket,

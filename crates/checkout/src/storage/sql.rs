@@ -1,8 +1,8 @@
-//! The tables and statements, in words that SQLite and Postgres both understand.
+//! The tables and statements, in SQL that SQLite and Postgres both understand.
 //!
-//! SQLite numbers `$1`, `$2` … by where they first stand, so they first stand in that order.
+//! SQLite numbers `$1`, `$2` … by their first occurrence, so in each statement they first occur in that order.
 
-/// The second barrier: the database itself refuses a negative stock, and units that come from nowhere or vanish.
+/// The second barrier: constraints refuse a negative stock, and units that appear or vanish.
 pub(super) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS checkout_products (
     id TEXT PRIMARY KEY,
@@ -43,11 +43,11 @@ CREATE TABLE IF NOT EXISTS checkout_keys (
 );
 ";
 
-/// What tables of an earlier version lack; a key of theirs is as old as its order.
+/// Adds the column that tables of an earlier version lack. Keys of that version count as being as old as their orders.
 pub(super) const ADD_KEY_TIME: &str =
     "ALTER TABLE checkout_keys ADD COLUMN made_ms BIGINT NOT NULL DEFAULT 0";
 
-/// Made last of all: where it is, everything is.
+/// Created last, so if it exists, all tables exist.
 pub(super) const KEYS_BY_TIME: &str =
     "CREATE INDEX IF NOT EXISTS checkout_keys_by_time ON checkout_keys (made_ms)";
 
@@ -62,12 +62,12 @@ pub(super) const PRODUCTS: &str = "\
 SELECT id, shop, name, price, stock, reserved, sold, put_in, version FROM checkout_products
 WHERE id > $1 ORDER BY id LIMIT $2";
 
-/// One row: reserved. None: too little is left.
+/// Returns one row if the units were reserved, and none if too few are left.
 pub(super) const RESERVE: &str = "\
 UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
 WHERE id = $2 AND stock >= $1";
 
-/// One row: reserved. None: it was changed since this version was read.
+/// Returns one row if the units were reserved, and none if the product has changed since this version was read.
 pub(super) const RESERVE_VERSION: &str = "\
 UPDATE checkout_products SET stock = stock - $1, reserved = reserved + $1, version = version + 1
 WHERE id = $2 AND stock >= $1 AND version = $3";
@@ -78,12 +78,12 @@ INSERT INTO checkout_orders (id, status, document, created_ms, expires_ms) VALUE
 pub(super) const ADD_RESERVATION: &str = "\
 INSERT INTO checkout_reservations (order_id, product_id, cart, quantity, reserved_ms) VALUES ($1, $2, $3, $4, $5)";
 
-/// One row: the key is this order's. None: it is another's.
+/// Returns one row if the key now belongs to this order, and none if it belongs to another.
 pub(super) const ADD_KEY: &str = "\
 INSERT INTO checkout_keys (key, fingerprint, order_id, made_ms) VALUES ($1, $2, $3, $4)
 ON CONFLICT (key) DO NOTHING";
 
-/// Those that were made by then, and whose order has ended.
+/// Deletes keys that are old enough and whose order has ended.
 pub(super) const FORGET_KEYS: &str = "\
 DELETE FROM checkout_keys WHERE key IN (
     SELECT k.key FROM checkout_keys k JOIN checkout_orders o ON o.id = k.order_id
@@ -97,11 +97,11 @@ FROM checkout_keys k JOIN checkout_orders o ON o.id = k.order_id WHERE k.key = $
 pub(super) const ORDER: &str =
     "SELECT id, status, document, created_ms, expires_ms FROM checkout_orders WHERE id = $1";
 
-/// One row: it has ended so, and for nobody else.
+/// Returns one row if this statement ended the order.
 pub(super) const SETTLE: &str = "\
 UPDATE checkout_orders SET status = $1 WHERE id = $2 AND status = 'pending'";
 
-/// The same, only if its time is over.
+/// Ends an order only if it is past its time.
 pub(super) const SETTLE_OVERDUE: &str = "\
 UPDATE checkout_orders SET status = $1 WHERE id = $2 AND status = 'pending' AND expires_ms <= $3";
 

@@ -1,7 +1,7 @@
-//! Products and orders in an SQLite file: nothing to install.
+//! Stores products and orders in an SQLite file.
 //!
-//! One thread writes and one reads, each with a connection of its own; several processes of one machine may share the file. A commit
-//! is on the disk before anybody is answered (`synchronous=FULL`).
+//! One thread writes and one reads, each with its own connection; several processes of one machine may share the file. Requests are
+//! answered only after their commit is on disk (`synchronous=FULL`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,10 +63,10 @@ pub struct SqliteStorage {
 }
 
 impl SqliteStorage {
-    /// Opens the file, making it and its tables where they are missing. Blocks for as long as that takes.
+    /// Opens the file, and creates it and its tables if they are missing. Blocks until that is done.
     ///
     /// # Errors
-    /// SQLite's, as text.
+    /// Returns SQLite's error as text.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
         let writing = file::connect(path).map_err(Fault::from)?;
         file::prepare(&writing)?;
@@ -106,7 +106,7 @@ impl SqliteStorage {
     }
 }
 
-/// Milliseconds since 1970, by the clock of this machine, which everybody who shares the file shares.
+/// Milliseconds since 1970 by the clock of this machine, which all processes that share the file use.
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -228,7 +228,7 @@ impl Storage for SqliteStorage {
         let spot = Arc::clone(&self.spot);
         self.read(move |transaction| {
             spot.is_ours()?;
-            // A table: the file may have been emptied.
+            // Query a table, because the file may have been emptied.
             let sql = "SELECT 1 FROM checkout_keys LIMIT 1";
             let mut statement = transaction.prepare_cached(sql)?;
             statement.query_row([], |_| Ok(())).optional()?;
@@ -252,7 +252,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
         reserve_for,
         guarding,
     } = placement;
-    // First of all: from here on nobody with an older fence reads or writes these products.
+    // Raise the gates first: from here on, no order with an older fence can read or write these products.
     if let Some(late) = admit_all(transaction, &basket, &guarding)? {
         return Ok(Done::Undo(Placed::LateFence(late)));
     }
@@ -271,7 +271,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     };
     let short = super::too_little(&basket, &products);
     if !short.is_empty() {
-        // Kept for the fences: this was a reading, too.
+        // Commit even without an order, so that the gates remember the fences: this was a read under the locks, too.
         return Ok(Done::Keep(Placed::OutOfStock(short)));
     }
     for (index, line) in basket.lines().iter().enumerate() {
@@ -321,7 +321,7 @@ fn place(transaction: &Transaction<'_>, placement: Placement) -> Result<Done<Pla
     })))
 }
 
-/// The product whose lock is somebody else's by now, if any.
+/// The product whose lock is stale, if any.
 fn admit_all(
     transaction: &Transaction<'_>,
     basket: &Basket,

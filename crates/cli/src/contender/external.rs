@@ -1,7 +1,7 @@
-//! An external lock: a program of the user's own that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`.
+//! An external lock: a program of the user that speaks the lab's protocol, as in `--lock='python3 my_lock.py'`.
 //!
-//! Before the trial it is started once and asked to get ready, in a store that is thrown away. A program that is missing or silent
-//! is reported at once, and its claims are known before the first event.
+//! Before the trial, the lab starts it once with a temporary store and asks it for its claims. So it can report a missing or silent
+//! program at once, and the claims are known before the first event.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -19,26 +19,26 @@ use crate::exit;
 use crate::fault::{Fault, system_words};
 use crate::stopped::explain;
 
-/// How long it may take to get ready: some languages start slowly.
+/// How long the program may take to get ready; some languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to end.
+/// How long the program may take to exit.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How often the lab looks up from listening.
+/// How often the lab checks for an interrupt while it waits for a line.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How much of a line that is not a message is quoted.
+/// How much of an invalid line is quoted, in characters.
 const QUOTE_CHARS: usize = 120;
 
-/// The command that starts it, in words.
+/// The command that starts the program, split into words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalLock {
     program: String,
     arguments: Vec<String>,
-    /// The same as a person would type it after `--lock=`.
+    /// The command as the user typed it after `--lock=`.
     typed: String,
 }
 
 impl ExternalLock {
-    /// The program that `text` starts; `None` if it could be the name of a strategy: a single word without a `/`.
+    /// Parses the command of an external lock. `None` if `text` could be the name of a strategy: a single word without a `/`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = words(text).into_iter();
         let program = words.next()?;
@@ -58,12 +58,12 @@ impl ExternalLock {
         command
     }
 
-    /// The flag that names it.
+    /// The `--lock` flag that names this program.
     pub(crate) fn flag(&self) -> String {
         format!("--lock={}", self.typed)
     }
 
-    /// Starts it once and asks what it promises.
+    /// Starts the program once and asks for its claims.
     pub(super) fn claims(
         &self,
         store: &TrialStore,
@@ -79,7 +79,7 @@ impl ExternalLock {
         let (feed, ears) = feed();
         let child = Child::spawn(self.command(), 0, &ears);
         let mut child = child.map_err(|error| self.cannot_start(&error))?;
-        // Who has closed its input is dead or mute: listening tells which.
+        // If writing fails, the program has exited or closed its input; what it says next tells which.
         let _ = child.send(&Request::Init {
             id: "rehearsal".into(),
             keys: vec![FIRST.into(), SECOND.into()],
@@ -91,12 +91,12 @@ impl ExternalLock {
         let claims = listen(&feed, &mut child, interrupt).map_err(told)?;
         let _ = child.send(&Request::Shutdown);
         child.wait(FAREWELL);
-        // A server that is gone cannot be tidied up.
+        // If the server is gone, there is nothing to clean up.
         let _ = ground.clear();
         Ok(claims)
     }
 
-    /// What is known about it. Strategies live as long as the program.
+    /// The strategy for this program. Strategies are `'static`, so it is leaked.
     pub(super) fn strategy(&self, claims: Claims) -> &'static Strategy {
         Box::leak(Box::new(Strategy {
             name: Box::leak(self.typed.clone().into_boxed_str()),
@@ -122,13 +122,13 @@ impl ExternalLock {
     }
 }
 
-/// An external lock buys in a process of its own, never in this one.
+/// The buyer of an external lock. Never used, since external locks buy in their own processes.
 fn not_here(_: Setup) -> Opening<dyn Buyer> {
     let failure = Failure::definite("this lock lives in another program");
     Box::pin(async { Err(failure) })
 }
 
-/// What it promises, once it says that it is ready.
+/// Waits until the program is ready, and returns its claims.
 fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims, Stopped> {
     let deadline = Instant::now() + PATIENCE;
     let said = loop {
@@ -172,7 +172,7 @@ fn ending(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// A foreign line, made fit to be shown.
+/// Quotes a line of the program, shortened and without control characters.
 fn quote(line: &str) -> String {
     let start = line.chars().take(QUOTE_CHARS);
     format!(
@@ -181,7 +181,7 @@ fn quote(line: &str) -> String {
     )
 }
 
-/// Words as a shell tells them apart, without anything else that a shell does.
+/// Splits a command into words with the quoting rules of a shell, but without expansions.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quote = None;
@@ -205,7 +205,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The text as one word for a shell.
+/// Quotes the text as one word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_./=:@%+,-".contains(letter);
     if text.chars().all(plain) {

@@ -16,7 +16,7 @@ pub(crate) enum Lock {
     Strategy(&'static strategy::Strategy),
     /// The library's lock on servers of this kind.
     Of(&'static StoreKind, &'static strategy::Strategy),
-    /// A program of the user's own.
+    /// An external lock: a program of the user.
     External(ExternalLock),
 }
 
@@ -41,7 +41,7 @@ impl Lock {
     pub(crate) fn parse_holding(text: &str) -> Result<Self, BadValue> {
         match Self::parse(text)? {
             Self::Strategy(strategy) if strategy.lock.is_none() => Err(BadValue {
-                what: format!("{text} has no lock whose holder could be put to the test"),
+                what: format!("{text} has no lock that a process could hold"),
                 advice: format!("--lock=safe      or one of {}", holding_locks().join(", ")),
             }),
             lock => Ok(lock),
@@ -54,7 +54,7 @@ fn unknown(text: &str) -> BadValue {
     let names: Vec<&str> = names
         .chain(lock_only_kinds().map(|kind| kind.name))
         .collect();
-    let all = format!("--lock help for all {}, a line each", strategy::ALL.len());
+    let all = format!("--lock help to list all {}", strategy::ALL.len());
     BadValue {
         what: format!("there is no strategy '{text}'"),
         advice: match nearest(text, &names) {
@@ -64,7 +64,7 @@ fn unknown(text: &str) -> BadValue {
     }
 }
 
-/// The strategies with a lock that somebody can hold.
+/// The strategies with a lock that a process can hold.
 fn holding_locks() -> Vec<&'static str> {
     let all = strategy::ALL.iter();
     all.filter(|strategy| strategy.lock.is_some())
@@ -72,7 +72,7 @@ fn holding_locks() -> Vec<&'static str> {
         .collect()
 }
 
-/// The strategy that is the library's lock as it is meant to be used.
+/// The strategy that uses the library's lock as intended.
 const LIBRARY: &str = "watchdog";
 
 const YOURS: &str = "\
@@ -80,7 +80,7 @@ const YOURS: &str = "\
   'COMMAND'        a program that speaks the lab's protocol, as in --lock='python3 my_lock.py'
 ";
 
-/// `--lock help`: every strategy, a line each.
+/// The text of `--lock help`: every strategy, one line each.
 pub(crate) fn strategies() -> String {
     let mut text = String::new();
     let mut group = None;
@@ -112,11 +112,11 @@ mod tests {
     fn a_misspelt_strategy_meets_its_neighbour() {
         assert_eq!(
             Lock::parse("sfae").unwrap_err().advice,
-            "--lock=safe      or --lock help for all 22, a line each"
+            "--lock=safe      or --lock help to list all 22"
         );
         assert_eq!(
             Lock::parse("%&%").unwrap_err().advice,
-            "--lock help for all 22, a line each"
+            "--lock help to list all 22"
         );
         assert!(
             Lock::parse("zokeeper")

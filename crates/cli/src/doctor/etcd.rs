@@ -1,4 +1,4 @@
-//! The examination of an etcd cluster, server by server.
+//! Examines an etcd cluster, server by server.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

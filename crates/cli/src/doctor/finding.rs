@@ -1,16 +1,16 @@
-//! One thing that was found, and what a list of them comes to.
+//! The findings of an examination, their severity, and the conclusion and exit code that follow from a list of them.
 
 use serde_json::{Map, Value};
 
-/// How much it matters; in the order in which findings are shown.
+/// How much a finding matters. The variants are in the order in which findings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
-    /// Locks fail here, or two can hold one, without anything out of the ordinary happening.
+    /// Locks fail, or a lock can have two holders, in ordinary operation.
     Danger,
-    /// It takes a fault or an accident.
+    /// A fault or an accident can cost a lock.
     Caution,
     Fine,
-    /// It could not be found out.
+    /// The doctor could not find it out.
     Unknown,
 }
 
@@ -30,41 +30,41 @@ impl Severity {
 /// What a danger or a caution does to locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Harm {
-    /// None can be taken.
+    /// No lock can be taken.
     NoLocks,
-    /// One can go away, or have two holders, any time.
+    /// A lock can disappear, or have two holders, at any time.
     Vanishes,
-    /// One can be forgotten by a restart or a failover.
+    /// A restart or a failover can forget a lock.
     Forgotten,
     #[cfg(any(feature = "postgres", feature = "redlock"))]
-    /// Its fence can fall behind what resources have seen.
+    /// The fence of a lock can fall below what resources have seen.
     FenceFalls,
     #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-    /// All are forgotten with one machine, or its disk.
+    /// The loss of one machine, or of its disk, forgets all locks.
     OneMachine,
-    /// They work, less well than they could.
+    /// Locks work, but not as well as they could.
     Hampered,
 }
 
-/// One thing that was found.
+/// What the doctor found out about one topic.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
     pub(super) topic: &'static str,
-    /// What is so, with figures.
+    /// The state that was found, with figures.
     pub(super) what: String,
-    /// What that means for locks; may be empty.
+    /// What the state means for locks; may be empty.
     pub(super) means: String,
     /// What to do; may be empty.
     pub(super) advice: String,
     pub(super) harm: Option<Harm>,
-    /// The figures for programs.
+    /// The figures for the JSON document.
     pub(super) figures: Map<String, Value>,
 }
 
 #[cfg(feature = "redlock")]
 impl Finding {
-    /// Whether it is neither fine nor unknown.
+    /// Whether this is a danger or a caution.
     pub(super) fn is_trouble(&self) -> bool {
         self.harm.is_some()
     }
@@ -74,14 +74,14 @@ impl Finding {
         self
     }
 
-    /// The same, where it takes more than this to do that harm.
+    /// Lowers this finding to a caution that does less harm.
     pub(super) fn only(mut self, harm: Harm) -> Self {
         self.severity = Severity::Caution;
         self.harm = Some(harm);
         self
     }
 
-    /// The same in other words.
+    /// Replaces the sentence that describes the state.
     pub(super) fn saying(mut self, what: String) -> Self {
         self.what = what;
         self
@@ -135,7 +135,7 @@ pub(super) fn count(findings: &[Finding], severity: Severity) -> usize {
     alike.count()
 }
 
-/// 0 fine, 1 caution, 2 danger. What is unknown is no more than that.
+/// 0 if all is fine, 1 for cautions, 2 for dangers. Unknown findings do not count.
 pub(super) fn exit_code(findings: &[Finding]) -> u8 {
     match findings.iter().map(|finding| finding.severity).min() {
         Some(Severity::Danger) => 2,
@@ -144,7 +144,7 @@ pub(super) fn exit_code(findings: &[Finding]) -> u8 {
     }
 }
 
-/// What all of it means, in a sentence: the worst of what the worst findings do.
+/// Sums up all findings in a sentence: the worst harm among the findings of the worst severity.
 pub(super) fn conclusion(findings: &[Finding]) -> &'static str {
     let worst = findings.iter().filter(|finding| finding.harm.is_some());
     let worst = worst.min_by_key(|finding| (finding.severity, finding.harm));

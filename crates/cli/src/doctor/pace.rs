@@ -1,4 +1,4 @@
-//! How fast a server answers, and what time it thinks it is.
+//! Measures how fast a server answers and how far its clock is from ours, with the rules for both.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,30 +8,30 @@ use super::finding::Harm;
 use super::rules::{Check, Rule};
 
 pub(super) const ROUND_TRIP: &str = "round trip";
-/// How often a server is asked.
+/// How many requests are measured.
 pub(super) const TRIES: usize = 200;
-/// From here on two clocks disagree by more than people put up with.
+/// The difference between two clocks from which it is a caution.
 const APART_MS: f64 = 1_000.0;
-/// A clock that is slewed gains less than this while it is watched; one that is set does not.
+/// The smallest step that counts as a jump. A clock that is slewed changes less than this during the measurement.
 const STEP_MS: f64 = 100.0;
 
-/// How long answers took, or why that is not known.
+/// How long answers took, or why that is unknown.
 pub(super) type RoundTrip = Result<Times, String>;
 
 pub(super) const ROUND_TRIP_CHECKS: &[Check<RoundTrip>] = &[Check {
     topic: ROUND_TRIP,
-    reads: "200 small questions",
+    reads: "200 small requests",
     rules: &[
         Rule::<RoundTrip>::unknown()
             .finds(|read| read.as_ref().err().cloned()),
         Rule::<RoundTrip>::caution(
             Harm::Hampered,
-            "p99 of 250 ms or more (`--slow`): the slowest answers eat into leases of the usual length",
+            "p99 of 250 ms or more (`--slow`): slow answers use up a good part of a lease with the default TTL",
         )
         .when(|read| read.as_ref().is_ok_and(Times::is_slow))
         .say_with(|read| said(read, ""))
-        .means("So much of a lease is gone before its holder hears of it; a late renewal loses it.")
-        .advise("a TTL of many times that; a server nearer by, or with less to do"),
+        .means("That much of a lease has passed before its holder hears of it, and a late renewal loses the lease.")
+        .advise("use a TTL many times longer, or a server that is closer or less busy"),
         Rule::<RoundTrip>::fine().say_with(|read| said(read, "round trip ")),
     ],
     figures: |read| match read {
@@ -57,10 +57,10 @@ fn said(read: &RoundTrip, label: &str) -> String {
 #[derive(Debug, Clone)]
 pub(super) struct Times {
     median: Duration,
-    /// All but one in a hundred were as fast.
+    /// The 99th percentile.
     slowest: Duration,
     tries: usize,
-    /// From here on they are too slow.
+    /// The limit of `--slow`.
     slow: Duration,
 }
 
@@ -82,12 +82,12 @@ impl Times {
     }
 }
 
-/// What the server's clock did while it was watched.
+/// What the measurements say about the server's clock.
 #[derive(Debug, Clone)]
 pub(super) struct Clock {
     ahead_ms: f64,
     step_ms: f64,
-    /// Who ends leases by that clock, if anybody does.
+    /// What ends leases by that clock, if anything does.
     keeper: Option<&'static str>,
 }
 
@@ -95,22 +95,22 @@ pub(super) const CLOCK_CHECKS: &[Check<Clock>] = &[Check {
     topic: "clock",
     reads: "the server's time, 200 times",
     rules: &[
-        Rule::<Clock>::caution(Harm::Vanishes, "it jumped while it was watched")
+        Rule::<Clock>::caution(Harm::Vanishes, "it jumped during the measurement")
             .when(|clock| clock.keeper.is_some() && clock.step_ms.abs() >= STEP_MS)
             .say_with(|clock| {
                 let step = signed(clock.step_ms);
-                format!("the server's clock jumped by {step} ms meanwhile")
+                format!("the server's clock jumped by {step} ms during the measurement")
             })
             .means_with(|clock| {
                 let keeper = clock.keeper.unwrap_or_default();
-                format!("{keeper} ends leases by that clock: a step forward ends them while they are held.")
+                format!("{keeper} ends leases by that clock: a jump forward ends them while they are held.")
             })
             .advise("let the time service slew the clock instead of setting it"),
-        Rule::<Clock>::caution(Harm::Forgotten, "a second or more away from this machine's")
+        Rule::<Clock>::caution(Harm::Forgotten, "it is a second or more away from this machine's clock")
             .when(|clock| clock.keeper.is_some() && clock.ahead_ms.abs() >= APART_MS)
             .say_with(Clock::agrees)
-            .means("When it is put right in one step, leases end early or late. After a failover to a server with another time, fences may fall.")
-            .advise("a time service on both, which slews; not a step while locks are held"),
+            .means("If the clock is corrected in one step, leases end early or late. After a failover to a server with a different time, fences may fall.")
+            .advise("run a time service that slews the clock on both machines; do not set the clock while locks are held"),
         Rule::<Clock>::fine().say_with(Clock::agrees),
     ],
     figures: |clock| {
@@ -122,7 +122,7 @@ pub(super) const CLOCK_CHECKS: &[Check<Clock>] = &[Check {
 }];
 
 impl Clock {
-    /// `keeper` is who ends leases by that clock, if anybody does.
+    /// `keeper` is what ends leases by that clock, if anything does.
     pub(super) fn of(samples: &[Sample], keeper: Option<&'static str>) -> Self {
         // The fastest answer leaves the least room for error.
         let best = samples.iter().min_by_key(|sample| sample.round_trip);
@@ -139,23 +139,23 @@ impl Clock {
     }
 }
 
-/// How long each of these took.
+/// The round trips of these samples.
 pub(super) fn times(samples: &[Sample], slow: Duration) -> Times {
     let times = samples.iter().map(|sample| sample.round_trip);
     Times::of(times.collect(), slow)
 }
 
-/// One question for the time.
+/// One reading of the server's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     round_trip: Duration,
     /// The server's clock minus this machine's, in the middle of the round trip.
     ahead_ms: f64,
-    /// The same against a clock that is never set.
+    /// The server's clock minus a monotonic clock of this machine.
     against_steady_ms: f64,
 }
 
-/// A question that is under way.
+/// A request for the server's time that is under way.
 pub(super) struct Stopwatch {
     at: Instant,
     wall: SystemTime,
@@ -169,7 +169,7 @@ impl Stopwatch {
         }
     }
 
-    /// The server says that this much has passed since 1970; `start` is when the first was asked.
+    /// Completes the reading. `theirs` is the server's time since 1970; `start` is when the first request was sent.
     pub(super) fn answered(self, theirs: Duration, start: Instant) -> Sample {
         let round_trip = self.at.elapsed();
         let half = ms(round_trip) / 2.0;
@@ -186,7 +186,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// How much the server's clock moved more than time did, from one sample to the next, at most; slow answers blur it.
+/// The largest jump of the server's clock between two samples, in ms, less the uncertainty that slow answers cause.
 fn step(samples: &[Sample]) -> f64 {
     let pairs = samples.iter().zip(samples.iter().skip(1));
     let steps = pairs.map(|(one, next)| {
@@ -198,7 +198,7 @@ fn step(samples: &[Sample]) -> f64 {
     largest.unwrap_or(0.0)
 }
 
-/// For figures that may be too small for a decimal.
+/// Formats a number of ms that may be too small for one decimal place.
 fn short(ms: f64) -> String {
     match ms {
         ..0.05 => "under 0.1".to_owned(),
@@ -206,12 +206,12 @@ fn short(ms: f64) -> String {
     }
 }
 
-/// Without a zero that is less than nothing.
+/// Rounds to three decimal places, and turns −0 into 0.
 fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3 + 0.0
 }
 
-/// As `+0.4` or `−1,200.0`.
+/// Formats a number with its sign, like `+0.4` or `−1,200.0`.
 fn signed(number: f64) -> String {
     let sign = if number <= -0.05 { '−' } else { '+' };
     format!("{sign}{}", decimal(number.abs()))

@@ -1,14 +1,14 @@
-//! The tables of `docs/doctor.md`, made of the rules; a test compares them with the page.
+//! Generates the tables of `docs/doctor.md` from the rules; a test compares them with the page.
 
 use super::finding::Severity;
 use super::rules::Check;
 use super::{etcd, pace, postgres, redis, redlock, sqlite, zookeeper};
 
-/// How the page is written anew.
+/// The command that rewrites the page.
 const REGENERATE: &str = "FENCEPOST_WRITE_PAGE=1 cargo test -p fencepost-cli --all-features the_page_says_what_the_rules_say";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md");
 
-/// A line of a table.
+/// A row of a table.
 struct Row {
     topic: &'static str,
     reads: Vec<&'static str>,
@@ -55,7 +55,7 @@ impl Table {
         &mut self.0[at]
     }
 
-    /// Topics that are only ever fine or unknown are left out.
+    /// Formats the table, without topics that are only ever fine or unknown.
     fn text(&self) -> String {
         let mut text =
             String::from("| topic | read from | danger | caution |\n|---|---|---|---|\n");
@@ -115,7 +115,7 @@ fn tables() -> [(&'static str, Table); 6] {
     ]
 }
 
-/// The page with these tables in place of those between its marks.
+/// Replaces the tables between the marks of the page.
 fn rewritten(page: &str) -> String {
     let mut page = page.to_owned();
     for (store, table) in tables() {

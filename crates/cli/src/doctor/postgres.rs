@@ -1,4 +1,4 @@
-//! The examination of a Postgres server, for advisory locks or for leases in a table.
+//! Examines a Postgres server, for advisory locks or for leases in a table.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) async fn examine(
     let mut findings = apply(CHECKS, &readings);
     let times = pace::times(&readings.samples, slow);
     findings.extend(apply(ROUND_TRIP_CHECKS, &Ok(times)));
-    // Advisory locks end with their sessions, and those by a clock that is never set forward.
+    // Advisory locks end with their sessions, and setting the server's clock does not affect when those end.
     let keeper = (readings.kind == Kind::Table).then_some("The table");
     let clock = Clock::of(&readings.samples, keeper);
     findings.extend(apply(CLOCK_CHECKS, &clock));

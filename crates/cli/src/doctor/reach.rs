@@ -1,4 +1,4 @@
-//! Getting at a server, and what is said when that fails.
+//! Connects to a server that is to be examined, and turns a failure to do so into an error message.
 
 use fencepost::{Error, ErrorKind};
 
@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::store::LockStore;
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
-/// For the clients that cannot do without one.
+/// Runs an examination whose client library needs a tokio runtime.
 pub(super) fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -19,7 +19,7 @@ pub(super) fn in_runtime<T>(looking: impl Future<Output = Result<T, Fault>>) -> 
 }
 
 #[cfg(any(feature = "postgres", feature = "etcd", feature = "zookeeper"))]
-/// Tries again while nobody answers.
+/// Calls `open` until it succeeds or fails for a reason other than a silent server, at most for [`super::PATIENCE`].
 pub(super) async fn within_patience<T, F>(open: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// A store that cannot be examined.
+/// The error for a store that cannot be examined.
 pub(super) fn refused(store: &LockStore, error: &Error) -> Fault {
     let (form, name) = match store {
         LockStore::Address(address) => (address.kind().form, address.kind().server),

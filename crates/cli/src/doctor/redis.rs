@@ -1,4 +1,4 @@
-//! The examination of a Redis server.
+//! Examines a single Redis server.
 
 use std::time::Duration;
 
@@ -44,14 +44,14 @@ pub(super) fn examine(address: &str, slow: Duration) -> Result<Examination, Faul
     })
 }
 
-/// A server, and what is the matter with it.
+/// A server that was examined, with its findings.
 pub(super) struct Node {
-    /// What it is, in words.
+    /// A description of the server: name, version, role.
     pub(super) patient: String,
-    /// What tells it from others; `None` if the user may not ask.
+    /// An id that no other server has; `None` if the user may not ask for it.
     #[cfg_attr(
         not(feature = "redlock"),
-        expect(dead_code, reason = "tells several apart")
+        expect(dead_code, reason = "only Redlock compares servers")
     )]
     pub(super) identity: Option<String>,
     pub(super) findings: Vec<Finding>,
@@ -74,7 +74,7 @@ pub(super) fn node(address: &str, slow: Duration) -> Result<Node, Gone> {
 }
 
 impl Gone {
-    /// In a few words.
+    /// The reason in a few words.
     #[cfg(feature = "redlock")]
     pub(super) fn words(&self) -> &str {
         match self {
@@ -83,7 +83,7 @@ impl Gone {
         }
     }
 
-    /// `form` is how an address of this kind looks.
+    /// Turns the reason into an error. `form` shows the form of an address of this kind.
     pub(super) fn fault(self, place: &str, form: &str) -> Fault {
         let (what, at, advice) = match self {
             Self::Silent(words) => (

@@ -1,4 +1,4 @@
-//! The examination of several Redis servers of which a majority decides: each by itself, and all together.
+//! Examines the Redis servers of a Redlock address: each server by itself, and all together.
 
 use std::time::Duration;
 
@@ -62,18 +62,18 @@ pub(super) fn examine(
     })
 }
 
-/// What is known when the rules are applied.
+/// What the rules for Redlock judge.
 pub(super) struct Readings {
     /// How many servers the address names.
     all: usize,
-    /// Those that answered, by their hosts.
+    /// The servers that answered, with their hosts.
     nodes: Vec<(String, Node)>,
-    /// Those that did not, and why.
+    /// The servers that did not answer, and why.
     silent: Vec<(String, Gone)>,
     restart_delay: Duration,
 }
 
-/// Each is given time to answer: together they need no more than one.
+/// Examines all servers in parallel, so that several silent servers take no longer than one.
 fn at_once(addresses: &[String], slow: Duration) -> Vec<Result<Node, Gone>> {
     std::thread::scope(|scope| {
         let examining: Vec<_> = addresses
@@ -87,7 +87,7 @@ fn at_once(addresses: &[String], slow: Duration) -> Vec<Result<Node, Gone>> {
     })
 }
 
-/// Without user, password and database.
+/// Host and port of an address, without user, password and database.
 fn host(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -95,7 +95,7 @@ fn host(address: &str) -> String {
 }
 
 fn patient(nodes: &[(String, Node)], all: usize) -> String {
-    // `Redis 7.0.15, one primary, …`: the first of it.
+    // The first part of `Redis 7.0.15, one primary, …`.
     let kinds = nodes
         .iter()
         .filter_map(|(_, node)| node.patient.split(',').next());
@@ -117,7 +117,7 @@ fn figure(node: &Node, topic: &str, name: &str) -> Option<f64> {
     finding.figures.get(name).and_then(Value::as_f64)
 }
 
-/// Of the slowest server; a majority of faster ones is enough, so that it may be the exception.
+/// The round trip of the slowest server. Locks may be faster than that, since a majority of faster servers is enough.
 fn slowest(nodes: &[(String, Node)]) -> Option<Finding> {
     let by_p99 =
         |(_, node): &&(String, Node)| figure(node, ROUND_TRIP, "p99_ms").unwrap_or_default();

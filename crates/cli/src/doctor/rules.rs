@@ -1,21 +1,21 @@
-//! Rules: what is bad about a reading, what to say of it, what to do. One engine applies them for every store.
+//! The rule engine of the doctor: checks, their rules, and how a rule becomes a finding.
 //!
-//! A store has a reader, which asks and judges nothing, and a list of [`Check`]s over what it read. The tables in `docs/doctor.md` are
-//! made of the same checks.
+//! Each store has a reader, which collects readings and judges nothing, and a list of [`Check`]s that judge these readings. The tables in
+//! `docs/doctor.md` are generated from the same checks.
 
 use serde_json::Value;
 
 use super::finding::{Finding, Harm, Severity};
 
-/// What is found out about one topic.
+/// Everything that can be said about one topic.
 pub(super) struct Check<R: 'static> {
     pub(super) topic: &'static str,
-    /// Where it is read, for the page.
-    #[allow(dead_code, reason = "the page is made of it, in a test")]
+    /// The source of the readings, for the tables in `docs/doctor.md`.
+    #[allow(dead_code, reason = "only the test that generates the page reads it")]
     pub(super) reads: &'static str,
-    /// The first rule that applies is told; if none does, nothing is said of the topic.
+    /// The first rule that applies becomes a finding. If no rule applies, the topic is not reported.
     pub(super) rules: &'static [Rule<R>],
-    /// The figures for programs, whichever rule applies.
+    /// The figures for the JSON document; they do not depend on which rule applies.
     pub(super) figures: fn(&R) -> Figures,
 }
 
@@ -25,12 +25,12 @@ pub(super) fn no_figures<R>(_: &R) -> Figures {
     Vec::new()
 }
 
-/// One thing that can be so.
+/// One possible state of a topic, with its severity and its words.
 pub(super) struct Rule<R> {
     pub(super) severity: Severity,
     harm: Option<Harm>,
-    /// When it applies, as the page says it; empty for what is fine or unknown.
-    #[allow(dead_code, reason = "the page is made of it, in a test")]
+    /// When the rule applies, as `docs/doctor.md` puts it; empty for rules with severity fine or unknown.
+    #[allow(dead_code, reason = "only the test that generates the page reads it")]
     pub(super) page: &'static str,
     when: fn(&R) -> bool,
     what: What<R>,
@@ -38,10 +38,10 @@ pub(super) struct Rule<R> {
     advice: Words<R>,
 }
 
-/// What is so.
+/// The sentence that describes the state.
 enum What<R> {
     Always(Words<R>),
-    /// Only if there is something to say.
+    /// The rule applies only if the function returns a sentence.
     If(fn(&R) -> Option<String>),
 }
 
@@ -60,22 +60,22 @@ impl<R> Words<R> {
 }
 
 impl<R> Rule<R> {
-    /// Locks fail here, or two can hold one, in ordinary operation.
+    /// Locks fail, or a lock can have two holders, in ordinary operation.
     pub(super) const fn danger(harm: Harm, page: &'static str) -> Self {
         Self::new(Severity::Danger, Some(harm), page)
     }
 
-    /// It takes a fault or an accident.
+    /// A fault or an accident can cost a lock.
     pub(super) const fn caution(harm: Harm, page: &'static str) -> Self {
         Self::new(Severity::Caution, Some(harm), page)
     }
 
-    /// It could not be found out.
+    /// The doctor could not find it out.
     pub(super) const fn unknown() -> Self {
         Self::new(Severity::Unknown, None, "")
     }
 
-    /// All is well. The last rule of most checks, since it applies unless [`Rule::when`] says otherwise.
+    /// Nothing is wrong. Applies unless [`Rule::when`] says otherwise, so it is the last rule of most checks.
     pub(super) const fn fine() -> Self {
         Self::new(Severity::Fine, None, "")
     }
@@ -92,30 +92,30 @@ impl<R> Rule<R> {
         }
     }
 
-    /// The condition.
+    /// Sets the condition under which the rule applies.
     pub(super) const fn when(self, when: fn(&R) -> bool) -> Self {
         Self { when, ..self }
     }
 
-    /// What is so.
+    /// Sets the sentence that describes the state.
     pub(super) const fn say(self, what: &'static str) -> Self {
         let what = What::Always(Words::Fixed(what));
         Self { what, ..self }
     }
 
-    /// What is so, with figures.
+    /// Sets a sentence that contains figures from the readings.
     pub(super) const fn say_with(self, what: fn(&R) -> String) -> Self {
         let what = What::Always(Words::With(what));
         Self { what, ..self }
     }
 
-    /// What is so, if it is: the condition and the words in one.
+    /// Sets condition and sentence in one: the rule applies if `what` returns a sentence.
     pub(super) const fn finds(self, what: fn(&R) -> Option<String>) -> Self {
         let what = What::If(what);
         Self { what, ..self }
     }
 
-    /// What is so, unless the rule does not apply.
+    /// The sentence that describes the state, or `None` if the rule does not apply.
     fn found(&self, readings: &R) -> Option<String> {
         if !(self.when)(readings) {
             return None;
@@ -126,25 +126,25 @@ impl<R> Rule<R> {
         }
     }
 
-    /// What that means for locks.
+    /// Sets the sentence on what the state means for locks.
     pub(super) const fn means(self, means: &'static str) -> Self {
         let means = Words::Fixed(means);
         Self { means, ..self }
     }
 
-    /// What that means for locks, with figures.
+    /// Like [`Rule::means`], with figures from the readings.
     pub(super) const fn means_with(self, means: fn(&R) -> String) -> Self {
         let means = Words::With(means);
         Self { means, ..self }
     }
 
-    /// What to do.
+    /// Sets the advice.
     pub(super) const fn advise(self, advice: &'static str) -> Self {
         let advice = Words::Fixed(advice);
         Self { advice, ..self }
     }
 
-    /// What to do, with names and figures.
+    /// Like [`Rule::advise`], with names and figures from the readings.
     pub(super) const fn advise_with(self, advice: fn(&R) -> String) -> Self {
         let advice = Words::With(advice);
         Self { advice, ..self }
@@ -155,14 +155,14 @@ fn always<R>(_: &R) -> bool {
     true
 }
 
-/// Applies all checks, in their order.
+/// Applies all checks in order and returns their findings.
 pub(super) fn apply<R>(checks: &[Check<R>], readings: &R) -> Vec<Finding> {
     let findings = checks.iter().filter_map(|check| check.apply(readings));
     findings.collect()
 }
 
 impl<R> Check<R> {
-    /// What it says; `None` if no rule applies.
+    /// The finding of the first rule that applies, or `None` if no rule applies.
     pub(super) fn apply(&self, readings: &R) -> Option<Finding> {
         let mut rules = self.rules.iter();
         let found = |rule: &'static Rule<R>| Some((rule, rule.found(readings)?));

@@ -1,4 +1,4 @@
-//! An examination as people read it, and as a document.
+//! Prints the findings of the doctor as text or JSON.
 
 use fencepost_trial::text::ink::{Ink, Role};
 use fencepost_trial::text::numbers::plural;
@@ -8,13 +8,13 @@ use super::Examination;
 use super::finding::{Finding, Severity, conclusion, count, exit_code};
 use super::pace::ROUND_TRIP;
 
-/// Where the topic begins, and where what is said of it.
+/// The columns in which the topic and its text begin.
 const TOPIC: usize = 14;
 const SAID: usize = 28;
-/// What was measured stands apart from what is set.
+/// Topics that are measured; among what is fine they have their own paragraph.
 const MEASURED: [&str; 2] = [ROUND_TRIP, "clock"];
 
-/// The findings; `quiet` leaves out what is fine.
+/// Formats the findings as text; `quiet` leaves out what is fine.
 pub(super) fn text(examination: &Examination, quiet: bool, ink: Ink) -> String {
     let mut text = format!(
         "doctor   {}   {}\n\n",
@@ -46,7 +46,7 @@ fn entry(finding: &Finding, ink: Ink) -> String {
     beside(finding.severity, &topic, &lines, ink)
 }
 
-/// What is fine, in as few lines as it takes.
+/// Formats what is fine, in as few lines as possible.
 fn all_fine(findings: &[&Finding], ink: Ink) -> String {
     let mut text = String::new();
     for is_measured in [false, true] {
@@ -61,7 +61,7 @@ fn all_fine(findings: &[&Finding], ink: Ink) -> String {
     text
 }
 
-/// Lines of text beside the word for how much they matter.
+/// Lines of text beside the word for their severity.
 fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String {
     let (glyph, role) = match severity {
         Severity::Danger => ('✗', Role::Bad),
@@ -78,7 +78,7 @@ fn beside(severity: Severity, topic: &str, lines: &[String], ink: Ink) -> String
     text
 }
 
-/// How many of what, and what it comes to.
+/// The last line: how many findings of each severity, and the conclusion.
 fn summary(findings: &[Finding]) -> String {
     let of = |severity, one, many| match count(findings, severity) {
         0 => None,
@@ -96,7 +96,7 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// The same for programs.
+/// The JSON document, as described by `docs/schema/doctor.json`.
 pub(super) fn document(examination: &Examination) -> Value {
     let findings = &examination.findings;
     let finding = |found: &Finding| {

@@ -1,6 +1,6 @@
-//! The examination of an SQLite file: where it lies, who can write it, how much room there is.
+//! Examines an SQLite file: its file system, its permissions and the free space.
 //!
-//! Only the file's first bytes are read, so whoever uses it notices nothing.
+//! Reads only the first bytes of the file, so it does not disturb programs that use it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -20,12 +20,12 @@ mod rules;
 
 pub(super) use rules::CHECKS;
 
-/// What every SQLite file begins with.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where the header says how the file is written: 2 is the write-ahead log.
+/// The offset of the file format version in the header; 2 means a write-ahead log.
 const JOURNAL: usize = 18;
 
-/// `is_own` says that its folder is made at the first use, too.
+/// `is_own` means that the first use creates the folder, too.
 pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
     let place = format!("sqlite:{}", path.display());
     let unreachable = |words: String| {
@@ -47,12 +47,12 @@ pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
     }
     let header = header(path).map_err(|error| unreachable(system_words(&error)))?;
     let patient = match &header {
-        None => "no file yet: it is made at the first use",
-        Some((_, bytes)) if bytes.is_empty() => "an empty file, made ready at the first use",
+        None => "no file yet: the first use creates it",
+        Some((_, bytes)) if bytes.is_empty() => "an empty file: the first use initializes it",
         Some((_, bytes)) if bytes.starts_with(MAGIC) => "an SQLite file",
         Some(_) => {
-            return Err(unreachable("is a file, but not one of SQLite".into())
-                .try_this("another path for the locks"));
+            return Err(unreachable("the file is not an SQLite database".into())
+                .try_this("use another path for the locks"));
         }
     };
     let readings = Readings::of(path, folder, header.as_ref());
@@ -63,13 +63,13 @@ pub(super) fn examine(path: &Path, is_own: bool) -> Result<Examination, Fault> {
     })
 }
 
-/// What is known about the file and where it lies.
+/// What the rules for SQLite judge.
 #[derive(Debug)]
 pub(super) struct Readings {
-    /// The kind of file system, if it belongs to a network.
+    /// The kind of file system, if it is a network file system.
     network: Option<&'static str>,
     is_in_memory: bool,
-    /// How the file is written, as its header says.
+    /// The file format version from the header.
     journal: Option<u8>,
     /// What this user may not write: the folder or the file.
     locked: Option<PathBuf>,
@@ -94,13 +94,13 @@ impl Readings {
     }
 }
 
-/// The folder, or the nearest one above it that is there.
+/// The folder, or its nearest ancestor that exists.
 fn existing(folder: &Path) -> &Path {
     let there = folder.ancestors().find(|folder| folder.is_dir());
     there.unwrap_or(folder)
 }
 
-/// The file and its first bytes; `None` if there is no file.
+/// The metadata and the first bytes of the file; `None` if there is no file.
 fn header(path: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -1,7 +1,7 @@
-//! The examination of a ZooKeeper ensemble.
+//! Examines a ZooKeeper ensemble.
 //!
-//! What its servers say of themselves comes from their four-letter words, as far as they are allowed; the rest from sessions of our own. No
-//! node is written: rights are tried with a transaction that cannot succeed.
+//! The state of each server comes from its four-letter commands, as far as they are allowed; the rest comes from sessions that the doctor
+//! opens. It writes no node: it tests rights with a transaction that cannot succeed.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ mod tests {
     use super::super::finding::Severity;
     use super::*;
 
-    /// What is found about a topic where one server says this.
+    /// The severity of a topic for a single server with these answers.
     fn severity(topic: &str, srvr: &str, mntr: &str) -> Severity {
         let readings = Readings {
             servers: vec![Server::of("h:2181", srvr, mntr)],

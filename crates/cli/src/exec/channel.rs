@@ -1,4 +1,4 @@
-//! What `exec` and its warden say to each other: nine bytes a message, through a pair of sockets.
+//! The protocol between `exec` and its warden: messages of nine bytes over a pair of sockets.
 
 use std::io;
 
@@ -8,39 +8,39 @@ use tokio::net::UnixStream;
 
 const MESSAGE_BYTES: usize = 9;
 
-/// What `exec` tells the warden.
+/// A message from `exec` to the warden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Start the command, under this fence.
+    /// Start the command with this fence.
     Start(i64),
-    /// The lock is held until then, unless a later message says more.
+    /// The lock is held until this moment, unless a later message extends it.
     ValidUntil(Moment),
     /// Pass this signal on to the command's group.
     Pass(i32),
-    /// The lock is gone: end everything at once.
+    /// The lock is lost: kill everything at once.
     Kill,
 }
 
-/// What the warden tells `exec`.
+/// A message from the warden to `exec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The command runs, as leader of the group of this id.
+    /// The command runs and leads the process group with this id.
     Started(i32),
-    /// It could not be started: the system's number of the error.
+    /// The command could not be started; contains `errno`.
     NotStarted(i32),
-    /// The terminal paused it, with this signal: Ctrl-Z, or because it is not its turn to read or write.
+    /// The terminal paused the command with this signal: Ctrl-Z, or because the command may not read or write the terminal now.
     Paused(i32),
-    /// It has ended by itself: what the system says about how.
+    /// The command has ended by itself; contains its raw wait status.
     Ended(i32),
-    /// The lock ends soon: everything was sent SIGTERM at this moment.
+    /// The lock ends soon; all processes were sent SIGTERM at this moment.
     Stopping(Moment),
-    /// Everything was sent SIGKILL at this moment.
+    /// All processes were sent SIGKILL at this moment.
     Killing(Moment),
-    /// Nothing of it runs any more, since this moment.
+    /// No process of the command runs any more, since this moment.
     Gone(Moment),
 }
 
-/// A message that fits into a tag and a number.
+/// A message that is encoded as a tag and a number.
 pub(super) trait Message: Sized {
     fn parts(self) -> (u8, u64);
     fn from_parts(tag: u8, number: u64) -> Option<Self>;
@@ -94,16 +94,16 @@ impl Message for Report {
     }
 }
 
-/// The lower half, as it was before it was sent.
+/// The lower half of the number: an `i32` that was widened for sending.
 fn as_i32(number: u64) -> i32 {
     number as u32 as i32
 }
 
-/// One end of the line.
+/// One end of the socket pair.
 #[derive(Debug)]
 pub(super) struct WardenChannel {
     stream: UnixStream,
-    /// What has arrived of the next message, so that reading can be given up at any point.
+    /// The part of the next message that has arrived; kept here so that reading is cancel safe.
     partial: Vec<u8>,
 }
 
@@ -117,7 +117,7 @@ impl WardenChannel {
         })
     }
 
-    /// Sends a message; nothing happens when the other side is gone, which reading tells.
+    /// Sends a message. Ignores a closed connection, which [`WardenChannel::hear`] reports.
     pub(super) async fn say(&mut self, message: impl Message) {
         let (tag, number) = message.parts();
         let mut bytes = [tag; MESSAGE_BYTES];
@@ -125,7 +125,7 @@ impl WardenChannel {
         let _ = self.stream.write_all(&bytes).await;
     }
 
-    /// The next message. `None`: the other side is gone.
+    /// Receives the next message. `None` if the other side is gone.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

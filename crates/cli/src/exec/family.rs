@@ -1,7 +1,7 @@
-//! Everything that descends from this process: who it is, and how to reach all of it with a signal.
+//! Finds and signals all descendants of this process.
 //!
-//! On Linux the warden adopts orphans ([`adopt_orphans`]), so a descendant stays one whatever it does: a new session, a new
-//! group, a double fork. Elsewhere only the group of the command is known.
+//! On Linux the warden adopts orphans ([`adopt_orphans`]), so no descendant can escape through a new session, a new group or a double
+//! fork. On other systems only the command's process group is known.
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -10,7 +10,7 @@ use nix::unistd::{Pid, getpgid, getpid};
 /// The command and all it started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Family {
-    /// The command itself, leader of its group, until it is reaped: then its number may be somebody else's.
+    /// The command, which leads its process group. `None` after it is reaped, because its id may then belong to another process.
     leader: Option<Pid>,
 }
 
@@ -21,7 +21,7 @@ impl Family {
         }
     }
 
-    /// Whoever is left when the leader is not known.
+    /// A family without a known leader.
     pub(super) fn without_leader() -> Self {
         Self { leader: None }
     }
@@ -30,13 +30,12 @@ impl Family {
         self.leader == Some(process)
     }
 
-    /// The leader is no more.
+    /// Forgets the leader, which has been reaped.
     pub(super) fn leader_was_reaped(&mut self) {
         self.leader = None;
     }
 
-    /// Reaches the group in one step, then every descendant outside of it. Who cannot be signalled (another user's) is left
-    /// alone.
+    /// Signals the group in one step, then every descendant outside of it. Skips processes of other users, which cannot be signalled.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(leader) = self.leader {
             let _ = killpg(leader, signal);
@@ -48,14 +47,14 @@ impl Family {
         }
     }
 
-    /// Passes a signal on to the command's group alone.
+    /// Signals only the command's group.
     pub(super) fn signal_group(&self, signal: Signal) {
         if let Some(leader) = self.leader {
             let _ = killpg(leader, signal);
         }
     }
 
-    /// Nobody is left who runs.
+    /// Whether no process of the family is running.
     pub(super) fn is_gone(&self) -> bool {
         !has_children()
             && descendants().is_empty()
@@ -65,17 +64,17 @@ impl Family {
     }
 }
 
-/// Makes this process the parent of every descendant whose own parent dies.
+/// Makes this process the parent of every descendant whose parent dies.
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
-        // Cannot fail on a kernel of this millennium; if it did, orphans would escape as they do elsewhere.
+        // Fails only on kernels before 3.4; orphans then escape, as on other systems.
         let _ = nix::sys::prctl::set_child_subreaper(true);
     }
 }
 
-/// Whether the kernel names a child of this process that is not dead: a quick answer where it says yes. Not every kernel
-/// knows the file, and it may miss somebody who comes or goes meanwhile.
+/// A quick check whether this process has a child that is not dead. `false` proves nothing: not every kernel has the file, and it may miss
+/// processes that start or end at the same time.
 fn has_children() -> bool {
     let own = getpid();
     let children = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));
@@ -86,7 +85,7 @@ fn has_children() -> bool {
     numbers.any(|number| living_parent(number).is_some())
 }
 
-/// The processes below this one that are not dead yet, children first.
+/// The descendants of this process that are not dead yet, children first.
 fn descendants() -> Vec<Pid> {
     let running: Vec<(Pid, Pid)> = std::fs::read_dir("/proc")
         .into_iter()
@@ -106,7 +105,7 @@ fn descendants() -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// The parent of a process that is not dead. The program's name stands in parentheses and may itself contain some.
+/// The parent of a process that is not dead. In the file, the program's name is in parentheses and may itself contain parentheses.
 fn living_parent(process: i32) -> Option<Pid> {
     const BETWEEN_PARENT_AND_THREADS: usize = 15;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -115,7 +114,7 @@ fn living_parent(process: i32) -> Option<Pid> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let threads: u32 = fields.nth(BETWEEN_PARENT_AND_THREADS)?.parse().ok()?;
-    // A process whose first thread has ended looks dead while its other threads work.
+    // A process whose first thread has ended looks like a zombie while its other threads still run.
     let is_dead = matches!(state, "Z" | "X") && threads <= 1;
     (!is_dead).then_some(Pid::from_raw(parent))
 }

@@ -1,4 +1,4 @@
-//! The signals that `exec` hears.
+//! The signals that `exec` handles instead of dying from them.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::ignored::is_ignored;
 
-/// What is passed on to the command as it comes.
+/// Signals that `exec` passes on to the command.
 pub(super) const PASSED_ON: [Signal; 7] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -20,10 +20,10 @@ pub(super) const PASSED_ON: [Signal; 7] = [
     Signal::SIGWINCH,
 ];
 
-/// What pauses and continues a job.
+/// Signals that pause and continue a job.
 const JOB_CONTROL: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGCONT];
 
-/// All of them that are not ignored, from now on heard instead of followed.
+/// Handlers for all these signals, except those that were ignored when the program started.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -36,7 +36,7 @@ impl Signals {
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (number, stream) in &mut self.0 {

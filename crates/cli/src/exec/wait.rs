@@ -1,4 +1,4 @@
-//! Getting the lock, or saying why not.
+//! Takes the lock for `exec`, or reports why it cannot.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::exit;
 use crate::store::NotOpened;
 use crate::wording::{harmless_record, seconds};
 
-/// The command is not started.
+/// Why the command was not started: an exit code and lines for standard error.
 #[derive(Debug)]
 pub(super) struct NotStarted {
     pub(super) code: u8,
     pub(super) lines: Vec<String>,
 }
 
-/// A line about the holder appears when it takes longer than this.
+/// The time after which a line about the holder is printed.
 const SUSPENSE: Duration = Duration::from_secs(1);
-/// How long leaving the line in order may take.
+/// How long leaving the queue may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Takes the lock, in line if there is time for it.
+/// Takes the lock, and queues for it if `--wait` allows.
 pub(super) async fn for_the_lock(
     plan: &Plan,
     locker: &Locker,
@@ -77,8 +77,8 @@ pub(super) async fn for_the_lock(
     }
 }
 
-/// The lock, and a lease of the whole TTL with it: one who has waited may have less at first, which would be too short to
-/// stop the command in time.
+/// Takes the lock and renews it once, so that the lease has its full TTL. After a wait, less may be left at first, and the rest could be
+/// too short to stop the command in time.
 async fn for_the_full_time(
     plan: &Plan,
     locker: &Locker,
@@ -106,7 +106,7 @@ impl NotStarted {
     }
 }
 
-/// The output of `work`, unless somebody asks this program to end before.
+/// Returns the output of `work`, unless a signal asks this program to end first.
 pub(super) async fn unless_interrupted<W: Future>(
     plan: &Plan,
     signals: &mut Signals,
@@ -126,12 +126,12 @@ pub(super) async fn unless_interrupted<W: Future>(
     }
 }
 
-/// Leaves the line before the program ends: what is given back in the background would not be.
+/// Leaves the queue before the program ends, because the process would not live long enough to do it in the background.
 async fn leave(locker: &Locker) {
     let _ = tokio::time::timeout(FAREWELL, locker.shutdown()).await;
 }
 
-/// Completes when somebody wants this program to end. Pauses it when that is wanted.
+/// Completes when a signal asks this program to end. Pauses the program on signals that ask for that.
 async fn interruption(signals: &mut Signals) -> Signal {
     loop {
         match signals.next().await {
@@ -144,7 +144,7 @@ async fn interruption(signals: &mut Signals) -> Signal {
     }
 }
 
-/// Says whom it waits for, once it has waited a while. Never ends.
+/// Prints who holds the lock, after waiting for a while. Never completes.
 async fn suspense(plan: &Plan, locker: &Locker) {
     tokio::time::sleep(SUSPENSE).await;
     if !plan.quiet
@@ -167,7 +167,7 @@ async fn busy(plan: &Plan, backend: &dyn Backend) -> Spoken {
     words::busy(&plan.name, record.as_ref(), backend.clock().now())
 }
 
-/// What the store says about the lock, if it says anything: an answer that only serves to explain is not insisted on.
+/// The store's record of the lock. Errors are ignored, since the record only serves to explain.
 async fn look(backend: &dyn Backend, name: &LockName) -> Option<Record> {
     let record = tokio::time::timeout(SUSPENSE, backend.inspect(name)).await;
     record.ok()?.ok().flatten().map(harmless_record)

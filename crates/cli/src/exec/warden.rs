@@ -1,12 +1,11 @@
-//! The warden: a process between `exec` and the command, which sees to it that the command does not outlive the lock.
+//! The warden: a process between `exec` and the command, which makes sure that the command does not outlive the lock.
 //!
-//! `exec` tells it until when the lock is held. The warden starts the command, and ends it and all it started when that time
-//! runs out, when it is told to, or when `exec` is gone. So the command is stopped in time also when `exec` itself is
-//! stopped (SIGSTOP), and dies when `exec` is killed. When the *warden* is killed, `exec` does the same work, and the kernel kills
-//! the command itself.
+//! `exec` tells the warden until when the lock is held. The warden starts the command, and stops it with all its descendants when that time
+//! runs out, when `exec` says so, or when `exec` is gone. So the command is stopped in time even if `exec` itself is paused (SIGSTOP), and
+//! dies if `exec` is killed. If the *warden* is killed, the kernel kills the command, and `exec` kills the descendants.
 //!
-//! It is forked while the program has a single thread, waits in a group of its own, where Ctrl-C does not reach it, and
-//! ignores requests to end.
+//! The warden is forked while the program has a single thread. It has its own process group, where Ctrl-C does not reach it, and ignores
+//! signals that ask it to end.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,10 +26,10 @@ use super::channel::{Order, Report, WardenChannel};
 use super::family::{self, Family};
 use super::terminal;
 
-/// How often the warden looks whether everybody is gone.
+/// How often the warden checks whether all processes are gone.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the warden knows from the beginning.
+/// What the warden has to do.
 #[derive(Debug)]
 pub(super) struct Task {
     /// The program and its arguments.
@@ -38,7 +37,7 @@ pub(super) struct Task {
     pub(super) name: LockName,
     /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
-    /// The time between SIGKILL and the end of the validity.
+    /// The time between SIGKILL and the end of the lease.
     pub(super) margin: Duration,
     /// Whether the command gets the terminal.
     pub(super) takes_terminal: bool,
@@ -54,13 +53,13 @@ pub(super) struct Warden {
 /// Forks the warden.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error if forking fails.
 pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
     let (ours, its) = UnixStream::pair()?;
     family::adopt_orphans();
     let before = SigSet::thread_get_mask()?;
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&requests()), None)?;
-    // SAFETY: this program has a single thread so far, so the copy inherits no lock that a thread of another holds.
+    // SAFETY: this process still has a single thread, so the child inherits no mutex that another thread holds.
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         drop(ours);
@@ -79,7 +78,7 @@ pub(super) fn fork_off(task: Task) -> io::Result<Warden> {
     }
 }
 
-/// The signals that ask a process to end or to pause: for `exec` to pass on, not for the warden to follow.
+/// The signals that ask a process to end or pause. `exec` passes them on; the warden itself ignores them.
 fn requests() -> SigSet {
     super::signals::PASSED_ON
         .into_iter()
@@ -113,14 +112,14 @@ enum Stage {
     /// SIGTERM was sent; SIGKILL follows at this moment.
     Stopping(Family, Moment),
     Killing(Family),
-    /// The command has ended, or could not be started. What it left running goes on.
+    /// The command has ended, or could not be started. Descendants that it left running are not stopped.
     Over,
 }
 
 struct Post {
     channel: WardenChannel,
     task: Task,
-    /// The signal mask that the program was started with, for the command.
+    /// The signal mask that this program was started with; the command inherits it.
     mask: SigSet,
     valid_until: Moment,
     stage: Stage,
@@ -144,7 +143,7 @@ impl Post {
         }
     }
 
-    /// When there is something to do though nothing happens.
+    /// The next moment at which there is something to do, even if nothing happens before.
     fn next_step(&self) -> Moment {
         match self.stage {
             Stage::Idle | Stage::Over => Moment::FAR,
@@ -206,11 +205,11 @@ impl Post {
         // getppid.
         unsafe { command.pre_exec(move || become_leader(warden, &mask, takes_terminal)) };
         let child = command.spawn()?;
-        // Waited for with everybody else.
+        // The child is reaped together with all other descendants.
         Ok(Pid::from_raw(child.id().cast_signed()))
     }
 
-    /// Buries the dead, and tells how the command ended or that it was paused.
+    /// Reaps children that ended, and reports if the command ended or was paused.
     async fn reap(&mut self) {
         loop {
             let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
@@ -249,7 +248,7 @@ impl Post {
             Stage::Running(family) if now >= self.stop_at() => {
                 self.stage = Stage::Stopping(family, self.kill_at());
                 family.signal(Signal::SIGTERM);
-                // Who is paused hears SIGTERM only when it goes on.
+                // A paused process receives SIGTERM only when it is continued.
                 family.signal(Signal::SIGCONT);
                 self.channel.say(Report::Stopping(now)).await;
             }
@@ -258,7 +257,7 @@ impl Post {
                 self.stage = Stage::Over;
                 self.channel.say(Report::Gone(BootClock.now())).await;
             }
-            // Again and again: somebody may have forked while the list was read.
+            // Repeat the signal: a process may have forked while the list was read.
             Stage::Killing(family) => family.signal(Signal::SIGKILL),
             _ => {}
         }
@@ -271,7 +270,7 @@ impl Post {
         self.channel.say(Report::Killing(now)).await;
     }
 
-    /// `exec` is gone. If the command has not ended, it ends now, with all it started.
+    /// Kills the command and all its descendants after `exec` is gone, unless the command has ended.
     async fn end_alone(&mut self) -> io::Result<()> {
         let (Stage::Running(family) | Stage::Stopping(family, _) | Stage::Killing(family)) =
             self.stage
@@ -288,8 +287,8 @@ impl Post {
     }
 }
 
-/// Runs in the command's process before the program does: a group of its own, in the foreground if there is a terminal,
-/// with the signals as this program found them, and the wish to die with the warden.
+/// Prepares the child process before it executes the command: gives it its own process group, the terminal if there is one, and the
+/// original signal mask, and makes the kernel kill it if the warden dies.
 fn become_leader(warden: Pid, mask: &SigSet, takes_terminal: bool) -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     if takes_terminal {
@@ -305,7 +304,7 @@ fn become_leader(warden: Pid, mask: &SigSet, takes_terminal: bool) -> io::Result
     Ok(())
 }
 
-/// How a process ended, as the system encodes it.
+/// Encodes how a process ended as a raw wait status.
 fn raw(status: WaitStatus) -> i32 {
     match status {
         WaitStatus::Exited(_, code) => code << 8,

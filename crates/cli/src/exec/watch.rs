@@ -1,4 +1,4 @@
-//! While the command runs: signals go down, validity goes down, reports come up.
+//! What `exec` does while the command runs: passes signals and renewals to the warden, and handles the warden's reports.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,20 +13,20 @@ use super::signals::Signals;
 use super::words::{self, Cause, Ending};
 use super::{Plan, terminal};
 
-/// How the command's time under the lock was over.
+/// How the command ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It ended by itself: what the system says about how.
+    /// The command ended by itself; contains its raw wait status.
     Ended(i32),
-    /// It could not be started: the system's number of the error.
+    /// The command could not be started; contains `errno`.
     NotStarted(i32),
-    /// The lock was lost, and the command was ended.
+    /// The lock was lost, and the command was stopped.
     Lost,
-    /// The warden was killed, and with it the command.
+    /// The warden was killed, and the command with it.
     WardenDied,
 }
 
-/// Starts the command through the warden and stays with it to the end.
+/// Lets the warden start the command, and waits until it has ended.
 pub(super) async fn over(
     plan: &Plan,
     guard: &Guard,
@@ -65,24 +65,24 @@ struct Watch<'a> {
     channel: WardenChannel,
     /// The command's process group, once it runs.
     group: Option<Pid>,
-    /// What the warden was told.
+    /// The end of the lock that the warden was told last.
     valid_until: Moment,
-    /// When a renewal was last seen to have succeeded.
+    /// When the last successful renewal was noticed.
     renewed_at: Moment,
     looked_at: Moment,
-    /// The longest time between two looks, if it was too long.
+    /// The longest time between two checks, if it was too long.
     frozen: Duration,
-    /// The command was told to pause by this process, which pauses itself.
+    /// Whether this process paused the command in order to pause itself.
     passed_a_pause: bool,
-    /// The store said that the lock is not ours.
+    /// Whether the store reported that this process no longer holds the lock.
     taken_away: bool,
-    /// How the stop goes, once it has begun.
+    /// The progress of stopping the command, once it has begun.
     ending: Option<Ending>,
 }
 
 impl Watch<'_> {
     async fn until_over(&mut self, signals: &mut Signals) -> Outcome {
-        // Reports are read first: one of a stop may lie there since before this process was paused.
+        // Read reports first: if this process was paused, the report of a stop may be waiting.
         loop {
             let guard = self.guard;
             let is_told = self.taken_away;
@@ -119,11 +119,11 @@ impl Watch<'_> {
         self.tell_validity().await;
     }
 
-    /// Lets the warden know of renewals.
+    /// Tells the warden about renewals.
     async fn tell_validity(&mut self) {
         let now = BootClock.now();
         let until = now + self.guard.valid_for();
-        // The same end, computed at different moments, differs by the time between two readings of the clock.
+        // Computed at different moments, the same end of a lease differs by the time between two readings of the clock.
         const JITTER: Duration = Duration::from_millis(1);
         if until > self.valid_until + JITTER && until > now {
             self.valid_until = until;
@@ -144,7 +144,7 @@ impl Watch<'_> {
         }
     }
 
-    /// After a pause: the warden has ended the command meanwhile if the lock did not last.
+    /// Continues after a pause. If the lock ended during the pause, the warden has stopped the command.
     async fn go_on(&mut self) {
         if let Some(group) = self.group
             && self.plan.takes_terminal
@@ -185,11 +185,11 @@ impl Watch<'_> {
         None
     }
 
-    /// Says that the lock is lost, when that was not said yet.
+    /// Prints that the lock is lost, unless that was printed already.
     async fn begin_ending(&mut self) -> &mut Ending {
         let now = BootClock.now();
         if self.ending.is_none() {
-            // A renewal that is seen only now came too late.
+            // A renewal that is noticed only now came too late.
             let renewed_at = self.renewed_at;
             self.look().await;
             let cause = self.cause(now.since(renewed_at), self.renewed_at > renewed_at);
@@ -228,7 +228,7 @@ impl Watch<'_> {
     }
 }
 
-/// The warden is gone, and what it watched has come to this process, which adopts orphans too.
+/// Kills the command's descendants after the warden died. This process also adopts orphans, so they are its children now.
 async fn end_what_is_left() -> Outcome {
     let left = Family::without_leader();
     while !left.is_gone() {

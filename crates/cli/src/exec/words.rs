@@ -1,4 +1,4 @@
-//! What `exec` says, on standard error: each line stands alone, since it stands between the command's own.
+//! The messages that `exec` prints to standard error. Each is a complete line, since it appears among the command's own output.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -7,10 +7,10 @@ use fencepost::{ErrorKind, Holder, LockName, LostReason, Moment, Record};
 
 use crate::wording::{age, held_by, seconds, time_of_day};
 
-/// A line without its beginning.
+/// A line without the prefix `fencepost: `.
 pub(super) type Spoken = String;
 
-/// Says it. Nobody is left to be told when standard error is closed.
+/// Prints a line to standard error. If that is closed, there is nowhere left to report to.
 pub(super) fn say(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "fencepost: {}", line.as_ref());
 }
@@ -33,7 +33,7 @@ pub(super) fn busy(name: &LockName, record: Option<&Record>, now: Moment) -> Spo
     }
 }
 
-/// A lease that is older than its own length was renewed.
+/// Describes the lease. It was renewed if the hold is older than the TTL.
 fn lease(holder: &Holder, now: Moment) -> String {
     let Some(left) = holder.ttl_left else {
         return " (no expiry)".to_owned();
@@ -48,7 +48,7 @@ fn lease(holder: &Holder, now: Moment) -> String {
 
 /// `waiting for deploy, held by web-2, process 4121, for 41 s; 2 are ahead`
 ///
-/// Where the store keeps no line, nobody knows who is ahead.
+/// If the store has no queue, it is unknown who is ahead.
 pub(super) fn waiting(
     name: &LockName,
     record: &Record,
@@ -56,7 +56,7 @@ pub(super) fn waiting(
     own_label: &str,
 ) -> Spoken {
     let holder = match &record.holder {
-        // The store shows the grant, and has not answered yet: it may wait for a disk or a standby.
+        // The store has recorded the grant but not confirmed it yet; it may wait for a disk or a standby.
         Some(holder) if *holder.label == *own_label => {
             return format!("waiting for the store to confirm that {name} is ours");
         }
@@ -83,30 +83,30 @@ fn people(count: usize) -> String {
     }
 }
 
-/// The command is paused because it is not its turn at the terminal, and nobody would know why.
+/// Explains why the command was paused: it may not use the terminal now.
 pub(super) fn shares_the_terminal(program: &str) -> Spoken {
     format!(
-        "{program} is paused: it wants the terminal, which it does not have to itself here. The lock is kept"
+        "{program} is paused: it needs the terminal, which it cannot have to itself here. The lock is still held"
     )
 }
 
 /// Why the lock is lost, or is about to be.
 #[derive(Debug, Clone)]
 pub(super) enum Cause {
-    /// The store said so.
+    /// The store reported it.
     Told(LostReason),
-    /// This process stood still for so long.
+    /// This process was paused for this long.
     Frozen(Duration),
-    /// Renewals fail: for how long, how many, and with what the last one ended.
+    /// Renewals fail: for how long, how many, and the last error.
     Silence {
         silent: Duration,
         failed: u32,
         kind: ErrorKind,
         last: String,
     },
-    /// A renewal is under way, and has no answer yet.
+    /// A renewal is under way, without an answer yet.
     Unanswered(Duration),
-    /// Renewals succeed again, after the command had to be stopped: for so long there was none.
+    /// Renewals succeed again, but the command had to be stopped; contains the time without a renewal.
     TooLate(Duration),
 }
 
@@ -114,10 +114,10 @@ pub(super) enum Cause {
 pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
     let why = match cause {
         Cause::Told(LostReason::Gone) => {
-            "the store says that it is ours no longer: released by force, or forgotten".to_owned()
+            "the store says that we no longer hold it: released by force, or forgotten".to_owned()
         }
         Cause::Told(_) => "its lease ended".to_owned(),
-        Cause::Frozen(time) => format!("fencepost itself stood still for {}", age(*time)),
+        Cause::Frozen(time) => format!("fencepost itself was paused for {}", age(*time)),
         Cause::Silence {
             silent,
             failed,
@@ -148,15 +148,15 @@ pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
     format!("LOST {name} at {}: {why}", time_of_day(at))
 }
 
-/// How the command was ended.
+/// How the command was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ending {
-    /// When SIGTERM was sent, if it was.
+    /// When SIGTERM was sent, if at all.
     pub(super) asked_at: Option<Moment>,
-    /// When SIGKILL was sent, if it was.
+    /// When SIGKILL was sent, if at all.
     pub(super) killed_at: Option<Moment>,
     pub(super) gone_at: Moment,
-    /// When the lock ended; `None` when it was taken away at a moment that nobody knows.
+    /// When the lock ended; `None` if it was released by force at an unknown moment.
     pub(super) valid_until: Option<Moment>,
 }
 

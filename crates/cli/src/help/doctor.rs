@@ -1,17 +1,17 @@
-//! The help of `doctor`.
+//! The help text of `fencepost doctor`.
 
 pub(super) const DOCTOR: &str = "\
-What endangers locks in a store: settings, replicas, rights, clock, latency. It only looks.
+Checks what endangers locks in a store: settings, replicas, rights, clock, latency. Changes nothing.
 Usage: fencepost doctor [OPTIONS]
 
   --store STORE       redis://[USER:PASSWORD@]HOST[:PORT] · rediss://… · unix:/PATH
                       redlock://HOST,HOST,HOST · postgres://USER@HOST/DATABASE[?table=NAME]
                       etcd://HOST,HOST,HOST · zk://HOST,HOST,HOST      (--features full)
                       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
-                      FENCEPOST_STORE says the same for every command
-  --slow TIME         of servers: one answer in a hundred that takes this long is a caution
+                      FENCEPOST_STORE sets it for all commands
+  --slow TIME         a caution if the slowest 1 % of a server's answers take this long
                                                                       [default: 250ms]
-  --json   -q, --quiet (without what is fine)   --color auto|always|never   --ascii
+  --json   -q, --quiet (leave out what is fine)   --color auto|always|never   --ascii
 Exit codes
   0 fine   1 caution   2 danger   64 usage   69 store unreachable
 ";

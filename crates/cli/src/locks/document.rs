@@ -1,18 +1,18 @@
-//! The locks as JSON: the unit in the key, nothing human.
+//! The JSON documents of `fencepost locks`. Keys name the unit of their value.
 
 use fencepost::{Holder, Listed, Moment, Record};
 use serde_json::{Value, json};
 
 use crate::wording::{fence, host_and_process};
 
-/// When records were read, and whether they tell who waits.
+/// When records were read, and whether they contain the waiters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: Moment,
     pub(super) has_line: bool,
 }
 
-/// `line`: taken by this library, with a line of waiters. `plain`: by another program.
+/// The kind of a lock: `line` if this library took it, with a queue of waiters; `plain` if another program did.
 pub(super) fn kind(record: &Record) -> &'static str {
     match &record.holder {
         Some(holder) if holder.owner.is_none() => "plain",
@@ -34,7 +34,7 @@ pub(super) fn list(store: &str, pattern: Option<&str>, locks: &[Listed], seen: S
     })
 }
 
-/// `null` in the place of the lock: nobody holds it and nobody waits.
+/// The document of one lock; `lock` is `null` if nobody holds it or waits for it.
 pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen) -> Value {
     json!({
         "schema": "fencepost/lock/1",
@@ -45,7 +45,7 @@ pub(super) fn show(store: &str, name: &str, record: Option<&Record>, seen: Seen)
     })
 }
 
-/// `null` in the place of those who wait: the store does not know them.
+/// One lock; `waiting` is `null` if the store does not know the waiters.
 pub(super) fn lock(name: &str, record: &Record, seen: Seen) -> Value {
     let waiting: Vec<Value> = record
         .waiting
@@ -73,7 +73,7 @@ fn person(holder: &Holder, now: Moment) -> Value {
     })
 }
 
-/// Milliseconds with one decimal.
+/// A duration in milliseconds, with one decimal place.
 fn ms(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }

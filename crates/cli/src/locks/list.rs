@@ -1,4 +1,4 @@
-//! `locks list`: a table, a line for each lock.
+//! `fencepost locks list`: a table with one row for each lock.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::fault::Fault;
 use crate::store::LockStore;
 use crate::wording::{age, fence, harmless, seconds};
 
-/// How long the store may take to go through all it has.
+/// How long the store may take to scan all its keys.
 const PATIENCE_FOR_ALL: Duration = Duration::from_secs(120);
-/// Below this width, what matters least is left out.
+/// On a screen narrower than this, the columns in [`MINOR`] are left out.
 const NARROW: usize = 80;
 const COLUMNS: [(&str, bool); 7] = [
     ("name", false),
@@ -26,7 +26,7 @@ const COLUMNS: [(&str, bool); 7] = [
     ("fence", false),
     ("kind", false),
 ];
-/// Dropped on a narrow screen.
+/// The columns that a narrow screen does not show.
 const MINOR: [&str; 3] = ["held for", "fence", "kind"];
 
 pub(super) async fn run(mut desk: Desk, pattern: Option<&str>) -> Result<ExitCode, Fault> {
@@ -67,9 +67,10 @@ fn text(desk: &Desk, pattern: Option<&str>, locks: &[Listed], now: Moment) -> St
             .filter(|(column, _)| is_shown(*column))
         {
             let width = widths[column];
-            text.push_str(&match COLUMNS[column].1 {
-                true => format!(" {cell:>width$}  "),
-                false => format!(" {cell:<width$}  "),
+            text.push_str(&if COLUMNS[column].1 {
+                format!(" {cell:>width$}  ")
+            } else {
+                format!(" {cell:<width$}  ")
             });
         }
         text.trim_end().to_owned() + "\n"
@@ -120,14 +121,15 @@ fn row(lock: &Listed, now: Moment, has_line: bool) -> [String; 7] {
     });
     let epoch = holder.and_then(|holder| holder.epoch);
     [
-        // Another program's name may be anything.
+        // A lock of another program may have any name, including control characters.
         harmless(&lock.name),
         label,
         held.map_or_else(nothing, |since| age(now.since(since))),
         left.unwrap_or_else(nothing),
-        match has_line {
-            true => count(lock.record.waiting.len() as i64),
-            false => "?".to_owned(),
+        if has_line {
+            count(lock.record.waiting.len() as i64)
+        } else {
+            "?".to_owned()
         },
         epoch.map_or_else(nothing, fence),
         document::kind(&lock.record).to_owned(),

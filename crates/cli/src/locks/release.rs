@@ -1,4 +1,4 @@
-//! `locks release`: ends a hold by force, after asking.
+//! `fencepost locks release`: asks for confirmation, then releases a lock by force.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
     let Some(owner) = holder.owner else {
         return Err(Fault::new(
             NOT_HELD,
-            "another program holds the lock, and only it can give it back",
+            "another program holds the lock, and only that program can release it",
         )
         .at(format_args!(
             "{name}, held by {}",
@@ -66,7 +66,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
         Release::NotHeld => (
             false,
             format!(
-                "{name}   not released: {} had just given it back\n",
+                "{name}   not released: {} had just released it\n",
                 host(&holder.label)
             ),
         ),
@@ -74,7 +74,7 @@ pub(super) async fn run(desk: Desk, name: &LockName, yes: bool) -> Result<ExitCo
     Ok(finish(desk, name, Some(record), done, &text))
 }
 
-/// The request was sent, and the answer did not come.
+/// The error for a request that was sent but not answered.
 fn unsure(desk: &Desk, reason: NotOpened, name: &LockName) -> Fault {
     reason.fault_with(
         "maybe: the lock may have been released",
@@ -91,7 +91,7 @@ fn released_text(name: &LockName, holder: &Holder, record: &Record) -> String {
         Some(next) => format!("; next is {}", who(&next.label)),
         None => String::new(),
     };
-    let told = format!("{}, is told at its next renewal{soon}", who(&holder.label));
+    let told = format!("{}, notices at its next renewal{soon}", who(&holder.label));
     format!("{name}   released: {told}, and may still be working{next}\n")
 }
 
@@ -118,10 +118,10 @@ fn finish(
     desk.screen.end(if done { 0 } else { NOT_HELD })
 }
 
-/// Asks the person at the terminal.
+/// Asks the user for confirmation.
 fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Fault> {
     if !io::stdin().is_terminal() {
-        return Err(Fault::new(exit::USAGE, "nobody is there to be asked")
+        return Err(Fault::new(exit::USAGE, "cannot ask for confirmation")
             .at("standard input is not a terminal")
             .effect("none: the lock is held as before")
             .try_this(format_args!(
@@ -137,7 +137,7 @@ fn is_meant(desk: &Desk, name: &LockName, holder: &Holder) -> Result<bool, Fault
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{question}").and_then(|()| stderr.flush());
     let mut answer = String::new();
-    // Somebody who closes the terminal has not agreed.
+    // If the terminal is closed, the answer is empty, which means no.
     let _ = io::stdin().lock().read_line(&mut answer);
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

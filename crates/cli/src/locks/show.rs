@@ -1,4 +1,4 @@
-//! `locks show`: one lock, its lease, its line, and how to end it.
+//! `fencepost locks show`: one lock with its holder, its lease, its waiters, and how to release it.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use super::{Desk, NOT_HELD, document};
 use crate::fault::Fault;
 use crate::wording::{fence, held_by, host, seconds, time_of_day};
 
-/// A lease whose age differs by less than this from the time of the hold is the first.
+/// If the age of the lease and the age of the hold differ by less than this, the lease was not renewed yet.
 const FIRST: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(mut desk: Desk, name: &LockName) -> Result<ExitCode, Fault> {
@@ -40,9 +40,10 @@ fn text(desk: &Desk, name: &LockName, record: Option<&Record>, now: Moment) -> S
         Some(holder) => held(name, holder, now, ink),
         None => format!("{name}   free, and wanted: between two holders\n"),
     };
-    text.push_str(&match desk.has_line() {
-        true => waiting(record, ink),
-        false => ink.labelled("waiting", "not known: these servers keep no line"),
+    text.push_str(&if desk.has_line() {
+        waiting(record, ink)
+    } else {
+        ink.labelled("waiting", "unknown: these servers have no queue")
     });
     if let Some(holder) = &record.holder {
         text.push_str(&release(&desk.named_here(name), holder, record, ink));
@@ -66,9 +67,10 @@ fn held(name: &LockName, holder: &Holder, now: Moment, ink: Ink) -> String {
             let is_first = holder
                 .since
                 .is_some_and(|since| now.since(since) < age + FIRST);
-            let renewed = match is_first {
-                true => "not renewed yet".to_owned(),
-                false => format!("renewed {} ago", seconds(age)),
+            let renewed = if is_first {
+                "not renewed yet".to_owned()
+            } else {
+                format!("renewed {} ago", seconds(age))
             };
             format!("{} left of {}, {renewed}", seconds(left), seconds(ttl))
         }
@@ -106,18 +108,19 @@ fn release(named_here: &str, holder: &Holder, record: &Record, ink: Ink) -> Stri
     if holder.owner.is_none() {
         return ink.labelled(
             "note",
-            "another program holds it: not to be released from here",
+            "another program holds it: it cannot be released from here",
         );
     }
     let command = format!("fencepost locks release {named_here}");
     let next = record.waiting.first().map(|waiter| &*waiter.label);
-    // On one host, only the process tells them apart.
+    // If both are on one host, show the process ids too.
     let is_clear = next.is_none_or(|next| host(next) != host(&holder.label));
     let short = |label| if is_clear { host(label) } else { label };
     let holder = short(&*holder.label);
     let next = next.map_or_else(String::new, |next| {
         format!("{} gets it next; ", short(next))
     });
-    let warning = format!("{next}{holder} is told, and may still be working: stop it there first");
+    let warning =
+        format!("{next}{holder} notices later and may still be working: stop it there first");
     ink.labelled("release", &ink.paint(Role::Command, command)) + &ink.labelled("", &warning)
 }

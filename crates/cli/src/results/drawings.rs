@@ -10,7 +10,7 @@ use super::Results;
 use crate::exit;
 use crate::fault::Fault;
 
-/// The flags, for every command that has runs to draw.
+/// The flags for the HTML report and the trace.
 #[derive(Debug, Args)]
 pub(crate) struct DrawingFlags {
     #[arg(long)]
@@ -19,10 +19,10 @@ pub(crate) struct DrawingFlags {
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// A flag, what its file might be called, and what it is called.
+/// A flag, an example of a file name for it, and the name that was given.
 pub(super) type Named<'a> = (&'static str, &'static str, Option<&'a Path>);
 
-/// The files that wait for their runs.
+/// The open files for the HTML report and the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Drawings {
     report: Option<Results>,
@@ -30,7 +30,7 @@ pub(crate) struct Drawings {
 }
 
 impl Drawings {
-    /// Opens what was asked for. Two results in one file would be none: `others` are those of the other flags.
+    /// Opens the files that the flags name. Returns an error if two flags name the same file; `others` are the files of other flags.
     pub(crate) fn open(flags: &DrawingFlags, others: &[Named<'_>]) -> Result<Self, Fault> {
         let report = ("--report", "FILE.html", flags.report.as_deref());
         let trace = ("--trace", "TRACE.json", flags.trace.as_deref());
@@ -45,7 +45,7 @@ impl Drawings {
         })
     }
 
-    /// Writes the page and the trace, as far as they were asked for.
+    /// Writes the page and the trace, if their flags were given.
     pub(crate) fn fill(self, page: &Page<'_>) -> Result<(), Fault> {
         if let Some(file) = self.report {
             file.fill_with(&html::render(page))?;
@@ -57,7 +57,7 @@ impl Drawings {
     }
 }
 
-/// The same for every name of a file, whether or not it is there already.
+/// A canonical path, which is the same for all names of a file, even if the file does not exist yet.
 fn identity(path: &Path) -> PathBuf {
     let folder = path
         .parent()

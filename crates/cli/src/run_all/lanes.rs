@@ -1,27 +1,27 @@
-//! Several threads that take work from one list.
+//! A pool of threads for `run-all` that take trials from one list and report their progress.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a lane tells.
+/// What a lane reports.
 pub(super) enum News<T> {
-    /// This piece of work was begun.
+    /// A lane began this piece of work.
     Begun(usize),
-    /// It is done, after so long.
+    /// A lane finished this piece of work after this time.
     Done(usize, T, Duration),
 }
 
-/// What to do, and on how many threads at once.
+/// The work, and how many threads share it.
 pub(super) struct Order<'a> {
     pub(super) cells: &'a [usize],
     pub(super) lanes: usize,
 }
 
 impl Order<'_> {
-    /// Carries it out; `hear` is called on this thread with all news, and with none now and then. After an error nothing more is
-    /// begun. Each piece of work stays on one thread, which outlives it, as processes need it.
+    /// Does all the work. Calls `hear` on this thread for every report, and now and then without one. After an error, no more work is
+    /// begun. Each piece of work stays on one thread that outlives it, because child processes need that.
     pub(super) fn carry_out<T: Send, E: Send>(
         &self,
         work: &(dyn Fn(usize) -> Result<T, E> + Sync),
@@ -35,7 +35,7 @@ impl Order<'_> {
                     return;
                 };
                 let begun = Instant::now();
-                // The one who listens stays until all lanes are done.
+                // The receiver lives until all lanes are done.
                 let _ = tell.send(News::Begun(cell));
                 let done = work(cell);
                 stop.fetch_or(done.is_err(), Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Order<'_> {
             for number in 0..self.lanes.min(self.cells.len()) {
                 let tell = tell.clone();
                 let builder = thread::Builder::new().name(format!("lane {number}"));
-                // With a thread less it takes longer; with none at all, nothing is heard.
+                // With fewer threads the work takes longer; without any, nothing is reported.
                 let _ = builder.spawn_scoped(scope, move || lane(tell));
             }
             drop(tell);

@@ -1,4 +1,4 @@
-//! How far everything is, on two lines.
+//! The live progress of `run-all`, on two lines.
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use fencepost_trial::matrix::Cell;
 use fencepost_trial::text::numbers::decimal;
 
 const BAR_COLUMNS: usize = 40;
-/// So many of those under way are named.
+/// How many running trials are named.
 const NAMED: usize = 3;
 
-/// What is done and what is under way.
+/// The finished and the running trials.
 pub(super) struct Progress<'a> {
     cells: &'a [Cell],
     lanes: usize,
@@ -47,12 +47,12 @@ impl<'a> Progress<'a> {
         self.surprises += usize::from(!as_expected);
     }
 
-    /// How many verdicts there are.
+    /// How many verdicts there are so far.
     pub(super) fn done(&self) -> usize {
         self.done
     }
 
-    /// How many there will be.
+    /// How many verdicts there will be.
     pub(super) fn total(&self) -> usize {
         self.cells.iter().map(Cell::verdicts).sum()
     }
@@ -72,7 +72,8 @@ impl<'a> Progress<'a> {
         )
     }
 
-    /// By what trials usually take: races one by one, the rest side by side, the longest no shorter than itself.
+    /// Estimates the remaining time from the usual durations: races run one by one, the others in parallel, and no run is shorter than its
+    /// longest trial.
     fn seconds_left(&self) -> u64 {
         let (mut races, mut others, mut longest) = (0, 0, 0);
         for &at in &self.left {
@@ -88,7 +89,7 @@ impl<'a> Progress<'a> {
         (races + (others / self.lanes as u64).max(longest)).div_ceil(1000)
     }
 
-    /// Who has been under way longest comes first.
+    /// The running trials, longest first.
     fn now(&self) -> String {
         let named = self.under_way.iter().take(NAMED).map(|(at, since)| {
             let cell = &self.cells[*at];

@@ -1,4 +1,4 @@
-//! One trial of the matrix, and its files.
+//! Runs one trial of the `run-all` matrix and writes its files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) enum Trouble {
     Files(Fault),
 }
 
-/// Runs a trial; its files are written as soon as it is over. A history that did not come to its end is removed.
+/// Runs a trial and writes its files as soon as it is over. Removes the history of a trial that was not finished.
 pub(super) fn one(
     cell: &Cell,
     folder: Option<&Path>,
@@ -66,7 +66,7 @@ fn carry_out(cell: &Cell, file: Option<File>, interrupt: Interrupt) -> Result<Ru
     .map_err(Trouble::Run)
 }
 
-/// A file that is removed unless it is kept.
+/// A file that is removed on drop unless it is kept.
 struct Unfinished(Option<PathBuf>);
 
 impl Unfinished {

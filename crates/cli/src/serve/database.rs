@@ -1,4 +1,4 @@
-//! `--db`: where products and orders are.
+//! The value of `--db`: the database for products and orders.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::store::WITH_ALL_STORES;
 use crate::values::BadValue;
 
-/// What `--db` asks for.
+/// The value of `--db`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Database {
     File(PathBuf),
@@ -30,7 +30,7 @@ impl Database {
             _ if is_postgres && cfg!(feature = "postgres") => Ok(Self::Postgres(text.to_owned())),
             _ if is_postgres => Err(BadValue {
                 what: "this program was built without Postgres".into(),
-                advice: format!("{WITH_ALL_STORES} · --db FILE meanwhile"),
+                advice: format!("{WITH_ALL_STORES} · or --db FILE"),
             }),
             _ if text.contains("://") || file.is_empty() => Err(BadValue {
                 what: format!("there is no database '{}'", without_password(text)),
@@ -40,7 +40,7 @@ impl Database {
         }
     }
 
-    /// Where it is, fit to be shown.
+    /// The address or path, without a password.
     pub(super) fn place(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -82,17 +82,17 @@ impl Database {
             (Self::File(_), StorageError::Broken(_)) => (
                 exit::CANNOT_CREATE,
                 "cannot use the file as a database",
-                "--db FILE: an SQLite database, or a name that is not taken yet for a new one",
+                "--db FILE: an SQLite database, or a file that does not exist yet",
             ),
             (Self::File(path), _) if path.is_dir() => (
                 exit::CANNOT_CREATE,
                 "cannot open the database",
-                "--db FOLDER/shop.db: this is a folder, and the database is a file, which is made where there is none",
+                "--db FOLDER/shop.db: this is a folder, but the database is a file, which is created if it does not exist",
             ),
             (Self::File(_), _) => (
                 exit::CANNOT_CREATE,
                 "cannot open the database",
-                "--db FILE in a folder that can be written to",
+                "--db FILE in a folder that this user may write to",
             ),
             (Self::Postgres(_), _) => (
                 exit::STORE,

@@ -1,4 +1,4 @@
-//! How `serve` ends: which signals stop it, and what it leaves behind.
+//! How `serve` ends: the signals that stop it, and the checkpoint of its files.
 
 use std::io;
 use std::sync::Arc;
@@ -13,20 +13,22 @@ use tokio_util::sync::CancellationToken;
 use super::tell;
 use crate::ignored::is_ignored;
 
-/// How long each file may take: longer only if its thread hangs, and then the file is as after a kill, complete with its log.
+/// How long the checkpoint of a file may take. It takes longer only if its thread hangs; the file is then as after a kill, complete
+/// together with its `-wal`.
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// The files of the service, each by the connection that is open: at its path there may be another file by now.
+/// The open files of the service. We use the open connections, because there may be another file at the path by now.
 pub(super) struct Files {
     pub(super) storage: Arc<dyn Storage>,
-    /// None where a server has the locks.
+    /// `None` if the locks are on a server.
     pub(super) locks: Option<Arc<Sqlite>>,
 }
 
 impl Files {
-    /// The last step of an orderly end: a copy of the database's file, or of the locks', is complete without its `-wal`.
+    /// Checkpoints the files of the database and the locks, so that a copy of each is complete without its `-wal`. This is the last step of
+    /// an orderly end.
     ///
-    /// A failure is logged and has no other effect: whoever opens the file next finds the log beside it.
+    /// A failure is only logged: SQLite reads the `-wal` when the file is opened again.
     pub(super) async fn leave_whole(&self) {
         let database = async {
             let done = self.storage.checkpoint().await;
@@ -53,17 +55,18 @@ fn warn_unless_done(file: &str, done: Result<Result<bool, String>, tokio::time::
     tracing::warn!(
         file,
         reason,
-        "part of the data stays in the -wal beside the file: copy them together"
+        "part of the data is still in the -wal beside the file: copy them together"
     );
 }
 
-/// Ctrl-C, SIGTERM and a closed terminal stop it; a second signal does not wait. `nohup` keeps it from hearing that the terminal is closed.
+/// Waits for a signal that stops the service: Ctrl-C, SIGTERM or, unless `nohup` ignores it, SIGHUP. A second signal stops it at once.
 pub(super) fn signals(stop: &CancellationToken) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = match is_ignored(Signal::SIGHUP) {
-        true => None,
-        false => Some(signal(SignalKind::hangup())?),
+    let mut hangup = if is_ignored(Signal::SIGHUP) {
+        None
+    } else {
+        Some(signal(SignalKind::hangup())?)
     };
     let stop = stop.clone();
     tokio::spawn(async move {
@@ -75,7 +78,7 @@ pub(super) fn signals(stop: &CancellationToken) -> io::Result<()> {
             };
             if is_second {
                 tell(
-                    "stopped at once: locks end with their TTL, orders under way by their transaction\n",
+                    "stopped at once: locks end with their TTL; orders under way are committed or rolled back\n",
                 );
                 std::process::exit(128 + number.as_raw_value());
             }
@@ -85,7 +88,7 @@ pub(super) fn signals(stop: &CancellationToken) -> io::Result<()> {
     Ok(())
 }
 
-/// Never, for a signal that is ignored.
+/// Waits for a signal; never completes if the signal is ignored.
 async fn heard(signal: &mut Option<unix::Signal>) {
     match signal {
         Some(signal) => {

@@ -1,4 +1,4 @@
-//! What the flags of `serve` take.
+//! Parses the values of the flags of `serve`.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use fencepost_checkout::logging::Log;
 use crate::values::BadValue;
 use crate::values::duration;
 
-/// A schedule, and how it was written.
+/// A schedule, and the text that it was parsed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pauses {
     pub(super) schedule: Schedule,
@@ -48,7 +48,7 @@ pub(super) fn manner(text: &str) -> Result<Manner, BadValue> {
         "line" => Ok(Manner::Line),
         "poll" => Ok(Manner::Poll),
         _ => Err(BadValue {
-            what: format!("there is no such way to wait: '{text}'"),
+            what: format!("'{text}' is not a valid value for --wait"),
             advice: "--wait line or poll".into(),
         }),
     }
@@ -68,7 +68,7 @@ pub(super) fn log(text: &str) -> Result<Log, BadValue> {
         "text" => Ok(Log::Text),
         "json" => Ok(Log::Json),
         _ => Err(BadValue {
-            what: format!("there is no such log: '{text}'"),
+            what: format!("'{text}' is not a valid value for --log"),
             advice: "--log text or json".into(),
         }),
     }
@@ -86,15 +86,16 @@ pub(super) fn host(text: &str) -> Result<IpAddr, BadValue> {
     })
 }
 
-/// Without it in the message.
+/// Parses an admin token. The error does not contain the token.
 pub(super) fn token(text: &str) -> Result<String, BadValue> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-    match is_plain && text.len() >= 8 {
-        true => Ok(text.to_owned()),
-        false => Err(BadValue {
-            what: "an admin token has at least 8 visible ASCII characters".into(),
+    if is_plain && text.len() >= 8 {
+        Ok(text.to_owned())
+    } else {
+        Err(BadValue {
+            what: "an admin token must have at least 8 visible ASCII characters".into(),
             advice: "openssl rand -hex 16".into(),
-        }),
+        })
     }
 }
 

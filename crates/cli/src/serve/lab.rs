@@ -1,4 +1,4 @@
-//! The lab inside `serve`: trials at the press of a button on the page, and a scratch shop for load tests.
+//! The lab of `serve --lab`: trials that the page can start, and a scratch shop for load tests.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn off() -> ExtraRoutes {
     routes::off()
 }
 
-/// Opens the scratch shop, and returns its routes. It is where the locks are if products can be there, and else in a file of its own.
+/// Opens the scratch shop and returns its routes. The shop uses the lock store if that can hold products, and otherwise a separate file.
 pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
     let trial_store = match store {
         LockStore::Address(address) => TrialStore::named(address.as_str())
@@ -37,13 +37,13 @@ pub(super) async fn open(store: &LockStore) -> Result<ExtraRoutes, Fault> {
         Err(error) => error.to_string(),
     };
     Err(
-        Fault::new(exit::STORE, "cannot make the shop of load tests")
+        Fault::new(exit::STORE, "cannot create the shop for load tests")
             .at(format_args!("{}: {words}", store.place()))
             .effect("none: nothing is served"),
     )
 }
 
-/// Lets the page run trials.
+/// Runs the trials that the page starts.
 pub(super) fn offer_trials(service: Service) -> Service {
     service.with_lab(Arc::new(races::Races))
 }

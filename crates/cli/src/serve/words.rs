@@ -1,4 +1,4 @@
-//! What `serve` says when it begins and when it ends.
+//! The messages that `serve` prints when it starts and when it stops.
 
 use fencepost_checkout::checkout::OrderPath;
 use fencepost_checkout::locking::Manner;
@@ -25,22 +25,22 @@ pub(super) fn ready(serve: &Serve, (products, open): (i64, i64)) -> String {
     };
     let path = match serve.order_path {
         OrderPath::Lock => String::new(),
-        other => format!("   orders go by {}, without them", other.word()),
+        other => format!("   orders use {} instead of locks", other.word()),
     };
     let access = match (serve.host.is_loopback(), serve.admin_token.is_some()) {
         (true, false) => "this machine only. For others: --host ADDRESS and --admin-token",
         (true, true) => "this machine only; changes need the admin token",
-        (false, _) => "whoever reaches this address; changes need the admin token",
+        (false, _) => "everybody who reaches this address; changes need the admin token",
     };
     let (trials, lab) = if serve.lab {
         (
-            "; trials of locks at the press of a button",
+            "; starts lock trials at the press of a button",
             "facade    POST /reset, POST /purchase, GET /stock/{id}      for load-tests/",
         )
     } else {
         (
             "",
-            "lab       off. --lab: trials of locks on the page, a scratch shop for load-tests/",
+            "lab       off. --lab: lock trials on the page, a scratch shop for load-tests/",
         )
     };
     format!(
@@ -76,7 +76,7 @@ fn time(time: std::time::Duration) -> String {
     }
 }
 
-/// The last line.
+/// The last line, after the service has stopped.
 pub(super) fn stopped(report: &Report) -> String {
     let plural = |count: u64, what: &str| {
         let ending = if count == 1 { "" } else { "s" };
@@ -84,7 +84,9 @@ pub(super) fn stopped(report: &Report) -> String {
     };
     let unfinished = match report.unfinished {
         0 => String::new(),
-        count => format!(" {count} not (Idempotency-Key tells what became of an order),"),
+        count => format!(
+            " {count} not (repeat an order with its Idempotency-Key to see what became of it),"
+        ),
     };
     format!(
         "stopped: {} in flight finished,{unfinished} {} undone, {} released\n",

@@ -1,4 +1,4 @@
-//! The store of locks in use, for `exec`, `locks`, `doctor` and `serve`: a file that stays, or a server that somebody runs.
+//! The value of `--store` for `exec`, `locks`, `doctor` and `serve`: a permanent file, or the address of servers that already run.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ use crate::values::BadValue;
 use crate::wording::{seconds, shell_word};
 use fencepost_trial::store::TrialStore;
 
-/// The value of `--store` where locks are used.
+/// The value of `--store` for commands that use locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockStore {
-    /// A file shared by the processes of this machine; without a path, that of this user.
+    /// A file shared by the processes of this machine; `None` for this user's default file.
     Sqlite(Option<PathBuf>),
     /// Servers at this address.
     Address(StoreAddress),
 }
 
-/// A store that cannot be used, in words that fit into a sentence.
+/// Why a store cannot be used, in words that fit into a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotOpened {
-    /// Where, fit to be shown.
+    /// The address, without its password.
     pub(crate) place: String,
-    /// Why.
+    /// The reason.
     pub(crate) words: String,
-    /// What the program ends with: an address that can never work is not a store that is away.
+    /// The exit code. It tells an invalid address from a store that is unavailable.
     pub(crate) code: u8,
     advice: Cow<'static, str>,
 }
@@ -66,7 +66,7 @@ impl LockStore {
         }
     }
 
-    /// Where this is, fit to be shown.
+    /// The address or path, without a password.
     pub(crate) fn place(&self) -> String {
         match self {
             Self::Sqlite(_) => match self.file() {
@@ -77,7 +77,7 @@ impl LockStore {
         }
     }
 
-    /// Its file, if it is one.
+    /// The path, if the store is a file.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Sqlite(path) => path.clone().or_else(own_file),
@@ -85,7 +85,7 @@ impl LockStore {
         }
     }
 
-    /// What makes another command look here, to be put behind it: nothing where it would anyway.
+    /// The `--store` flag that makes another command use this store, with a leading space; empty if the command would use it anyway.
     pub(crate) fn flag(&self) -> String {
         let usual = std::env::var("FENCEPOST_STORE").ok();
         let usual = usual.and_then(|text| Self::parse(&text).ok());
@@ -100,10 +100,10 @@ impl LockStore {
         format!(" --store {}", shell_word(&typed))
     }
 
-    /// Opens the store for locks of this TTL; a file is made where none is.
+    /// Opens the store for locks of this TTL. Creates the file if it does not exist.
     pub(crate) async fn open_for(&self, ttl: Duration) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
-            // Its locks end with the session, which must not be shorter.
+            // In ZooKeeper, locks end with the session, so the session must be as long as the TTL.
             #[cfg(feature = "zookeeper")]
             Self::Address(address) if *address.kind() == ZOOKEEPER => {
                 let builder = fencepost::stores::zookeeper::Zookeeper::builder(address.as_str());
@@ -120,7 +120,7 @@ impl LockStore {
         }
     }
 
-    /// Opens the store; a file is made where none is.
+    /// Opens the store. Creates the file if it does not exist.
     async fn open(&self) -> Result<Arc<dyn Backend>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
@@ -134,7 +134,7 @@ impl LockStore {
         }
     }
 
-    /// Opens the file, making it where none is. `None`: the store is a server.
+    /// Opens the file, and creates it if it does not exist. `None` if the store is a server.
     pub(crate) async fn open_sqlite(&self) -> Result<Option<Arc<Sqlite>>, NotOpened> {
         match self {
             Self::Sqlite(path) => self.open_or_make(path.as_deref()).await.map(Some),
@@ -150,7 +150,7 @@ impl LockStore {
         self.open_file(&path).await
     }
 
-    /// Opens the store to look at it, without changing it. `None`: there is no file, so there are no locks.
+    /// Opens the store without changing it. `None` if there is no file, and so there are no locks.
     pub(crate) async fn open_to_look(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) => {
@@ -170,7 +170,7 @@ impl LockStore {
         }
     }
 
-    /// Opens the store to end a lock of somebody else. `None`: there is no file, so there are no locks.
+    /// Opens the store to release a lock by force. `None` if there is no file, and so there are no locks.
     pub(crate) async fn open_to_release(&self) -> Result<Option<Arc<dyn Backend>>, NotOpened> {
         match self {
             Self::Sqlite(path) if !self.exists(&self.path(path.as_deref())?)? => Ok(None),
@@ -189,12 +189,12 @@ impl LockStore {
         Ok(Arc::new(sqlite))
     }
 
-    /// The file of this path, or else this user's own.
+    /// The given path, or this user's default file.
     pub(crate) fn path(&self, given: Option<&Path>) -> Result<PathBuf, NotOpened> {
         let path = given.map(Path::to_owned).or_else(own_file);
         path.ok_or_else(|| NotOpened {
             place: self.place(),
-            words: "neither XDG_STATE_HOME nor HOME says where this user's files are".to_owned(),
+            words: "neither XDG_STATE_HOME nor HOME is set".to_owned(),
             code: exit::STORE,
             advice: SQLITE_ADVICE.into(),
         })
@@ -211,7 +211,7 @@ impl LockStore {
 }
 
 impl NotOpened {
-    /// The store is open and failed all the same.
+    /// The reason for a request that failed after the store was opened.
     pub(crate) fn new(store: &LockStore, error: &Error) -> Self {
         Self {
             place: store.place(),
@@ -230,7 +230,7 @@ impl NotOpened {
         }
     }
 
-    /// The store was open and has not answered for so long.
+    /// The reason for a store that did not answer for this long after it was opened.
     pub(crate) fn silent(store: &LockStore, patience: Duration) -> Self {
         Self {
             place: store.place(),
@@ -244,7 +244,7 @@ impl NotOpened {
         self.fault_with("none", &self.advice)
     }
 
-    /// Where something had begun already.
+    /// The error message if the command had already begun: `effect` says what it may have changed.
     pub(crate) fn fault_with(&self, effect: &str, advice: &str) -> Fault {
         Fault::new(self.code, "cannot use the store")
             .at(format_args!("{}: {}", self.place, self.words))
@@ -266,10 +266,12 @@ fn advice(store: &LockStore, kind: ErrorKind) -> Cow<'static, str> {
     }
 }
 
-/// Somebody named servers that only the lab starts.
+/// Refuses the name of a private server, which only the lab starts.
 fn private(name: &str, kind: &StoreKind) -> BadValue {
     BadValue {
-        what: format!("--store {name} is a private server, which nobody else could ask for a lock"),
+        what: format!(
+            "--store {name} would start a private server, which no other process could use"
+        ),
         advice: format!(
             "--store {} for one you run · no --store for sqlite",
             kind.form
@@ -289,7 +291,7 @@ fn is_built_in(address: &StoreAddress) -> Result<(), BadValue> {
     })
 }
 
-/// How the addresses of servers begin that this program knows.
+/// The prefixes of the server addresses that this program supports.
 fn known_addresses() -> String {
     let servers = KINDS.iter().filter(|kind| ***kind != SQLITE);
     let schemes = servers.filter_map(|kind| kind.schemes.first());
@@ -301,7 +303,7 @@ fn known_addresses() -> String {
     forms.join(" · ")
 }
 
-/// The file of this user: its fence counter must outlive a reboot, so it is no temporary file.
+/// The default file of this user. It is not in a temporary folder, because its fence counter must survive a reboot.
 fn own_file() -> Option<PathBuf> {
     let folder = |name, rest: &str| {
         let value = std::env::var_os(name).map(PathBuf::from);

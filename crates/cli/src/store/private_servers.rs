@@ -1,4 +1,4 @@
-//! The servers that the lab starts for a run: which ones, and what to say if that fails.
+//! The private servers that the lab starts for a run, and the error message if they cannot be started.
 
 use std::fmt;
 
@@ -12,39 +12,39 @@ use super::NO_EFFECT;
 use crate::exit;
 use crate::fault::Fault;
 
-/// As many as outlive the loss of one.
+/// The smallest cluster that survives the loss of one server.
 const SEVERAL: usize = 3;
 
-/// How private servers of one kind are started.
+/// How to start private servers of one kind.
 pub(super) struct PrivateServers {
     kind: &'static StoreKind,
     /// What `--store` starts.
     starts: &'static str,
-    /// What is missing where they are not installed, and how to get it.
+    /// What is missing if the servers are not installed, and how to install it.
     missing: &'static str,
     install: &'static str,
     pub(super) is_installed: fn() -> bool,
     start: fn(&TrialStore) -> Result<Started, NotStarted>,
 }
 
-/// Servers that run.
+/// Running servers and their address.
 pub(super) struct Started {
     pub(super) address: String,
     pub(super) servers: Box<dyn fmt::Debug>,
 }
 
-/// Why servers do not run.
+/// Why servers could not be started.
 enum NotStarted {
     NotInstalled,
     Failed {
-        /// What failed, in the words of the system.
+        /// The system's message.
         what: String,
         /// The last lines that the server wrote.
         last_words: Vec<String>,
     },
 }
 
-/// A kind that is not listed has no private servers; trials on it need an address.
+/// All kinds of private servers. Trials on other kinds of store need an address.
 static ALL: [PrivateServers; 5] = [
     PrivateServers {
         kind: &REDIS,

@@ -1,4 +1,4 @@
-//! The store of a trial: what `--store` names, and the servers that are started for it.
+//! The value of `--store` for trials: opens the store, and starts private servers for it if necessary.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::exit;
 use crate::fault::Fault;
 use crate::values::BadValue;
 
-/// A store that can be used.
+/// An open store for a trial.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) store: TrialStore,
-    /// The servers that were started for it. They end with this.
+    /// The private servers, if any. They stop when this is dropped.
     _servers: Option<Box<dyn fmt::Debug>>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn parse_trial_store(text: &str) -> Result<TrialStore, BadValue> {
     if !kind.is_built_in() || *kind == POSTGRES && !HAS_POSTGRES {
         return Err(BadValue {
             what: format!("this program was built without {}", kind.title),
-            advice: format!("{WITH_ALL_STORES} · --store sqlite or redis meanwhile"),
+            advice: format!("{WITH_ALL_STORES} · or --store sqlite or redis"),
         });
     }
     if !has_valid_address(&store) {
@@ -61,7 +61,7 @@ fn unknown(text: &str) -> BadValue {
     }
 }
 
-/// Starts what has to be started, and makes sure that it answers.
+/// Starts private servers if necessary, and waits until the store answers.
 pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
     let started = if store.is_private() && !store.is(&SQLITE) {
         Some(private_servers(store)?.start(store)?)
@@ -76,7 +76,7 @@ pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
         });
     };
     let store = store.clone().at(started.address);
-    // They have just been started, and several have to find each other first.
+    // Servers that have just been started may have to elect a leader first.
     reach(&store, 10 * PATIENCE).map_err(|reason| not_reached(&store, &reason))?;
     Ok(Site {
         store,
@@ -84,7 +84,7 @@ pub(crate) fn open(store: &TrialStore) -> Result<Site, Fault> {
     })
 }
 
-/// For a trial that starts and kills its own servers: finds out only whether it can.
+/// Checks that private servers can be started, for a trial that starts and kills them itself.
 pub(crate) fn open_to_fail(store: &TrialStore) -> Result<Site, Fault> {
     let servers = private_servers(store)?;
     if !(servers.is_installed)() {

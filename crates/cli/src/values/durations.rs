@@ -1,13 +1,13 @@
-//! The durations that flags take, as people write them: `500ms`, `30s`, `1h 30m`.
+//! Parses the durations of flags: `500ms`, `30s`, `1h 30m`.
 
 use std::time::Duration;
 
 use super::BadValue;
 
-/// A length of time, zero included.
+/// Parses a duration; zero is allowed.
 pub(crate) fn duration(text: &str) -> Result<Duration, BadValue> {
     humantime::parse_duration(text).map_err(|_| BadValue {
-        what: format!("'{text}' is not a length of time"),
+        what: format!("'{text}' is not a duration"),
         advice: "a number with its unit: 500ms, 30s, 5m, 1h30m".into(),
     })
 }
@@ -22,7 +22,7 @@ mod tests {
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
         for wrong in ["", "30", "-1s", "soon", "99999999999999999999s"] {
             let error = duration(wrong).unwrap_err();
-            assert_eq!(error.what, format!("'{wrong}' is not a length of time"));
+            assert_eq!(error.what, format!("'{wrong}' is not a duration"));
         }
     }
 }

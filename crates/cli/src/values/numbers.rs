@@ -1,4 +1,4 @@
-//! Numbers with a range, and the message for a number outside it.
+//! Parses the numbers of flags and checks their ranges.
 
 use std::fmt;
 
@@ -113,7 +113,7 @@ pub(crate) fn work(text: &str) -> Result<u64, OutOfRange> {
 }
 
 pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {
-    // JSON readers lose what is beyond 2^53.
+    // Many JSON readers lose precision beyond 2^53.
     let range = Range {
         least: 0,
         most: (1 << 53) - 1,
@@ -126,9 +126,9 @@ pub(crate) fn seed(text: &str) -> Result<u64, OutOfRange> {
     )
 }
 
-/// A random seed that is short enough to be read aloud.
+/// A random seed with few digits, so that it is easy to type again.
 pub(crate) fn random_seed() -> u64 {
-    // Without a source of randomness every run makes the same choices, and prints the seed 0.
+    // If the system has no source of randomness, every run uses seed 0.
     getrandom::u64().unwrap_or(0) % 10_000
 }
 
@@ -136,14 +136,14 @@ pub(crate) fn port(text: &str) -> Result<u16, OutOfRange> {
     let range = Range {
         least: 0,
         most: u64::from(u16::MAX),
-        note: "; 0 for any free one",
+        note: "; 0 for any free port",
     };
     range
         .parse(text, |n| format!("port {n} is"), ("too small", "too large"))
         .map(|n| n as u16)
 }
 
-/// How many requests or connections there may be at once.
+/// A limit for concurrent requests or connections.
 pub(crate) fn at_once(text: &str) -> Result<usize, OutOfRange> {
     let range = Range {
         least: 1,

@@ -18,7 +18,7 @@ fn a_misspelt_word_meets_its_neighbour() {
     assert_eq!(
         refused("oversell --lock=sfae"),
         "error: there is no strategy 'sfae'\n  where     --lock=sfae\n  \
-         try       --lock=safe      or --lock help for all 22, a line each\n"
+         try       --lock=safe      or --lock help to list all 22\n"
     );
     assert_eq!(
         refused("oversell --concurency=10"),
@@ -41,7 +41,7 @@ fn a_number_out_of_range_gets_the_range() {
         assert_eq!(
             refused(&format!("{command} --port=99999")),
             "error: port 99,999 is too large\n  where     --port=99999\n  \
-             try       0 to 65,535; 0 for any free one · fencepost serve --help\n"
+             try       0 to 65,535; 0 for any free port · fencepost serve --help\n"
         );
     }
     for (arguments, what) in [
@@ -131,15 +131,15 @@ fn what_does_not_go_together_is_refused() {
             "oversell --all --history h.jsonl",
             "--all and --history exclude each other",
         ),
-        ("oversell --stock 1 --stock 2", "--stock stands there twice"),
-        ("oversell now", "'now' is a word too many"),
+        ("oversell --stock 1 --stock 2", "--stock is given twice"),
+        ("oversell now", "unexpected argument 'now'"),
         (
             "oversell --output same --history same",
             "--output and --history name the same file",
         ),
         (
             "oversell --color blue",
-            "there is no such use of colour: 'blue'",
+            "'blue' is not a valid value for --color",
         ),
     ] {
         let said = refused(arguments);

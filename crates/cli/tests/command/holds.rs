@@ -256,7 +256,7 @@ fn what_makes_no_sense_is_said_before_anything_runs() {
     for (arguments, what) in [
         (
             "crash --lock=none",
-            "none has no lock whose holder could be put to the test",
+            "none has no lock that a process could hold",
         ),
         ("crash --ttl 5", "a TTL of 5 ms is too short"),
         ("crash --work forever", "'forever' is not a whole number"),

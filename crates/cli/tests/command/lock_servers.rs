@@ -165,7 +165,7 @@ fn what_these_servers_cannot_do_says_what_can_be_done() {
         (
             "crash --store redlock --lock=./mine",
             64,
-            "the same with --store redis or sqlite",
+            "use --store redis or sqlite",
         ),
         ("crash --store redlock://a,b", 69, "2 servers are too few"),
     ] {
@@ -240,8 +240,8 @@ fn what_stands_in_line_at_zookeeper_is_tried_there() {
     assert_eq!((ran.code, ran.stdout.as_str()), (64, ""));
     assert_eq!(
         ran.stderr,
-        "error: late-watch stands in line at ZooKeeper: it is tried there\n  \
+        "error: late-watch queues in ZooKeeper and runs only there\n  \
          where     --lock=late-watch --store sqlite\n  \
-         try       --lock=late-watch --store zk      or --lock help for all, a line each\n"
+         try       --lock=late-watch --store zk      or --lock help to list all\n"
     );
 }

@@ -113,7 +113,7 @@ fn only_servers_of_the_labs_own_are_killed() {
         ("sqlite", "a file has no server that could fail"),
         (
             url.as_str(),
-            "servers are killed here, so they have to be the lab's own",
+            "this trial kills servers, so it uses only private servers that the lab starts",
         ),
     ] {
         let ran = run(&format!("trial failover --store {store}"));
@@ -181,7 +181,7 @@ fn servers_that_cannot_fail_so_are_refused() {
         (
             "trial restart-empty --store etcd",
             cfg!(feature = "etcd"),
-            "etcd keeps its data: it does not come back empty",
+            "etcd keeps its data: it does not restart empty",
             "etcd",
         ),
         (
@@ -193,7 +193,7 @@ fn servers_that_cannot_fail_so_are_refused() {
         (
             "trial failover --lock=zookeeper",
             cfg!(feature = "zookeeper"),
-            "this trial is not held on ZooKeeper so far",
+            "this trial is not available on ZooKeeper yet",
             "ZooKeeper",
         ),
     ] {

@@ -185,7 +185,7 @@ fn a_lock_of_the_database_is_tried_nowhere_else() {
     ] {
         let ran = run(command);
         assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{command}");
-        let what = " is a lock of the database: it is tried on Postgres\n";
+        let what = " is a lock of Postgres and runs only there\n";
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
         let place = format!(" --store {store}\n");
         assert!(ran.stderr.contains(&place), "{}", ran.stderr);

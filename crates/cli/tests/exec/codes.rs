@@ -76,7 +76,7 @@ fn what_is_not_there_or_cannot_run_is_told_as_shells_do() {
         (
             "no-such-program",
             127,
-            "no folder of PATH has a program of this name",
+            "no folder in PATH contains a program of this name",
         ),
         (
             "./plain.txt",
@@ -86,7 +86,7 @@ fn what_is_not_there_or_cannot_run_is_told_as_shells_do() {
         (
             "./lame.sh",
             126,
-            "the interpreter named in its first line is not there",
+            "the interpreter named in its first line does not exist",
         ),
     ];
     for (program, code, why) in expected {
@@ -253,7 +253,7 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
         ),
         (
             &["--name", "a", "--wait", "30", "--", "true"],
-            "'30' is not a length of time",
+            "'30' is not a duration",
         ),
         (
             &["--name", "a", "--ttl", "100ms", "--", "true"],
@@ -269,7 +269,7 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
         ),
         (
             &["--name", "a", "--store", "redis", "--", "true"],
-            "--store redis is a private server",
+            "--store redis would start a private server",
         ),
     ];
     for (arguments, what) in cases {

@@ -79,7 +79,7 @@ fn one_lock_is_shown_with_its_lease_and_its_line() {
          waiting N HOST:N N s\n\
          N HOST:N N s\n\
          release fencepost locks release 'de ploy'\n\
-         HOST:N gets it next; HOST:N is told, and may still be working: stop it there first";
+         HOST:N gets it next; HOST:N notices later and may still be working: stop it there first";
     assert_eq!(
         (shown.code(), words(&stage, &shown.stdout)),
         (0, expected.to_owned())
@@ -131,14 +131,14 @@ fn a_release_needs_somebody_who_agrees() {
     let stage = Stage::new();
     let _holder = holder(&stage, "deploy");
     let refused = stage.run(&["locks", "release", "deploy"]);
-    let expected = "error: nobody is there to be asked\n  \
+    let expected = "error: cannot ask for confirmation\n  \
          where     standard input is not a terminal\n  \
          effect    none: the lock is held as before\n  \
          try       fencepost locks release deploy --yes\n";
     assert_eq!((refused.code(), refused.stderr.as_str()), (64, expected));
     assert_eq!(stage.run(&["locks", "show", "deploy"]).code(), 0);
     let done = stage.run(&["locks", "release", "deploy", "--yes"]);
-    let expected = "deploy released: HOST, process N, is told at its next renewal, within N s, and may still be working";
+    let expected = "deploy released: HOST, process N, notices at its next renewal, within N s, and may still be working";
     assert_eq!(
         (done.code(), words(&stage, &done.stdout)),
         (0, expected.to_owned())
@@ -195,7 +195,7 @@ fn what_cannot_be_done_is_said_as_everywhere() {
         (
             &["locks", "list", "--store", "redis"],
             64,
-            "error: --store redis is a private server",
+            "error: --store redis would start a private server",
         ),
         (
             &["locks", "list", "--store", "redis://h"],

@@ -67,7 +67,8 @@ fn a_command_cut_off_from_the_store_is_gone_before_the_next_begins() {
         ran.stderr
     );
     assert!(
-        said[2].starts_with("fencepost: what it did before stays done (fence N). Next: "),
+        said[2]
+            .starts_with("fencepost: what the command did before is not undone (fence N). Next: "),
         "{}",
         ran.stderr
     );
@@ -98,7 +99,7 @@ fn a_command_is_gone_in_time_though_exec_stands_still() {
     assert_eq!(ran.code(), 125, "{}", ran.stderr);
     let said = lines(&stage, &ran);
     assert!(
-        said[0].ends_with(" UTC: fencepost itself stood still for N s"),
+        said[0].ends_with(" UTC: fencepost itself was paused for N s"),
         "{}",
         ran.stderr
     );
@@ -124,7 +125,7 @@ fn when_its_warden_stands_still_too_the_file_refuses_its_lines() {
     assert_eq!(ran.code(), 125, "{}", ran.stderr);
     let said = lines(&stage, &ran);
     assert!(
-        said[0].ends_with(" UTC: fencepost itself stood still for N s"),
+        said[0].ends_with(" UTC: fencepost itself was paused for N s"),
         "{}",
         ran.stderr
     );
@@ -212,7 +213,7 @@ fn a_release_by_force_stops_the_holder_at_its_next_renewal() {
     assert_eq!(ran.code(), 125, "{}", ran.stderr);
     let said = lines(&stage, &ran);
     assert!(
-        said[0].ends_with("ours no longer: released by force, or forgotten"),
+        said[0].ends_with("we no longer hold it: released by force, or forgotten"),
         "{}",
         ran.stderr
     );

@@ -211,7 +211,7 @@ mod of_redlock {
         assert!(listed.contains(" ?  "), "{listed}");
         let shown = stage.run(&["locks", "show", "deploy"]).stdout;
         assert!(shown.contains("held by"), "{shown}");
-        assert!(shown.contains("these servers keep no line"), "{shown}");
+        assert!(shown.contains("these servers have no queue"), "{shown}");
         let released = stage.run(&["locks", "release", "deploy", "--yes"]);
         assert_eq!(released.code(), 0, "{}", released.stderr);
         let shown = stage.run(&["locks", "show", "deploy"]);

@@ -234,7 +234,7 @@ fn a_pause_beyond_the_lease_ends_the_command() {
     assert_eq!(next.code(), 0, "{}", next.stderr);
     signal(terminal.pid(), Signal::SIGCONT);
     assert_eq!(terminal.code(), 125);
-    terminal.until_shown("fencepost itself stood still for ");
+    terminal.until_shown("fencepost itself was paused for ");
 }
 
 #[test]

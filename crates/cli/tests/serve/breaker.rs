@@ -68,7 +68,7 @@ fn a_dead_lock_store_never_makes_customers_wait_or_sells_without_a_lock() {
     });
     assert_eq!(breaker(), "closed");
     let log = stage.read("stderr");
-    assert!(log.contains("the lock store serves again"), "{log}");
+    assert!(log.contains("the lock store answers again"), "{log}");
     until("it is ready again", || {
         service.client.get("/readyz").status == 200
     });

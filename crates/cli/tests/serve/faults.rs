@@ -23,8 +23,11 @@ fn a_port_that_is_taken_is_never_shared() {
 fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     let stage = Stage::new();
     for (flags, advice) in [
-        ("--db nowhere/shop.db", "in a folder that can be written to"),
-        ("--db .", "this is a folder, and the database is a file"),
+        (
+            "--db nowhere/shop.db",
+            "in a folder that this user may write to",
+        ),
+        ("--db .", "this is a folder, but the database is a file"),
     ] {
         let (code, stdout, stderr) = stage.run(&format!("serve --port 0 {flags}"));
         assert_eq!((code, stdout.as_str()), (73, ""), "{stderr}");
@@ -44,7 +47,7 @@ fn a_database_that_cannot_be_is_told_before_anything_is_served() {
     // The folder is not what is wrong.
     let expected = "error: cannot use the file as a database\n  where     not.db: file is not a database\n  \
          effect    none: nothing is served\n  \
-         try       --db FILE: an SQLite database, or a name that is not taken yet for a new one\n";
+         try       --db FILE: an SQLite database, or a file that does not exist yet\n";
     assert_eq!(stderr, expected);
     let (code, _, stderr) = stage.run("serve --port 0 --db mysql://shop:hunter2@db/shop");
     assert_eq!(code, 64);

@@ -194,7 +194,7 @@ fn a_file_that_cannot_be_made_complete_is_named() {
     let warning = said.lines().find(|line| line.contains("WARN"));
     let warning = warning.unwrap_or_else(|| panic!("{said}"));
     assert!(
-        warning.contains("part of the data stays in the -wal beside the file"),
+        warning.contains("part of the data is still in the -wal beside the file"),
         "{warning}"
     );
     assert!(warning.contains("file=\"database\""), "{warning}");

@@ -1,4 +1,4 @@
-//! Several etcd servers that elect a leader.
+//! A private etcd cluster.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use super::{Etcd, etcdctl};
 use crate::server::{PATIENCE, ServerError};
 
-/// A cluster of our own. Its members can be crashed, stopped and started anew one by one.
+/// A private etcd cluster, whose members can be killed, stopped and restarted one by one.
 #[derive(Debug)]
 pub struct EtcdCluster {
     members: Vec<Etcd>,
 }
 
 impl EtcdCluster {
-    /// Starts so many servers and waits until all of them serve.
+    /// Starts this many servers and waits until all are ready.
     ///
     /// # Errors
-    /// As [`Etcd::start`].
+    /// The same as [`Etcd::start`].
     pub fn start(members: usize) -> Result<Self, ServerError> {
         Etcd::builder().start_cluster(members)
     }
@@ -26,22 +26,22 @@ impl EtcdCluster {
         Self { members }
     }
 
-    /// Its servers.
+    /// The servers of the cluster.
     pub fn members(&self) -> &[Etcd] {
         &self.members
     }
 
-    /// One of them, to crash it or to start it anew.
+    /// One server, to kill or restart it.
     pub fn member(&mut self, number: usize) -> &mut Etcd {
         &mut self.members[number]
     }
 
-    /// Which one leads, by its own account; waits until one does. `None`: none did within half a minute.
+    /// Waits until a server claims to lead, and returns its index. `None` if no server did within half a minute.
     pub fn leader(&self) -> Option<usize> {
         self.leader_other_than(usize::MAX)
     }
 
-    /// The same when `old` does not count: a server that is stopped or cut off takes a while to notice that it leads no more.
+    /// Like [`leader`](Self::leader), but ignores `old`: a server that is stopped or cut off takes a while to notice that it no longer leads.
     pub fn leader_other_than(&self, old: usize) -> Option<usize> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -57,18 +57,18 @@ impl EtcdCluster {
         None
     }
 
-    /// How our store names it: `etcd://HOST:PORT,HOST:PORT,…`.
+    /// The address for our store: `etcd://HOST:PORT,HOST:PORT,…`.
     pub fn url(&self) -> String {
         let addresses: Vec<String> = self.addresses().iter().map(ToString::to_string).collect();
         format!("etcd://{}", addresses.join(","))
     }
 
-    /// Where its servers listen for clients.
+    /// The client addresses of the servers.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.members.iter().map(Etcd::address).collect()
     }
 
-    /// etcd's own client, told of all servers.
+    /// `etcdctl`, with the addresses of all servers.
     pub fn etcdctl(&self) -> Command {
         etcdctl(&self.addresses())
     }

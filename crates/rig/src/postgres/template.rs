@@ -1,4 +1,4 @@
-//! A folder of data that is made once and copied for every server: `initdb` computes for a second, a copy takes a fifth of that.
+//! A template of the data folder that is created once and copied for every Postgres server. `initdb` takes a second, a copy a fifth of that.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use super::{Environment, ServerError, ended_well, make_home, not_installed, programs, user};
 use crate::folder::{TempDir, folder};
 
-/// Names the folder to copy. Without it every server makes its own data.
+/// The environment variable that names the folder to copy. Without it, every server creates its own data.
 const VARIABLE: &str = "FENCEPOST_POSTGRES_TEMPLATE";
 
-/// Data of a server that never ran. Dropping it removes them; servers that were made from it have their own.
+/// The data of a server that never ran. Dropping it removes the data; servers that were created from it have their own copy.
 #[derive(Debug)]
 pub struct PostgresTemplate {
     data: PathBuf,
@@ -17,10 +17,10 @@ pub struct PostgresTemplate {
 }
 
 impl PostgresTemplate {
-    /// Makes the data.
+    /// Creates the data.
     ///
     /// # Errors
-    /// As [`Postgres::start`](super::Postgres::start).
+    /// The same as [`Postgres::start`](super::Postgres::start).
     pub fn make() -> Result<Self, ServerError> {
         let programs = programs().ok_or(not_installed("Postgres"))?;
         let user = user()?;
@@ -38,19 +38,19 @@ impl PostgresTemplate {
         })
     }
 
-    /// What processes need in their environment to make their servers from it: a name and its value.
+    /// The environment variable, as name and value, that makes processes create their servers from this template.
     pub fn variable(&self) -> (&'static str, String) {
         (VARIABLE, self.data.display().to_string())
     }
 }
 
-/// The one that the environment names.
+/// The template that the environment names.
 pub(super) fn of_environment() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).map(PathBuf::from)
 }
 
 impl Environment<'_> {
-    /// Copies a template to where the data of this server are to be.
+    /// Copies a template to the data folder of this server.
     pub(super) fn copy_data(&self, template: &Path) -> Result<(), ServerError> {
         let mut copy = Command::new("cp");
         copy.args(["-a", "--reflink=auto"]).arg(template);

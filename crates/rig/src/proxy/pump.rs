@@ -1,4 +1,4 @@
-//! One direction of one connection.
+//! Forwards one direction of one proxied connection, with the faults that are set.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -13,13 +13,13 @@ use super::{Amount, Direction, Fate, Faults, Shared};
 use crate::frames::Frames;
 
 const READ_BYTES: usize = 64 * 1024;
-/// How much waits here before no more is read: then the sender's socket fills, as it would on a slow road.
+/// How many bytes are buffered before reading stops; then the sender's socket fills up, as on a slow network.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The connection is to be closed.
+/// Signals that the connection must be closed.
 pub(super) struct Cut;
 
-/// Hands on what comes from `source` until it ends.
+/// Forwards what comes from `source` until it ends.
 pub(super) async fn pump(
     shared: &Shared,
     direction: Direction,
@@ -43,7 +43,7 @@ pub(super) async fn pump(
     };
     let mut buffer = vec![0; READ_BYTES];
     let (mut reading, mut untold) = (true, false);
-    // An end that was swallowed is never told: the connection to the receiver stays open.
+    // If the end of the stream was swallowed, the connection to the receiver stays open.
     while reading || untold || road.has_more() {
         tokio::select! {
             biased;
@@ -51,7 +51,7 @@ pub(super) async fn pump(
             () = until(road.due_late()), if road.can_hand_on_late() => road.hand_on_late().await?,
             () = until(road.due()), if !road.waiting.is_empty() => road.hand_on_next().await?,
             read = source.read(&mut buffer), if reading && road.waiting_bytes < WAITING_BYTES_MAX => {
-                // One who died closes its connection, too; how exactly makes no difference here.
+                // If the sender died, the connection is closed, too; how exactly makes no difference here.
                 let length = read.unwrap_or(0);
                 reading = length > 0;
                 let now = faults.borrow().clone();
@@ -61,7 +61,7 @@ pub(super) async fn pump(
                 untold = !reading && now.swallow[direction as usize];
                 road.take(&buffer[..length], &now)?;
             }
-            // The end of a stream overtakes nothing that was sent before it.
+            // The end of a stream must not overtake data that was sent before it.
             () = std::future::ready(()), if road.ended && road.late.is_empty() => road.tell_end(),
         }
     }
@@ -75,9 +75,9 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// What is on its way. An empty piece is the end of the stream.
+/// Data in transit. An empty piece is the end of the stream.
 struct Piece {
-    /// `None`: not before the road is healed.
+    /// When the piece is due; `None` if it waits until the proxy is healed.
     due: Option<Instant>,
     bytes: Vec<u8>,
 }
@@ -85,16 +85,16 @@ struct Piece {
 struct Road<'a> {
     shared: &'a Shared,
     direction: Direction,
-    /// `None` when the receiver is gone: then everything is read and goes nowhere.
+    /// `None` if the receiver is gone; then everything is read and discarded.
     sink: Option<OwnedWriteHalf>,
     frames: Frames,
-    /// Follows what is read, where the other follows what is handed on.
+    /// Follows what is read; the other one follows what is forwarded.
     read: Frames,
-    /// The start of a message that is judged when it is whole.
+    /// The start of a message, which is judged when it is complete.
     message: Vec<u8>,
-    /// Whole messages that others may overtake.
+    /// Complete messages that others may overtake.
     late: Vec<Piece>,
-    /// The sender has closed, and the receiver is to hear of it after what is late.
+    /// The sender has closed the connection; the receiver is told after the delayed messages.
     ended: bool,
     waiting: VecDeque<Piece>,
     waiting_bytes: usize,
@@ -145,7 +145,7 @@ impl Road<'_> {
         self.hand_on(&bytes).await
     }
 
-    /// Takes what was read, message by message where a judge sits.
+    /// Handles what was read, message by message if there is a judge.
     fn take(&mut self, bytes: &[u8], faults: &Faults) -> Result<(), Cut> {
         if bytes.is_empty() && !self.late.is_empty() {
             self.ended = true;
@@ -161,7 +161,7 @@ impl Road<'_> {
         };
         let mut rest = bytes;
         while !rest.is_empty() {
-            // What has begun to pass without a judge passes.
+            // A message that began to pass without a judge passes completely.
             let passes = !self.read.is_between() && self.message.is_empty();
             let (length, ended) = self.read.follow(rest, 1);
             let (piece, later) = rest.split_at(length);
@@ -213,7 +213,7 @@ impl Road<'_> {
             Duration::ZERO => Some(Instant::now()),
             delay => Instant::now().checked_add(delay),
         };
-        // Healed in between: what is due later must not be overtaken, nor overtake.
+        // If the proxy was healed in between, keep the order: nothing may overtake a piece that is due later.
         let earlier = self.waiting.back().map(|piece| piece.due);
         let due = match earlier {
             Some(None) => None,
@@ -245,13 +245,13 @@ impl Road<'_> {
         }
         let (passing, messages, cut) = pass(self.shared, self.direction, &mut self.frames, bytes);
         let tally = &self.shared.tallies[self.direction as usize];
-        // Counted before it is written: whoever has received something finds it in the counts.
+        // Count before writing, so that a receiver finds what it received in the counts.
         tally.bytes.fetch_add(passing as u64, Ordering::Relaxed);
         tally.messages.fetch_add(messages, Ordering::Relaxed);
         if sink.write_all(&bytes[..passing]).await.is_err() {
             tally.bytes.fetch_sub(passing as u64, Ordering::Relaxed);
             tally.messages.fetch_sub(messages, Ordering::Relaxed);
-            // The receiver is gone. That news travels the other way, in the other half of this connection.
+            // The receiver is gone. The other direction of this connection notices and tells the sender.
             self.sink = None;
         }
         if cut { Err(Cut) } else { Ok(()) }

@@ -5,10 +5,10 @@ use std::time::Instant;
 use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
-/// How long nothing must come before it counts as nothing. Too short a time could only hide a fault, not invent one.
+/// How long to wait before concluding that nothing arrives. If it is too short, a test can miss a defect but not report a false one.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// A server that sends back what it hears.
+/// An echo server.
 fn echo() -> SocketAddr {
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -62,7 +62,7 @@ fn hears_nothing(mut stream: &Stream) -> bool {
     matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Everything up to the end of the connection, however it ended.
+/// Reads everything up to the end of the connection, however it ends.
 fn hear_all(mut stream: &Stream) -> String {
     let (mut text, mut buffer) = (String::new(), [0; 4096]);
     loop {
@@ -294,7 +294,7 @@ fn a_judge_decides_about_single_messages() {
     for message in ["lost", "late", "soon", "two"] {
         say(&served, &format!(">1\r\n+{message}\r\n"));
     }
-    // In pieces: judged as a whole all the same.
+    // The message is sent in pieces, but judged as a whole.
     say(&served, "$2\r");
     say(&served, "\nok\r\n");
     let first = "ore\r\n>1\r\n+two\r\n>1\r\n+two\r\n$2\r\nok\r\n";

@@ -1,4 +1,4 @@
-//! Three private servers that keep one tree.
+//! A private ZooKeeper ensemble of three servers.
 
 use std::net::Ipv4Addr;
 
@@ -6,18 +6,18 @@ use super::{Starting, Zookeeper, ask};
 use crate::proxy::{Direction, Proxy};
 use crate::server::{ServerError, free_port};
 
-/// How often other ports are tried when somebody else was faster.
+/// How often to try other ports if another process takes one of the chosen ones first.
 const ATTEMPTS: u32 = 3;
 
-/// Three servers of our own that elect a leader among themselves, each as [`Zookeeper`] describes.
+/// Three private servers that elect a leader, each as described at [`Zookeeper`].
 ///
-/// The first one does not lead while the others are there. A follower that does not hear of its leader puts up with that for 10 s, and answers its
-/// clients meanwhile.
+/// The first server does not lead while the others are running. A follower that does not hear from its leader tolerates that for 10 s and
+/// answers its clients in the meantime.
 #[derive(Debug)]
 pub struct ZookeeperEnsemble {
     /// The servers.
     pub servers: Vec<Zookeeper>,
-    /// The first one reaches the others through these; none if it does so by itself.
+    /// The proxies through which the first server reaches the others; empty if it connects directly.
     roads: Vec<Proxy>,
 }
 
@@ -29,9 +29,9 @@ enum Manner {
 }
 
 impl ZookeeperEnsemble {
-    /// Starts three servers and waits until all serve.
+    /// Starts three servers and waits until all are ready.
     ///
-    /// Call it from a thread that lives as long as they are wanted.
+    /// Call this from a thread that lives as long as the servers are needed, because they die with that thread.
     ///
     /// # Errors
     /// [`ServerError`] says why there are none; then nothing is left behind.
@@ -39,11 +39,11 @@ impl ZookeeperEnsemble {
         Self::start_in(Manner::Close)
     }
 
-    /// The same, but the first one can be [cut off](Self::cut_off_the_first) from the others. It may then take several seconds to find a
-    /// new leader: one that is not ready yet looks to it like one that hangs up.
+    /// Like [`start`](Self::start), but the first server can be [cut off](Self::cut_off_the_first) from the others. It may then take several
+    /// seconds to find a new leader, because a server that is not ready yet looks like one that closes the connection.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_apart() -> Result<Self, ServerError> {
         Self::start_in(Manner::Apart)
     }
@@ -69,7 +69,7 @@ impl ZookeeperEnsemble {
             }
             ports.push((peers, election));
         }
-        // Of servers that know the same, the one with the highest number is elected.
+        // Among servers with the same data, the one with the highest id is elected.
         let mut starting = Vec::new();
         for number in 0..3 {
             let mut settings: Vec<String> = vec!["initLimit=50".into(), "syncLimit=100".into()];
@@ -90,7 +90,7 @@ impl ZookeeperEnsemble {
         })
     }
 
-    /// Nothing passes between the first server and the others any more, and nobody notices at once. Only after
+    /// Blocks the traffic between the first server and the others, without closing the connections. Requires
     /// [`start_apart`](Self::start_apart).
     pub fn cut_off_the_first(&self) {
         for road in &self.roads {
@@ -100,12 +100,12 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Mends the roads, and what was on its way arrives.
+    /// Ends the blockade; delayed messages arrive.
     pub fn heal(&self) {
         self.roads.iter().for_each(Proxy::heal);
     }
 
-    /// Which of the servers leads; `None` while there is no leader, or it does not answer.
+    /// Which server leads; `None` if there is no leader, or it does not answer.
     pub fn leader(&self) -> Option<usize> {
         let leads = |server: &Zookeeper| ask(server.port).is_some_and(|said| said.mode == "leader");
         self.servers.iter().position(leads)

@@ -1,8 +1,8 @@
-//! A graph of modules: its cycles, and the layers it has where there is none.
+//! Computes the cycles and the layers of a graph of modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each module imports. Every module is a key.
+/// The imports of each module. Every module is a key.
 pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Every group of modules that reach each other, sorted by name. Empty if the graph has no cycle.

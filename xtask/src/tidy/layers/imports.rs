@@ -1,7 +1,7 @@
-//! Which top modules of a crate name which others, read from the source.
+//! Finds out from the source which top modules of a crate import which others.
 //!
-//! The syntax tree says what is test code and which module a line is in; within an item, every path that starts with `crate` or `super`
-//! counts, in macro calls, too.
+//! The syntax tree tells which code is test code and which module a line is in. Within an item, every path that starts with `crate` or
+//! `super` counts, including those in macro calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use syn::{Attribute, Item, Meta, UseTree};
 
 use crate::tree::SourceFile;
 
-/// One place where a module names another.
+/// One place where a module imports another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
     pub(super) from: String,
@@ -24,7 +24,7 @@ pub(super) struct Import {
 pub(super) struct Source<'a> {
     /// The top modules, without those that only tests have.
     pub(super) modules: BTreeSet<String>,
-    /// Names that the root re-exports, and the top module that each comes from.
+    /// Names that the root re-exports, each with its top module.
     reexports: BTreeMap<String, String>,
     files: Vec<(Vec<String>, &'a SourceFile, syn::File)>,
     test_modules: BTreeSet<Vec<String>>,
@@ -126,7 +126,7 @@ impl<'a> Source<'a> {
                 at += 1;
                 continue;
             };
-            // A path that stays inside its top module names no other.
+            // A path inside the same top module is not an import.
             if level == 0 {
                 let line = tokens[at].span().start().line;
                 for name in names_at(&tokens, next) {
@@ -145,12 +145,13 @@ impl<'a> Source<'a> {
         line: usize,
         found: &mut Vec<Import>,
     ) {
-        let to = match self.modules.contains(name) {
-            true => name,
-            false => match self.reexports.get(name) {
+        let to = if self.modules.contains(name) {
+            name
+        } else {
+            match self.reexports.get(name) {
                 Some(module) => module,
                 None => return,
-            },
+            }
         };
         if path[0] != to {
             found.push(Import {
@@ -198,7 +199,7 @@ fn note_test_modules(path: &[String], items: &[Item], found: &mut BTreeSet<Vec<S
     }
 }
 
-/// `#[cfg(test)]`, `#[cfg(doctest)]`, or a condition that asks for one of them with `all`.
+/// Whether the attributes contain `#[cfg(test)]`, `#[cfg(doctest)]`, or an `all` condition with one of them.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => {
@@ -228,7 +229,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The names that a `use` in the root brings in, with the first segment of the path of each.
+/// The names that a `use` in the root imports, each with the first segment of its path.
 fn reexported(tree: &UseTree, from: Option<&str>, found: &mut BTreeMap<String, String>) {
     match tree {
         UseTree::Path(path) => {
@@ -257,8 +258,8 @@ fn note_reexport(name: String, from: Option<&str>, found: &mut BTreeMap<String, 
     }
 }
 
-/// Whether a path that starts with `crate` or `super` begins at this token: how deep in the module tree its next segment is looked up,
-/// and where that segment is.
+/// If a path with `crate` or `super` begins at this token, returns the depth in the module tree at which its next segment is looked up, and
+/// the position of that segment.
 fn start_of_path(path: &[String], tokens: &[TokenTree], at: usize) -> Option<(usize, usize)> {
     let is_continued = at >= 1 && is_colon(&tokens[at - 1]);
     let TokenTree::Ident(first) = &tokens[at] else {
@@ -289,7 +290,7 @@ fn after_colons(tokens: &[TokenTree], at: usize) -> Option<usize> {
     are_there.then_some(at + 2)
 }
 
-/// The names that stand here: one, or the first segments of a group in braces.
+/// The names at this position: a single one, or the first segments of a group in braces.
 fn names_at(tokens: &[TokenTree], at: usize) -> Vec<String> {
     match tokens.get(at) {
         Some(TokenTree::Ident(name)) => vec![name.to_string()],

@@ -1,4 +1,4 @@
-//! A connection to the database, with the statements it has prepared.
+//! A Postgres connection with its prepared statements, and the parsed address.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::storage::StorageError;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
-/// A statement, a wait for a row, and a transaction that nobody continues end by themselves.
+/// Session settings: the server ends long statements, long waits for row locks, and idle transactions.
 const TIMEOUTS: &str =
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s";
 
 /// The values of a statement.
 pub(super) type Values<'a> = [&'a (dyn ToSql + Sync)];
 
-/// Where the database is, and how to get there.
+/// The parsed address of the database.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
@@ -33,10 +33,10 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads `postgres://…`. `sslmode=require` checks the certificate, by the public authorities or by those in `sslrootcert`; without it the
-    /// connection is not encrypted.
+    /// Parses `postgres://…`. `sslmode=require` verifies the certificate with the public authorities or those in `sslrootcert`; without it,
+    /// the connection is not encrypted.
     pub(super) fn parse(text: &str) -> Result<Self, StorageError> {
-        // The text may carry a password: it is never quoted.
+        // Never quote the text in errors: it may contain a password.
         let wrong = |what: &str| StorageError::Unavailable(what.to_owned());
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut mode, mut root, mut others) = ("", None, Vec::new());
@@ -47,9 +47,10 @@ impl Address {
                 _ => others.push(pair),
             }
         }
-        let text = match others.is_empty() {
-            true => base.to_owned(),
-            false => format!("{base}?{}", others.join("&")),
+        let text = if others.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", others.join("&"))
         };
         let mut config: Config = text
             .parse()
@@ -57,14 +58,13 @@ impl Address {
         let is_encrypted = match mode {
             "" | "disable" => false,
             "require" | "verify-ca" | "verify-full" => true,
-            _ => return Err(wrong("sslmode is require or disable")),
+            _ => return Err(wrong("sslmode must be require or disable")),
         };
-        config
-            .connect_timeout(CONNECT)
-            .ssl_mode(match is_encrypted {
-                true => SslMode::Require,
-                false => SslMode::Disable,
-            });
+        config.connect_timeout(CONNECT).ssl_mode(if is_encrypted {
+            SslMode::Require
+        } else {
+            SslMode::Disable
+        });
         let options = match config.get_options() {
             Some(own) => format!("{TIMEOUTS} {own}"),
             None => TIMEOUTS.to_owned(),
@@ -73,9 +73,10 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("fencepost-checkout");
         }
-        let tls = match is_encrypted {
-            true => Some(connector(root).map_err(|what| wrong(&what))?),
-            false => None,
+        let tls = if is_encrypted {
+            Some(connector(root).map_err(|what| wrong(&what))?)
+        } else {
+            None
         };
         Ok(Self { config, tls })
     }
@@ -127,7 +128,7 @@ fn connector(root: Option<&str>) -> Result<MakeRustlsConnect, String> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// What the server or the system says, without the statement.
+/// The message of the server or the system, without the statement.
 pub(super) fn words(error: &Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();
@@ -138,10 +139,10 @@ pub(super) fn words(error: &Error) -> String {
     }
 }
 
-/// A connection of one who uses it alone.
+/// A connection for exclusive use.
 pub(super) struct Connection {
     client: Client,
-    /// What carries words to and fro.
+    /// The task that drives the connection.
     line: AbortHandle,
     statements: HashMap<&'static str, Statement>,
 }
@@ -151,12 +152,12 @@ impl Connection {
         self.client.is_closed()
     }
 
-    /// Closes it without a word: a goodbye would wait for answers that do not come.
+    /// Closes the connection without a goodbye, which would wait for outstanding answers.
     pub(super) fn cut(&self) {
         self.line.abort();
     }
 
-    /// Statements without values or answers, such as `BEGIN`.
+    /// Runs statements without parameters or rows, such as `BEGIN`.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
     }
@@ -170,7 +171,7 @@ impl Connection {
         Ok(statement)
     }
 
-    /// How many rows were changed.
+    /// Runs a statement and returns how many rows it changed.
     pub(super) async fn execute(
         &mut self,
         sql: &'static str,
@@ -180,7 +181,7 @@ impl Connection {
         self.client.execute(&statement, values).await
     }
 
-    /// The same for each of several, sent at once and carried out in order.
+    /// Runs a statement with several sets of parameters, sent in one batch and executed in order.
     pub(super) async fn execute_each(
         &mut self,
         sql: &'static str,
@@ -202,7 +203,7 @@ impl Connection {
         self.client.query(&statement, values).await
     }
 
-    /// What a question of yes or no comes to.
+    /// Runs a query whose result is a boolean.
     pub(super) async fn is_so(&mut self, question: &'static str) -> Result<bool, Error> {
         let rows = self.query(question, &[]).await?;
         Ok(rows.first().is_some_and(|row| row.get(0)))

@@ -1,7 +1,7 @@
-//! A few connections, each lent to one transaction at a time.
+//! A small pool of Postgres connections, each used by one transaction at a time.
 //!
-//! A connection comes back only after its transaction has ended well; after any failure it is closed, and the server rolls back. A server
-//! that says nothing at all, or a line that leads nowhere, is given up on from here: the server's own timeouts cannot be heard then.
+//! A connection returns to the pool only after its transaction succeeded. After a failure it is closed, and the server rolls back. The pool
+//! has its own timeout for a silent server or a broken network, because the server's timeouts cannot reach us then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::storage::StorageError;
 
 /// The most connections.
 const MOST: usize = 16;
-/// How long to wait for one.
+/// How long to wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How long a transaction may take from its beginning to its commit. Longer than the server's own timeouts, which say more.
+/// How long a transaction may take from its beginning to its commit. Longer than the server's own timeouts, whose errors say more.
 const WHOLE: Duration = Duration::from_secs(12);
-/// What the server says about a transaction is about this one, whatever the database's default is.
+/// Begins a transaction with an explicit isolation level, whatever the default of the database is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// What can go wrong inside a transaction.
@@ -33,7 +33,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Another transaction was in the way: nothing was changed, and trying again may work.
+    /// Whether the failure is a conflict with another transaction: nothing was changed, and a retry may succeed.
     pub(super) fn is_collision(&self) -> bool {
         let Self::Postgres(error) = self else {
             return false;
@@ -55,7 +55,7 @@ impl From<Fault> for StorageError {
             Fault::Postgres(error) => error,
             Fault::Storage(error) => return error,
         };
-        // By class: connection, rollback, resources, operator. No code: the line is broken.
+        // Error classes for connection, rollback, resources and operator intervention. Without a code, the connection is broken.
         let passing = ["08", "40", "53", "55", "57"];
         let code = error.code().map(|code| code.code().to_owned());
         match code {
@@ -67,7 +67,7 @@ impl From<Fault> for StorageError {
     }
 }
 
-/// What a transaction comes to, and whether what it wrote is kept.
+/// The result of a transaction, and whether to commit it.
 pub(super) enum Done<T> {
     Keep(T),
     Undo(T),
@@ -94,7 +94,7 @@ impl Pool {
         }))
     }
 
-    /// Does `work` in a transaction. It goes on when the future is dropped.
+    /// Does `work` in a transaction, which completes even if the future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl for<'a> FnOnce(&'a mut Connection) -> Work<'a, T> + Send + 'static,
@@ -127,9 +127,9 @@ impl Pool {
         }
     }
 
-    /// A connection in a transaction that has just begun.
+    /// Begins a transaction on a pooled or a new connection.
     async fn begin(&self, until: Instant) -> Result<Connection, Fault> {
-        // The server may have gone and come back since: then all of these are of no use.
+        // If the server was restarted, all pooled connections are dead.
         while let Some(connection) = self.idle() {
             if connection.is_closed() {
                 continue;
@@ -147,7 +147,7 @@ impl Pool {
         }
     }
 
-    /// Nothing is heard on this connection; the idle ones lead to the same place.
+    /// Drops all idle connections after one did not answer, since they lead to the same server.
     fn give_up_on(&self, connection: &Connection) -> Fault {
         connection.cut();
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);

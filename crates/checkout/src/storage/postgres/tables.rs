@@ -1,4 +1,4 @@
-//! The tables: made once, by the first instance, and left alone by all others.
+//! Creates the tables in Postgres; the first instance does, and later ones find them.
 
 use fencepost::resource::CREATE_GATE;
 
@@ -6,16 +6,16 @@ use super::connection::Connection;
 use super::pool::{Done, Fault};
 use crate::storage::sql;
 
-/// Instances that start at once make the tables one after the other.
+/// A lock, so that instances that start at the same time create the tables one after the other.
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(7163846502)";
-/// Making what is there waits for every transaction under way, and holds up those that come: a shop that is busy would let no further
-/// instance start. Where nothing can be written, making them says so.
+/// Checks whether the tables exist, because `CREATE … IF NOT EXISTS` and `ALTER TABLE` would wait for all transactions under way and block
+/// new ones: no further instance could start in a busy shop. If the database is read-only, creating the tables reports it.
 const IS_MADE: &str = "SELECT to_regclass('checkout_keys_by_time') IS NOT NULL AND NOT current_setting('transaction_read_only')::boolean";
 const HAS_KEY_TIME: &str = "\
 SELECT EXISTS (SELECT 1 FROM pg_attribute
     WHERE attrelid = to_regclass('checkout_keys') AND attname = 'made_ms' AND NOT attisdropped)";
 
-/// Makes the tables where they are missing.
+/// Creates the tables if they are missing.
 pub(super) async fn make(connection: &mut Connection) -> Result<Done<()>, Fault> {
     if connection.is_so(IS_MADE).await? {
         return Ok(Done::Undo(()));

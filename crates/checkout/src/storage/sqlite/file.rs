@@ -1,6 +1,7 @@
-//! The file: how it is opened, what is made in it, and whether it is still where it was.
+//! Opens the SQLite file, creates its tables, and detects if the file was removed or replaced.
 //!
-//! A file that is removed or replaced stays as it is for whoever has it open, and nobody else sees it again. SQLite does not notice.
+//! A process that has the file open does not notice when it is removed or replaced, and neither does SQLite: its writes would be lost to
+//! everybody else.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,9 @@ use rusqlite::Connection;
 use super::Fault;
 use crate::storage::{StorageError, sql};
 
-/// How long a transaction waits for another process that writes.
+/// How long a transaction waits for a write of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a checkpoint waits for another process: it comes when the service ends, and others can do it later.
+/// How long a checkpoint waits for another process. It happens when the service ends, and others can do it later.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -34,12 +35,12 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StorageError> {
     SqliteGate::create(connection).map_err(|error| StorageError::Broken(error.to_string()))
 }
 
-/// Moves everything from the write-ahead log into the file that this connection has open, and empties the log. `false`: another program
-/// kept it from doing all of it.
+/// Moves everything from the write-ahead log into the file that this connection has open, and empties the log. `false` if another program
+/// kept it from finishing.
 ///
-/// SQLite does this itself when the last connection is closed, which never happens to a process whose threads still have the file open
-/// when it exits. It has to be done by a connection that was open before: at the path there may be another file by now, and a new
-/// connection would write the log of the old file into it.
+/// SQLite does this itself when the last connection is closed, but not if the process exits while its threads still have the file open. It
+/// must be done by an open connection: there may be another file at the path by now, and a new connection would write the log of the old
+/// file into it.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(CHECKPOINT_TIMEOUT)?;
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -47,7 +48,7 @@ pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(!is_busy)
 }
 
-/// Several that start at once take turns.
+/// Creates the tables. Processes that start at the same time take turns.
 fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     let transaction =
         rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
@@ -59,18 +60,18 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// A file by its number, whatever it is called.
+/// The identity of a file, independent of its name: device and inode.
 type Identity = (u64, u64);
 
-/// Where the file was when it was opened, and which file that is.
+/// The path and the identity of the file that was opened.
 pub(super) struct Spot {
     path: PathBuf,
-    /// None in memory.
+    /// `None` for a database in memory.
     opened: Option<Identity>,
 }
 
 impl Spot {
-    /// To be taken right after the file was opened.
+    /// Call this right after opening the file.
     pub(super) fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -78,11 +79,12 @@ impl Spot {
         }
     }
 
-    /// Whether the file that was opened is where it was. Looks at the folder, and may block as that does.
+    /// Checks that the path still leads to the file that was opened. Reads the file system, which may block.
     pub(super) fn is_ours(&self) -> Result<(), StorageError> {
-        match self.opened.is_none() || identity(&self.path) == self.opened {
-            true => Ok(()),
-            false => Err(StorageError::Displaced),
+        if self.opened.is_none() || identity(&self.path) == self.opened {
+            Ok(())
+        } else {
+            Err(StorageError::Displaced)
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One thread that owns a connection, and does what it is sent in order.
+//! A thread that owns an SQLite connection and runs jobs in the order in which they are sent.
 //!
-//! What waits is done together: one transaction, a savepoint for each job, one commit. Nobody is answered before that commit
-//! is on the disk, so a hundred orders that arrive at once wait for the disk a few times instead of a hundred.
+//! Jobs that are waiting share one transaction, with a savepoint for each and one commit. Answers are sent after that commit is on disk, so
+//! a hundred concurrent orders wait for the disk a few times instead of a hundred.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -11,30 +11,31 @@ use tokio::sync::oneshot;
 use super::Fault;
 use crate::storage::StorageError;
 
-/// The most jobs of one commit.
+/// The maximum number of jobs in one commit.
 const TOGETHER: usize = 64;
-/// The most jobs that wait; who comes then is told to come later.
+/// The maximum number of waiting jobs; further ones are refused.
 const WAITING: usize = 4_096;
 
-/// What a job comes to, and whether what it wrote is kept.
+/// The result of a job, and whether to keep what it wrote.
 pub(super) enum Done<T> {
     Keep(T),
     Undo(T),
 }
 
 type Answer = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
-/// Is given the transaction, or why there is none; says whether what it wrote is kept, and how to answer.
+/// A job. It gets the transaction, or the error if there is none, and returns whether to keep what it wrote and a function that sends the
+/// answer.
 type Job = Box<dyn FnOnce(Result<&Transaction<'_>, StorageError>) -> (bool, Answer) + Send>;
 
-/// What the thread is sent.
+/// A message to the thread.
 enum Task {
-    /// Done in one transaction with others.
+    /// A job that shares a transaction with others.
     Job(Job),
-    /// Done outside of transactions, after what was sent before.
+    /// A job outside of transactions, after all jobs that were sent before.
     Alone(Box<dyn FnOnce(&Connection) + Send>),
 }
 
-/// The line to the thread. The thread ends with the last of them.
+/// A handle to the thread. The thread ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Writer {
     tasks: SyncSender<Task>,
@@ -54,7 +55,7 @@ impl Writer {
         Ok(Self { tasks })
     }
 
-    /// Does `work` in a transaction. It goes on when the future is dropped.
+    /// Does `work` in a transaction, which completes even if the future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<Done<T>, Fault> + Send + 'static,
@@ -67,7 +68,7 @@ impl Writer {
                 Done::Keep(value) | Done::Undo(value) => value,
             });
             let reply: Answer = Box::new(move |committed| {
-                // Nobody may be waiting any more.
+                // The receiver may be gone.
                 let _ = answer.send(committed.and(outcome));
             });
             (is_kept, reply)
@@ -76,14 +77,14 @@ impl Writer {
         answered.await.map_err(thread_gone)?
     }
 
-    /// Does `work` outside of transactions, after everything that was sent before. It goes on when the future is dropped.
+    /// Does `work` outside of transactions, after all jobs that were sent before. Completes even if the future is dropped.
     pub(super) async fn run_alone<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StorageError> {
         let (answer, answered) = oneshot::channel();
         self.send(Task::Alone(Box::new(move |connection| {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             let _ = answer.send(work(connection));
         })))?;
         Ok(answered.await.map_err(thread_gone)??)
@@ -91,7 +92,7 @@ impl Writer {
 
     fn send(&self, task: Task) -> Result<(), StorageError> {
         let sent = self.tasks.try_send(task);
-        sent.map_err(|_| StorageError::Unavailable("too much waits for the database".into()))
+        sent.map_err(|_| StorageError::Unavailable("too many jobs wait for the database".into()))
     }
 }
 
@@ -141,16 +142,17 @@ fn together(connection: &mut Connection, behaviour: TransactionBehavior, jobs: V
     }
 }
 
-/// One job between savepoints.
+/// Runs one job inside a savepoint.
 fn one(transaction: &Transaction<'_>, job: Job) -> Answer {
     if let Err(error) = begin(transaction) {
         let (_, answer) = job(Err(error));
         return answer;
     }
     let (is_kept, answer) = job(Ok(transaction));
-    let end = match is_kept {
-        true => "RELEASE job",
-        false => "ROLLBACK TO job; RELEASE job",
+    let end = if is_kept {
+        "RELEASE job"
+    } else {
+        "ROLLBACK TO job; RELEASE job"
     };
     match transaction.execute_batch(end) {
         Ok(()) => answer,
@@ -159,7 +161,7 @@ fn one(transaction: &Transaction<'_>, job: Job) -> Answer {
 }
 
 fn begin(transaction: &Transaction<'_>) -> Result<(), StorageError> {
-    // A full disk ends the whole transaction; a savepoint would then quietly begin one of its own.
+    // A full disk rolls back the whole transaction; a savepoint would then silently begin a new one.
     if transaction.is_autocommit() {
         return Err(StorageError::Unavailable(
             "the transaction was ended".into(),

@@ -1,7 +1,6 @@
-//! What the servers of an etcd cluster say of themselves, and what this user may do there.
+//! Reads the status of each server of an etcd cluster and the rights of the user.
 //!
-//! No key is written. Rights are tried with a transaction whose condition cannot hold; how short a lease can be, with one that is given
-//! back at once.
+//! Writes no key: it tests rights with a transaction whose condition cannot hold, and the shortest lease with one that it revokes at once.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,14 +16,14 @@ use super::super::PATIENCE;
 use super::super::pace::{self, RoundTrip, Times};
 use super::super::reach::within_patience;
 
-/// A key of the kind that a lock has.
+/// A key like those of locks.
 const KEY: &str = "fencepost-doctor/0";
-/// gRPC's number for "you may not".
+/// gRPC's status code `PERMISSION_DENIED`.
 const PERMISSION_DENIED: i32 = 7;
 
-/// What is known when the rules are applied.
+/// What the rules for etcd judge.
 pub(in super::super) struct Readings {
-    /// Those that answered, at least one.
+    /// The servers that answered; at least one.
     pub(super) servers: Vec<Server>,
     /// Hosts that did not answer, and why.
     pub(super) silent: Vec<(String, String)>,
@@ -33,9 +32,9 @@ pub(in super::super) struct Readings {
     pub(super) is_tls: bool,
     /// How many clusters these servers belong to.
     pub(super) clusters: usize,
-    /// `None` where there are several clusters.
+    /// `None` if the servers belong to several clusters.
     pub(super) members: Option<Result<Members, String>>,
-    /// `None` without a leader.
+    /// `None` if no server knows a leader.
     pub(super) served: Option<Served>,
 }
 
@@ -43,18 +42,18 @@ pub(in super::super) struct Readings {
 pub(super) struct Server {
     pub(super) host: String,
     pub(super) status: StatusResponse,
-    /// How large its data may grow; `None` if it does not tell.
+    /// The limit for the size of its data, in bytes; `None` if the server does not report it.
     pub(super) quota: Option<f64>,
 }
 
-/// The members of the cluster that vote.
+/// How many members of the cluster vote.
 pub(super) struct Members {
     pub(super) voters: usize,
-    /// Of these, those that answered.
+    /// How many of them answered.
     pub(super) there: usize,
 }
 
-/// What a cluster with a leader answers.
+/// What only a cluster with a leader can answer.
 pub(super) struct Served {
     pub(super) rights: Rights,
     /// The shortest lease that is granted, in seconds.
@@ -65,13 +64,13 @@ pub(super) struct Served {
 /// What the user may do with the keys of locks.
 pub(super) enum Rights {
     Enough,
-    /// Not read, or not write.
+    /// What the user may not do: `read` or `write`.
     Lacking(&'static str),
-    /// Why it cannot be told.
+    /// Why the rights are unknown.
     Unknown(String),
 }
 
-/// The servers, when they were first asked.
+/// The servers after the first request to each.
 struct Reached {
     servers: Vec<(String, Client, StatusResponse)>,
     silent: Vec<(String, String)>,
@@ -134,7 +133,7 @@ impl Served {
     }
 }
 
-/// Asks every server how it is. At least one has to answer.
+/// Asks every server for its status. Returns an error if none answers.
 async fn reach(address: &str) -> Result<Reached, Error> {
     let Visit {
         servers,
@@ -171,11 +170,11 @@ async fn reach(address: &str) -> Result<Reached, Error> {
     if !known.servers.is_empty() {
         return Ok(known);
     }
-    // If one of them let nobody in, that is the reason, and not that nobody is there.
+    // If a server refused this user, report that, and not that no server answers.
     if let Some(error) = refusal {
         return Err(error);
     }
-    // In the store's own words: it asks the same of the same servers.
+    // The library's error describes best why no server answers.
     match Etcd::builder(address)
         .connect_timeout(PATIENCE)
         .open()
@@ -207,7 +206,7 @@ fn leading(reached: &Reached) -> Option<Client> {
 
 async fn members(reached: &Reached) -> Result<Members, String> {
     let Some((_, client, _)) = reached.servers.first() else {
-        return Err("how many there are: nobody answers".to_owned());
+        return Err("how many there are: no server answers".to_owned());
     };
     let members = within(client.clone().member_list()).await;
     let members = members.map_err(|cause| format!("how many there are: {}", said(cause)))?;
@@ -231,7 +230,7 @@ fn key(prefix: &str) -> String {
     }
 }
 
-/// Whether the keys of locks may be read and written: with a transaction that never writes, as no key has a version below zero.
+/// Tests whether the user may read and write the keys of locks, with a transaction that never writes: no key has a version below zero.
 async fn rights(client: &mut Client, key: &str) -> Rights {
     let never = Compare::version(key, CompareOp::Less, 0);
     let write = TxnOp::put(key, "", None);
@@ -250,7 +249,7 @@ async fn rights(client: &mut Client, key: &str) -> Rights {
     }
 }
 
-/// The least that etcd grants: one and a half times its election timeout.
+/// The shortest lease that etcd grants, in seconds: one and a half times its election timeout.
 async fn shortest_lease(client: &mut Client) -> Result<u64, String> {
     let granted = within(client.lease_grant(1, None)).await;
     let granted = granted.map_err(|cause| format!("how short a lease can be: {}", said(cause)))?;
@@ -258,7 +257,7 @@ async fn shortest_lease(client: &mut Client) -> Result<u64, String> {
     Ok(granted.ttl().max(0) as u64)
 }
 
-/// Reads that a majority confirms.
+/// Measures linearizable reads, which a majority confirms.
 async fn round_trip(client: &mut Client, key: &str, slow: Duration) -> RoundTrip {
     let mut times = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {
@@ -272,7 +271,7 @@ async fn round_trip(client: &mut Client, key: &str, slow: Duration) -> RoundTrip
     Ok(Times::of(times, slow))
 }
 
-/// What the server measures itself by; `None` if it does not tell.
+/// Reads the server's quota from its metrics; `None` if they do not contain it.
 async fn quota(host: &str) -> Option<f64> {
     let text = tokio::time::timeout(PATIENCE, metrics(host))
         .await
@@ -293,7 +292,7 @@ async fn metrics(host: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// `Err(None)` if there is no answer in time.
+/// Waits for an answer. Returns `Err(None)` if there is none in time.
 async fn within<T>(asking: impl Future<Output = Result<T, Cause>>) -> Result<T, Option<Cause>> {
     match tokio::time::timeout(PATIENCE, asking).await {
         Ok(answer) => answer.map_err(Some),

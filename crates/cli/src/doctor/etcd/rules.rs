@@ -1,4 +1,4 @@
-//! What is bad about an etcd cluster that holds locks.
+//! The rules for an etcd cluster that stores locks.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::readings::{Members, Readings, Rights, Server};
 
 type Rule = rules::Rule<Readings>;
 
-/// The oldest version that the locks were tried with.
+/// The oldest version that the locks were tested with.
 const OLDEST: [u32; 3] = [3, 4, 0];
-/// From here on somebody should look.
+/// The share of the quota from which the store counts as nearly full.
 const NEARLY_FULL: f64 = 0.8;
 
 pub(in super::super) const CHECKS: &[Check<Readings>] = &[
@@ -23,17 +23,17 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::NoLocks, "before 3.4")
                 .when(|read| numbers(oldest(read)) < OLDEST)
-                .say_with(|read| format!("etcd {} is too old: 3.4 is the least", oldest(read)))
-                .means("The locks were never tried there.")
-                .advise("a newer server, one minor version at a time"),
+                .say_with(|read| format!("etcd {} is too old: 3.4 or later is required", oldest(read)))
+                .means("The locks were never tested with it.")
+                .advise("upgrade, one minor version at a time"),
             Rule::caution(
                 Harm::Vanishes,
                 "before 3.4.31 or 3.5.13: [etcd#15247](https://github.com/etcd-io/etcd/issues/15247)",
             )
             .when(|read| forgets_renewals(numbers(oldest(read))))
             .say_with(|read| format!("etcd {} has the bug etcd#15247", oldest(read)))
-            .means("A leader that stood still for longer than a TTL ends leases that were kept alive meanwhile. The holder is told at its next renewal.")
-            .advise("3.4.31, 3.5.13 or later; until then fence the resource, or write with write_while_held"),
+            .means("A leader that was paused for longer than a TTL ends leases that were kept alive in the meantime. The holder learns of it at its next renewal.")
+            .advise("upgrade to 3.4.31, 3.5.13 or later; until then fence the resource, or write with write_while_held"),
             Rule::fine().say("version"),
         ],
         figures: |read| vec![("version", oldest(read).into())],
@@ -45,8 +45,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
             Rule::danger(Harm::Vanishes, "the address names servers of several clusters")
                 .when(|read| read.clusters > 1)
                 .say_with(|read| format!("the address names servers of {} clusters", read.clusters))
-                .means("A lock in one of them keeps nobody out of the others.")
-                .advise("the servers of one cluster"),
+                .means("A lock in one of them does not exclude clients of the others.")
+                .advise("name the servers of one cluster only"),
         ],
         figures: |read| vec![("servers", read.clusters.into())],
     },
@@ -57,13 +57,13 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
             Rule::fine().when(|read| read.clusters <= 1 && cut_off(read).is_empty()).say("a leader"),
             Rule::caution(Harm::Hampered, "one server is cut off from the others")
                 .when(|read| read.clusters <= 1 && cut_off(read).len() < read.servers.len())
-                .say_with(|read| format!("{} knows no leader, others do", cut_off(read).join(", ")))
-                .means("It is cut off from the others: whoever asks it first has to ask again elsewhere.")
-                .advise("look at its log and at the network between the members"),
-            Rule::danger(Harm::NoLocks, "none: the majority is lost")
+                .say_with(|read| format!("{} knows no leader, but others do", cut_off(read).join(", ")))
+                .means("It is cut off from the others: clients that ask it first have to try another server.")
+                .advise("check its log and the network between the members"),
+            Rule::danger(Harm::NoLocks, "there is no leader: the majority is lost")
                 .when(|read| read.clusters <= 1)
                 .say("no leader: the majority of the members is lost")
-                .means("No lock can be taken, renewed or given back until it is there again.")
+                .means("No lock can be taken, renewed or released until a majority is back.")
                 .advise("start the members that are missing"),
         ],
         figures: no_figures,
@@ -73,26 +73,26 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         reads: "the list of members",
         rules: &[
             Rule::unknown().finds(|read| read.members.as_ref()?.as_ref().err().cloned()),
-            Rule::caution(Harm::OneMachine, "one in all")
+            Rule::caution(Harm::OneMachine, "the cluster has one member")
                 .when(|read| voters(read) == Some(1))
-                .say("one member: nobody else has its data")
-                .means("While it is down no lock can be taken, and without its disk all is forgotten, fences too.")
+                .say("one member: no other has a copy of its data")
+                .means("While it is down, no lock can be taken. If its disk is lost, all locks and fences are forgotten.")
                 .advise("three members on three machines"),
-            Rule::caution(Harm::Hampered, "two in all")
+            Rule::caution(Harm::Hampered, "the cluster has two members")
                 .when(|read| voters(read) == Some(2))
-                .say("two members: when either is gone, no lock can be taken")
+                .say("two members: if either fails, no lock can be taken")
                 .advise("three members on three machines"),
-            // Members that the address does not name count as there: nobody asked them.
-            Rule::caution(Harm::Hampered, "one is silent, with how many more may fail")
+            // Members that the address does not name were not asked, and do not count as silent.
+            Rule::caution(Harm::Hampered, "some do not answer (the finding says how many more may fail)")
                 .when(|read| !read.silent.is_empty())
                 .finds(|read| {
                     let silent = read.silent.iter().map(|(host, why)| format!("{host} ({why})"));
                     let silent: Vec<String> = silent.collect();
                     let Members { voters, there } = members(read)?;
-                    Some(format!("{there} of {voters} members answer; silent: {}", silent.join(", ")))
+                    Some(format!("{there} of {voters} members answer; no answer from {}", silent.join(", ")))
                 })
                 .means_with(|read| match may_fail(read).saturating_sub(read.silent.len()) {
-                    0 => "No further one may fail: then no lock can be taken.".to_owned(),
+                    0 => "If another one fails, no lock can be taken.".to_owned(),
                     left => format!("{} more may fail.", plural(left, "one", "")),
                 })
                 .advise("start them, or remove them from the cluster"),
@@ -113,7 +113,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     let (named, voters) = (named(read), voters(read)?);
                     (named < voters).then(|| format!("the address names {named} of {voters} members"))
                 })
-                .means("When those named are gone, no lock can be taken, although the cluster lives.")
+                .means("If the members that it names fail, no lock can be taken, although the cluster still works.")
                 .advise("name all members: etcd://HOST,HOST,HOST"),
         ],
         figures: no_figures,
@@ -124,8 +124,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::NoLocks, "`NOSPACE`: the store is full")
                 .when(|read| rings(read, "NOSPACE"))
-                .say("NOSPACE: the store is full, and stays closed until the alarm is taken back")
-                .means("No lock can be taken; those held can be given back.")
+                .say("NOSPACE: the store is full and refuses writes until the alarm is disarmed")
+                .means("No lock can be taken; locks that are held can be released.")
                 .advise("etcdctl compact, defrag, then alarm disarm; a larger --quota-backend-bytes if it fills again"),
         ],
         figures: no_figures,
@@ -138,7 +138,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .when(|read| rings(read, "CORRUPT"))
                 .say("CORRUPT: the members do not have the same data")
                 .means("Two members can give one lock to two clients.")
-                .advise("stop using it; etcd's guide to data corruption says how to replace the member"),
+                .advise("stop using the cluster; etcd's guide to data corruption explains how to replace the member"),
         ],
         figures: no_figures,
     },
@@ -151,18 +151,18 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .say_with(|read| {
                     let used = fullest(read).map_or(0.0, used);
                     let why = if read.is_tls {
-                        "this version tells it in its metrics only, which are not read over TLS"
+                        "this version reports it only in its metrics, which the doctor does not read over TLS"
                     } else {
-                        "neither its answer nor its metrics tell it"
+                        "neither its status nor its metrics contain it"
                     };
                     format!("{} MiB used of an unknown quota: {why}", mebibytes(used))
                 }),
-            Rule::caution(Harm::Hampered, "80 % of the quota used")
+            Rule::caution(Harm::Hampered, "80 % of the quota is used")
                 .when(|read| !is_alarmed(read) && fullest(read).is_some_and(|server| share(server) >= NEARLY_FULL))
                 .say_with(usage)
-                .means("When it is full an alarm rings, and no lock can be taken until somebody takes it back.")
-                .advise("etcdctl compact and defrag; --auto-compaction-retention; or a larger --quota-backend-bytes"),
-            // The alarm says it already.
+                .means("When the store is full, etcd raises an alarm, and no lock can be taken until somebody disarms it.")
+                .advise("run etcdctl compact and defrag; set --auto-compaction-retention; or raise --quota-backend-bytes"),
+            // The alarm already reports a full store.
             Rule::fine().when(|read| !is_alarmed(read)).say_with(usage),
         ],
         figures: |read| {
@@ -200,16 +200,16 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     },
     Check {
         topic: "leases",
-        reads: "a lease of a second that is given back at once",
+        reads: "a lease of one second that is revoked at once",
         rules: &[
             Rule::unknown().finds(|read| shortest_lease(read)?.as_ref().err().cloned()),
-            Rule::caution(Harm::Hampered, "none is shorter than the usual TTL of 10 s (`--election-timeout`)")
+            Rule::caution(Harm::Hampered, "the shortest lease is longer than the default TTL of 10 s (because of `--election-timeout`)")
                 .finds(|read| {
                     let seconds = known_lease(read).filter(|seconds| Duration::from_secs(*seconds) > DEFAULT_TTL)?;
                     Some(format!("no lease is shorter than {seconds} s"))
                 })
-                .means("etcd grants one and a half election timeouts at least: when a holder dies, others wait that long, whatever its TTL.")
-                .advise("a shorter --election-timeout, if the network allows it: ten times the round trip between members"),
+                .means("etcd grants at least one and a half election timeouts. When a holder dies, others wait that long, whatever its TTL.")
+                .advise("shorten --election-timeout if the network allows it: ten times the round trip between members"),
             Rule::fine().finds(|read| Some(format!("leases of {} s and more", known_lease(read)?))),
         ],
         figures: |read| {
@@ -231,7 +231,7 @@ fn numbers(version: &str) -> [u32; 3] {
     [0; 3].map(|_: u32| parts.next().unwrap_or(0))
 }
 
-/// Before these, a leader that stood still could end leases that others had kept alive (etcd#15247).
+/// Whether this version has etcd#15247: a leader that was paused can end leases that were kept alive on another leader.
 fn forgets_renewals(version: [u32; 3]) -> bool {
     match version {
         [3, (..=4), patch] => version[1] < 4 || patch < 31,
@@ -255,7 +255,7 @@ fn voters(read: &Readings) -> Option<usize> {
     members(read).map(|members| members.voters)
 }
 
-/// How many may fail while locks go on.
+/// How many members may fail before locks stop working.
 fn may_fail(read: &Readings) -> usize {
     let voters = voters(read).unwrap_or_default();
     voters.saturating_sub(voters / 2 + 1)
@@ -278,7 +278,7 @@ fn is_alarmed(read: &Readings) -> bool {
     rings(read, "NOSPACE") || rings(read, "CORRUPT")
 }
 
-/// The server with the least room, as far as that is known.
+/// The server that uses the largest share of its quota.
 fn fullest(read: &Readings) -> Option<&Server> {
     let servers = read.servers.iter();
     servers.reduce(|fullest, server| {
@@ -294,7 +294,7 @@ fn used(server: &Server) -> f64 {
     server.status.db_size() as f64
 }
 
-/// 0 without a quota.
+/// The share of the quota that is used; 0 if the quota is unknown.
 fn share(server: &Server) -> f64 {
     server.quota.map_or(0.0, |quota| used(server) / quota)
 }

@@ -1,4 +1,4 @@
-//! What the server tells about itself.
+//! Queries the version, settings and statistics of a Postgres server.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use fencepost::{Error, ErrorKind, Operation};
 
 use super::super::PATIENCE;
 
-/// The first whose sessions have what the locks need.
+/// The oldest version with all the session settings that the locks need.
 const OLDEST: i64 = 140_000;
 
-/// What every version knows.
+/// Works on every version.
 const FIRST: &str = "
     select current_setting('server_version') as version, current_setting('server_version_num') as version_number,
            current_user::text as role, pg_is_in_recovery() as standby,
            extract(epoch from clock_timestamp() - pg_postmaster_start_time())::bigint as uptime";
 
-/// What 14 and later know, and everybody may ask. A subscriber of a publication is no standby.
+/// Works on version 14 and later, for every user. Subscribers of logical replication do not count as standbys.
 const MORE: &str = "
     select current_setting('transaction_read_only') as read_only,
            current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,
@@ -46,7 +46,7 @@ const MORE: &str = "
            coalesce((select has_schema_privilege(oid, 'create') from pg_namespace where nspname = 'public'), false) as may_create
     from pg_roles, pg_database where rolname = current_user and datname = current_database()";
 
-/// Names and values, as text.
+/// Names and values of the columns, as text.
 #[derive(Debug, Default)]
 pub(super) struct Facts(HashMap<String, String>);
 
@@ -96,7 +96,7 @@ impl Facts {
     }
 }
 
-/// The one row of a statement, by the names of its columns; what is NULL is left out.
+/// Runs a statement and returns its only row by column name, without the columns that are NULL.
 pub(super) async fn ask(
     connection: &Connection,
     statement: &str,

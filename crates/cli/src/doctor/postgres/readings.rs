@@ -1,7 +1,7 @@
-//! What is known about a Postgres server: its settings and figures, and whether locks exclude there.
+//! Reads the settings and statistics of a Postgres server and tests whether locks exclude there.
 //!
-//! Nothing is written: settings and figures come from the views that everybody may read. Whether locks exclude is tried with an advisory
-//! lock that nobody else knows.
+//! Writes nothing: settings and statistics come from views that every user may read, and the test takes an advisory lock that nobody
+//! else uses.
 
 use std::time::{Duration, Instant};
 
@@ -14,45 +14,45 @@ use super::super::pace::{self, Sample, Stopwatch};
 use super::facts::{self, Facts};
 use super::pooler;
 
-/// How locks are kept there.
+/// How the store keeps its locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// By sessions that hold an advisory lock.
+    /// A session holds an advisory lock.
     Advisory,
-    /// By rows of a table.
+    /// Each lock is a row of a table.
     Table,
 }
 
-/// What is known when the rules are applied.
+/// What the rules for Postgres judge.
 pub(in super::super) struct Readings {
     pub(super) kind: Kind,
     pub(super) facts: Facts,
-    /// `None` for a server that is too old to be asked.
+    /// `None` if the server is too old to be tested.
     pub(super) trial: Option<Trial>,
-    /// The address asks for `fence=transaction-id`.
+    /// Whether the address contains `fence=transaction-id`.
     pub(super) takes_transaction_ids: bool,
     pub(super) samples: Vec<Sample>,
 }
 
-/// Whether what the settings promise is so: sessions stay what they are, locks exclude, the table is there.
+/// The outcome of the practical test: whether connections keep their sessions, locks exclude and the table exists.
 pub(super) enum Trial {
-    /// There is no second connection, and why.
+    /// The test needs a second connection, which failed for this reason.
     NoSecond(String),
-    /// A pooler hands statements to changing sessions.
+    /// A pooler distributes statements over several sessions.
     Pooled,
-    /// Sessions are kept; the store itself cannot be tried on a server that is only read.
+    /// Connections keep their sessions. The store was not opened, because the server is read-only.
     ReadOnly,
-    /// Sessions are kept, and what opening the store came to.
+    /// Connections keep their sessions, and the store was opened with this outcome.
     Opened(Opened),
 }
 
-/// What opening the store came to.
+/// The outcome of opening the store.
 pub(super) enum Opened {
-    /// It is as it should be, in words.
+    /// Everything is as it should be; contains a description.
     Well(String),
-    /// It is missing, and is made at the first use, if that is allowed.
+    /// Something is missing; the first use creates it, if that is allowed.
     MadeWhenUsed(String),
-    /// No lock can be taken, and why.
+    /// No lock can be taken, for this reason.
     Badly(String),
 }
 
@@ -107,18 +107,21 @@ impl Trial {
 }
 
 impl Opened {
-    /// Opens the store without making anything, whatever the address says: the doctor only looks.
+    /// Opens the store without creating anything, whatever the address says.
     async fn of(facts: &Facts, address: &str, kind: Kind) -> Result<Self, Error> {
         let opened = match kind {
             Kind::Advisory => {
                 let opened = Postgres::builder(address).create_sequences(false).open();
-                let told = |_| "advisory locks exclude (tried)".to_owned();
+                let told = |_| "advisory locks exclude (tested)".to_owned();
                 opened.await.map(told)
             }
             Kind::Table => {
                 let opened = PostgresTable::builder(address).create_table(false).open();
                 let told = |store: PostgresTable| {
-                    format!("table {} with rights and columns", store.table())
+                    format!(
+                        "table {} has the right columns, and the user may use them",
+                        store.table()
+                    )
                 };
                 opened.await.map(told)
             }
@@ -130,7 +133,7 @@ impl Opened {
         match error.kind() {
             ErrorKind::Unavailable | ErrorKind::InvalidInput => Err(error),
             _ if kind == Kind::Advisory && is_made_by_the_first(facts, &error) => Ok(Self::Well(
-                "advisory locks exclude (tried); the first program that opens the store to lock makes the sequences for fences".to_owned(),
+                "advisory locks exclude (tested); the first program that opens the store for locking creates the sequences for fences".to_owned(),
             )),
             _ => Ok(match made_when_used(address, &error) {
                 Some(what) => Self::MadeWhenUsed(what),
@@ -140,17 +143,17 @@ impl Opened {
     }
 }
 
-/// Sequences that are missing, where this user may make them.
+/// Whether the sequences are missing, but this user may create them.
 fn is_made_by_the_first(facts: &Facts, error: &Error) -> bool {
     error.message().starts_with("there is no sequence") && facts.get("may_create") == "t"
 }
 
-/// Tables that are missing, where the address says that they are to be made.
+/// Describes a missing table that the first use creates because the address says `create=true`.
 fn made_when_used(address: &str, error: &Error) -> Option<String> {
     let is_asked_for = address.contains("?create=true") || address.contains("&create=true");
     let (missing, _) = error.message().split_once(';')?;
     let is_missing = is_asked_for && missing.starts_with("there is no table");
-    is_missing.then(|| format!("{missing}, yet; whether create=true can make it was not tried"))
+    is_missing.then(|| format!("{missing} yet; whether create=true can create it was not tested"))
 }
 
 async fn samples(connection: &Connection) -> Result<Vec<Sample>, Error> {

@@ -1,4 +1,4 @@
-//! What `INFO` says.
+//! Parses the answer to Redis' `INFO`.
 
 use std::collections::HashMap;
 

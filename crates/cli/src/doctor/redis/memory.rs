@@ -1,11 +1,11 @@
-//! How much memory is used, of how much, and what happens when it is full.
+//! Redis' memory: usage, limit, and the policy for a full memory.
 
 use fencepost_trial::text::numbers::count;
 
 use super::super::rules::Figures;
 use super::readings::Readings;
 
-/// From here on a limit is near.
+/// The share of the limit from which the memory counts as nearly full.
 const NEARLY_FULL: f64 = 0.9;
 
 pub(super) fn policy(read: &Readings) -> Option<&str> {
@@ -20,7 +20,7 @@ fn used(read: &Readings) -> i64 {
     read.number("used_memory").unwrap_or(0)
 }
 
-/// 0 for no limit.
+/// The memory limit in bytes; 0 means no limit.
 pub(super) fn limit(read: &Readings) -> i64 {
     read.number("maxmemory").unwrap_or(0)
 }
@@ -38,7 +38,7 @@ pub(super) fn usage(read: &Readings) -> String {
     format!("{used} of {limit} MiB used")
 }
 
-/// As `64.0`.
+/// Formats a number of bytes in MiB, like `64.0`.
 pub(super) fn mebibytes(bytes: i64) -> String {
     let tenths = (bytes as f64 / 104_857.6).round() as i64;
     format!("{}.{}", count(tenths / 10), tenths % 10)

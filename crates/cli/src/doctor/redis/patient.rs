@@ -1,8 +1,8 @@
-//! Which server is examined: its name, version and role.
+//! Name, version and role of a Redis or Valkey server.
 
 use super::readings::Readings;
 
-/// What is examined, for the title.
+/// Describes the server for the title of the report.
 pub(super) fn patient(read: &Readings) -> String {
     let mut words = match (name(read), version(read)) {
         (name, Some(version)) => format!("{name} {version}"),
@@ -37,7 +37,7 @@ pub(super) fn is_cluster(read: &Readings) -> bool {
     read.is("cluster_enabled", "1") || read.is("redis_mode", "cluster")
 }
 
-/// By the version that it is compatible with, which a fork keeps. `None` if there is no such number.
+/// Compares the Redis version that the server is compatible with; forks report that too. `None` if the version is missing or not a number.
 pub(super) fn is_older_than(read: &Readings, oldest: [u32; 2]) -> Option<bool> {
     let mut parts = read.get("redis_version")?.split('.');
     let mut number = || parts.next()?.parse::<u32>().ok();

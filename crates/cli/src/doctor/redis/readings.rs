@@ -1,5 +1,5 @@
-//! What a Redis server says of itself and what this user may do there. Nothing is written: rights are tried with commands that change
-//! nothing, or asked of the server itself.
+//! Reads the settings of a Redis server and the rights of the user. Writes nothing: it tests rights with commands that have no effect, or
+//! asks the server for them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use super::super::pace::{self, Sample, Stopwatch};
 use super::info::Info;
 use super::server::{Gone, Reply, Server};
 
-/// Asks the server itself which of the commands in the locks' scripts the user may not call; it calls none of them.
-/// Redis 7.0 has this function, older servers have not.
+/// Asks the server which of the commands in the locks' scripts the user may not call, without calling them.
+/// `acl_check_cmd` exists since Redis 7.0; on older servers the script returns `false`.
 const MAY_NOT: &str = "
     if not redis.acl_check_cmd then return false end
     local denied = {}
@@ -24,41 +24,41 @@ const MAY_NOT: &str = "
     return denied";
 /// Every command in the scripts of locks and fenced resources.
 const COMMANDS: &str = "DEL EXISTS GET HDEL HGET HSET PEXPIRE PTTL SET SETRANGE STRLEN TIME TYPE ZADD ZINCRBY ZPOPMIN ZRANGE ZRANK ZREM ZSCORE";
-/// A key of the kind that the locks keep beside their names; a channel of that name is one of theirs too.
+/// A name like those of the locks' own keys and channels.
 const KEY: &str = "fp:{fencepost-doctor}:line:fencepost-doctor";
-/// A connection that nobody has.
+/// The id of a connection that does not exist.
 const NOBODY: &str = "9223372036854775807";
-/// Connections that are made to see whether the same server answers each time.
+/// How many connections are opened to see whether the same server answers each time.
 const CONNECTIONS: usize = 6;
 
-/// What is known when the rules are applied.
+/// What the rules for Redis judge.
 pub(in super::super) struct Readings {
     pub(super) info: Option<Info>,
     pub(super) user: String,
     pub(super) save: Setting,
-    /// `None` without an append-only file.
+    /// `appendfsync`; `None` without an append-only file.
     pub(super) fsync: Option<Setting>,
-    /// How many servers answer at the address; `None` if they do not tell.
+    /// How many servers answer at the address; `None` if the user may not ask for their `run_id`.
     pub(super) servers: Option<usize>,
-    /// What a script answers that multiplies 6 by 7.
+    /// The answer of a script that multiplies 6 by 7.
     pub(super) script: Reply<i64>,
-    /// Commands of the locks' scripts that the user may not call; `None` if the server cannot say.
+    /// Commands of the locks' scripts that the user may not call; `None` if the server cannot answer that.
     pub(super) denied: Option<Vec<String>>,
     pub(super) subscribe: Reply<()>,
     pub(super) may_publish: bool,
     pub(super) kill: Reply<()>,
-    /// Whether the server speaks RESP3, and else what it says.
+    /// The server's refusal if it does not support RESP3.
     pub(super) resp3: Result<(), String>,
     /// `None` without RESP3.
     pub(super) tracking: Option<Reply<()>>,
-    /// The server's time; `None` if the user may not ask for it.
+    /// Readings of the server's clock; `None` if the user may not call `TIME`.
     pub(super) samples: Option<Vec<Sample>>,
 }
 
 /// A value of the configuration.
 pub(super) enum Setting {
     Is(String),
-    /// Why it cannot be told.
+    /// Why the value could not be read.
     Unknown(String),
 }
 
@@ -117,12 +117,12 @@ impl Readings {
         self.get(name) == Some(value)
     }
 
-    /// What tells this server from others.
+    /// An id that no other server has.
     pub(super) fn identity(&self) -> Option<String> {
         self.get("run_id").map(str::to_owned)
     }
 
-    /// Whether hardly any command on keys of locks is allowed. TIME needs no key.
+    /// Whether the user may call none of the commands on keys of locks. (`TIME` needs no key.)
     pub(super) fn lacks_all_keys(&self) -> bool {
         let all = COMMANDS.split_whitespace().count() - 1;
         self.denied
@@ -145,7 +145,7 @@ fn setting(user: &str, server: &mut Server, name: &str) -> Result<Setting, Gone>
     })
 }
 
-/// The same address must always lead to the same server: locks on two of them exclude nobody.
+/// How many different servers answer at the address. There must be only one: locks on different servers do not exclude each other.
 fn servers(info: Option<&Info>, address: &str) -> Result<Option<usize>, Gone> {
     let Some(first) = info.and_then(|info| info.get("run_id")) else {
         return Ok(None);
@@ -159,13 +159,13 @@ fn servers(info: Option<&Info>, address: &str) -> Result<Option<usize>, Gone> {
     Ok(Some(servers.len()))
 }
 
-/// Those of `commands` that the user may not call on keys, or channels, like [`KEY`]; `None` if it cannot be told.
+/// Those of `commands` that the user may not call on keys, or channels, like [`KEY`]; `None` if the server cannot answer that.
 fn denied(server: &mut Server, commands: &str) -> Result<Option<Vec<String>>, Gone> {
     let reply: Reply<Option<Vec<String>>> = server.ask(&["EVAL", MAY_NOT, "0", KEY, commands])?;
     Ok(reply.said().flatten())
 }
 
-/// On a connection of its own, which is of no other use afterwards.
+/// Subscribes on a separate connection, because a connection that is subscribed accepts no other commands.
 fn subscribe(address: &str) -> Result<Reply<()>, Gone> {
     let channel = format!("fp:{:016x}", SystemRandom.next_u64());
     let reply = Server::open(address)?.ask::<Value>(&["SUBSCRIBE", &channel])?;

@@ -1,4 +1,4 @@
-//! What is bad about a Redis server that holds locks.
+//! The rules for a Redis server that stores locks: which settings, rights and figures endanger them.
 
 use fencepost_trial::text::numbers::{count, plural};
 
@@ -11,13 +11,14 @@ use super::patient::{is_cluster, is_older_than, name, version};
 use super::readings::{Readings, Setting};
 use super::server::Reply;
 
-/// The oldest version that has what the locks need.
+/// The oldest version with all the commands that the locks need.
 const OLDEST: [u32; 2] = [6, 2];
-/// Never "put it into the file and restart": a server that finds the setting but no append-only file starts empty.
+/// We never advise to edit the configuration file and restart: a server with `appendonly yes` but no append-only file starts empty.
 const TURN_IT_ON: &str = "fence the resource; or CONFIG SET appendonly yes while it runs (it writes all data to disk \
-    once), then CONFIG REWRITE. Set in the file alone, the next start would find no such file, and begin empty.";
-/// What it means not to be told.
-const POLLING: &str = "Nobody can be told that it is its turn: whoever waits asks every 25 ms.";
+    once), then CONFIG REWRITE. If you only edit the configuration file, the next start finds no append-only file and begins empty.";
+/// What happens without notifications.
+const POLLING: &str =
+    "Waiters get no notification when it is their turn; they ask every 25 ms instead.";
 
 type Rule = rules::Rule<Readings>;
 
@@ -25,13 +26,13 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     Check {
         topic: "settings",
         reads: "`INFO`",
-        // Most of the rest rests on this.
+        // Most other checks read the answer to `INFO`.
         rules: &[
-            Rule::caution(Harm::Vanishes, "the user may not `INFO`: most of this table cannot be told")
+            Rule::caution(Harm::Vanishes, "the user may not run `INFO`: most of this table cannot be checked")
                 .when(|read| read.info.is_none())
-                .say_with(|read| format!("user {} may not INFO", read.user))
-                .means("Eviction, persistence, replicas and version cannot be told: each can cost a lock.")
-                .advise("ask as a user who may: +info and +config|get are enough"),
+                .say_with(|read| format!("user {} may not run INFO", read.user))
+                .means("Eviction, persistence, replicas and version cannot be checked, and each of them can cost a lock.")
+                .advise("run the doctor as a user who may; +info and +config|get are enough"),
         ],
         figures: no_figures,
     },
@@ -39,7 +40,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         topic: "eviction",
         reads: "`INFO memory`",
         rules: &[
-            Rule::danger(Harm::Vanishes, "a memory limit, and a policy other than `noeviction`: Redis deletes locks that are held")
+            Rule::danger(Harm::Vanishes, "there is a memory limit and the policy is not `noeviction`: Redis may delete locks that are held")
                 .when(|read| may_evict(read) && limit(read) != 0)
                 .finds(|read| {
                     let policy = policy(read)?;
@@ -57,7 +58,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     } else {
                         ""
                     };
-                    format!("Redis may delete a lock that is held; then two hold it.{first}")
+                    format!("Redis may delete a lock that is held; then two clients can hold it.{first}")
                 })
                 .advise_with(|read| {
                     format!(
@@ -66,11 +67,11 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                         mebibytes(limit(read))
                     )
                 }),
-            Rule::caution(Harm::Hampered, "such a policy without a limit")
+            Rule::caution(Harm::Hampered, "the policy is not `noeviction`, but there is no memory limit yet")
                 .when(may_evict)
                 .finds(|read| Some(format!("maxmemory-policy {}, without a limit so far", policy(read)?)))
-                .means("Nothing is deleted now. Once somebody sets maxmemory, locks that are held are.")
-                .advise("noeviction, or a Redis for locks alone, before there is a limit"),
+                .means("Nothing is deleted now. Once somebody sets maxmemory, Redis may delete locks that are held.")
+                .advise("set noeviction, or use a separate Redis for locks, before anybody sets a limit"),
             Rule::fine()
                 .when(|read| policy(read).is_some() && limit(read) == 0)
                 .say("noeviction"),
@@ -84,11 +85,11 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         topic: "memory",
         reads: "`INFO memory`",
         rules: &[
-            Rule::caution(Harm::Hampered, "`noeviction`, and 90 % of the limit used: when it is full, writes fail")
+            Rule::caution(Harm::Hampered, "`noeviction`, and 90 % of the limit is used: when memory is full, writes fail")
                 .when(|read| policy(read).is_some() && !may_evict(read) && limit(read) != 0 && is_nearly_full(read))
                 .say_with(|read| format!("noeviction, and {}", usage(read)))
-                .means("When it is full, writes fail: nobody gets a lock, and none can be renewed.")
-                .advise("raise maxmemory, as far as the machine has memory, or move other data away"),
+                .means("When memory is full, writes fail: no lock can be taken or renewed.")
+                .advise("raise maxmemory if the machine has the memory, or move other data to another server"),
         ],
         figures: memory_figures,
     },
@@ -119,11 +120,11 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .advise(TURN_IT_ON),
             Rule::unknown().finds(|read| {
                 let why = why(read.fsync.as_ref()?)?;
-                Some(format!("append-only file on, how often it reaches the disk unknown: {why}"))
+                Some(format!("append-only file on; how often it is written to disk is unknown: {why}"))
             }),
             Rule::caution(Harm::Forgotten, "`appendfsync no`: a power cut forgets locks")
                 .when(|read| fsync(read) == Some("no"))
-                .say("append-only file with appendfsync no: a power cut forgets half a minute of locks")
+                .say("append-only file with appendfsync no: a power cut forgets locks of the last half minute")
                 .advise("appendfsync everysec, if the disk keeps up; or fence the resource"),
             Rule::fine()
                 .when(|read| fsync(read) == Some("always"))
@@ -141,8 +142,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::NoLocks, "the last snapshot or write of the append-only file failed: Redis refuses writes")
                 .finds(|read| Some(format!("the last write of the {} failed", failed_write(read)?)))
-                .means("As Redis is set by default, it refuses all writes until one succeeds.")
-                .advise("make room on its disk, or look at its log for the reason"),
+                .means("With its default settings, Redis refuses all writes until one succeeds.")
+                .advise("free space on its disk, or look for the reason in its log"),
         ],
         figures: no_figures,
     },
@@ -150,12 +151,12 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         topic: "replica",
         reads: "`INFO replication`",
         rules: &[
-            Rule::danger(Harm::NoLocks, "the address is that of a replica")
+            Rule::danger(Harm::NoLocks, "the server is a replica")
                 .when(|read| read.is("role", "slave"))
                 .say_with(|read| {
                     let host = read.get("master_host").unwrap_or("?");
                     let port = read.get("master_port").unwrap_or("?");
-                    format!("this is a replica of {host}:{port}, and takes no writes")
+                    format!("this is a replica of {host}:{port}, which accepts no writes")
                 })
                 .means("No lock can be taken here.")
                 .advise("use the address of the primary"),
@@ -165,7 +166,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     let replicas = count(replicas(read)?);
                     Some(format!("{replicas}, asynchronous: a failover can give one lock to two clients"))
                 })
-                .advise("fence the resource; WAIT narrows the gap, it does not close it"),
+                .advise("fence the resource; WAIT makes this less likely but does not prevent it"),
         ],
         figures: |read| {
             let replicas = replicas(read).filter(|replicas| *replicas != 0 && !read.is("role", "slave"));
@@ -181,9 +182,9 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                 .finds(|read| Some(format!("'{}'", read.get("redis_version")?))),
             Rule::danger(Harm::NoLocks, "older than 6.2")
                 .when(|read| is_older_than(read, OLDEST) == Some(true))
-                .finds(|read| Some(format!("{} {} is too old: 6.2 is the least", name(read), version(read)?)))
-                .means("It lacks what the locks are made of: no lock can be taken here.")
-                .advise("a newer server; try it with a copy of the data first"),
+                .finds(|read| Some(format!("{} {} is too old: 6.2 or later is required", name(read), version(read)?)))
+                .means("It lacks commands that the locks need: no lock can be taken here.")
+                .advise("upgrade the server; test it with a copy of the data first"),
             Rule::fine().when(|read| read.get("redis_version").is_some()).say("version"),
         ],
         figures: |read| {
@@ -198,8 +199,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
             Rule::danger(Harm::NoLocks, "a node of a cluster: not supported yet")
                 .when(is_cluster)
                 .say("this is a node of a cluster")
-                .means("Fencepost takes no locks there yet: the names of other nodes would fail.")
-                .advise("a Redis of its own for locks, without cluster-enabled"),
+                .means("Fencepost does not support clusters yet: locks whose keys belong to other nodes would fail.")
+                .advise("use a separate Redis for locks, without cluster-enabled"),
             Rule::fine().when(|read| read.info.is_some()).say("no cluster"),
         ],
         figures: no_figures,
@@ -214,8 +215,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     let servers = plural(read.servers?, "server", "different servers");
                     Some(format!("{servers} answer at this address"))
                 })
-                .means("A lock on one of them keeps nobody out of the others.")
-                .advise("give locks the address of one server, not of a proxy or a balancer"),
+                .means("A lock on one of them does not exclude clients of the others.")
+                .advise("use the address of one server for locks, not that of a proxy or a load balancer"),
         ],
         figures: |read| {
             let several = read.servers.filter(|servers| *servers > 1);
@@ -229,12 +230,12 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
             Rule::fine().when(|read| matches!(read.script, Reply::Said(42))).say("scripts"),
             Rule::danger(Harm::NoLocks, "the user may not run scripts, or they do not run")
                 .say_with(|read| match &read.script {
-                    Reply::Said(_) => "scripts do not give the right answers".to_owned(),
+                    Reply::Said(_) => "scripts return wrong results".to_owned(),
                     Reply::Denied => may_not(read, "run scripts"),
                     Reply::Refused(words) => refused("scripts do not run", words),
                 })
-                .means("Every step of a lock is a script: no lock can be taken.")
-                .advise("+eval and +evalsha for this user"),
+                .means("Every operation on a lock is a script: no lock can be taken.")
+                .advise("grant +eval and +evalsha to this user"),
         ],
         figures: no_figures,
     },
@@ -251,8 +252,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                         may_not(read, &format!("call {}", denied.join(", ")))
                     })
                 })
-                .means("The scripts of a lock need this: no lock can be taken.")
-                .advise("~fp:* and the names of your locks as keys, +@read +@write +time for this user"),
+                .means("The scripts of the locks need this: no lock can be taken.")
+                .advise("grant ~fp:*, the names of your locks as key patterns, and +@read +@write +time to this user"),
             Rule::fine().when(|read| read.denied.is_some()).say("keys of locks"),
         ],
         figures: |read| {
@@ -264,29 +265,29 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         topic: "pub/sub",
         reads: "a subscription, `acl_check_cmd`",
         rules: &[
-            Rule::caution(Harm::Hampered, "waiters cannot be told that it is their turn, and ask instead")
+            Rule::caution(Harm::Hampered, "the user may not `SUBSCRIBE`: waiters get no notification and poll instead")
                 .when(|read| !matches!(read.subscribe, Reply::Said(())))
                 .say_with(|read| cannot(read, &read.subscribe, "SUBSCRIBE to fp:*", "no pub/sub"))
                 .means(POLLING)
-                .advise("+subscribe +publish and &fp:* for this user"),
+                .advise("grant +subscribe +publish and &fp:* to this user"),
             Rule::caution(Harm::Hampered, "the user may not `PUBLISH`")
                 .when(|read| !read.may_publish)
                 .say_with(|read| may_not(read, "PUBLISH to fp:*"))
-                .means("Nobody hears that it is its turn before its next sign of life.")
-                .advise("+subscribe +publish and &fp:* for this user"),
+                .means("A waiter learns that it is its turn only when it sends its next heartbeat.")
+                .advise("grant +subscribe +publish and &fp:* to this user"),
             Rule::fine().say("pub/sub"),
         ],
         figures: no_figures,
     },
     Check {
         topic: "killing",
-        reads: "`CLIENT KILL` of nobody",
+        reads: "`CLIENT KILL` of a connection that does not exist",
         rules: &[
             Rule::fine().when(|read| matches!(read.kill, Reply::Said(()))).say("CLIENT KILL"),
-            Rule::caution(Harm::Hampered, "no `CLIENT KILL`: a command of a broken connection may come late")
+            Rule::caution(Harm::Hampered, "no `CLIENT KILL`: a command sent on a broken connection may be executed late")
                 .say_with(|read| cannot(read, &read.kill, "CLIENT KILL", "no CLIENT KILL"))
-                .means("After a broken connection, a command of it can be carried out late; what it leaves ends by its TTL.")
-                .advise("+client|id +client|kill for this user (+client before Redis 7)"),
+                .means("After a connection breaks, Redis may still execute a command sent on it. A lock taken that way ends with its TTL.")
+                .advise("grant +client|id +client|kill to this user (+client before Redis 7)"),
         ],
         figures: no_figures,
     },
@@ -296,8 +297,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::NoLocks, "no RESP3")
                 .finds(|read| Some(format!("RESP3 is refused: '{}'", read.resp3.as_ref().err()?)))
-                .means("The locks speak RESP3: no lock can be taken here.")
-                .advise("Redis 6.2 or later, without a proxy that speaks RESP2 only"),
+                .means("The locks need RESP3: no lock can be taken here.")
+                .advise("use Redis 6.2 or later, without a proxy that supports only RESP2"),
         ],
         figures: no_figures,
     },
@@ -313,8 +314,8 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
                     let tracking = read.tracking.as_ref()?;
                     Some(cannot(read, tracking, "CLIENT TRACKING", "no CLIENT TRACKING"))
                 })
-                .means("Who waits for a lock of another kind of client learns late that it was given back.")
-                .advise("+client|tracking +client|caching for this user (+client before Redis 7)"),
+                .means("A client that waits for a lock held by another kind of client notices its release late.")
+                .advise("grant +client|tracking +client|caching to this user (+client before Redis 7)"),
         ],
         figures: no_figures,
     },
@@ -330,7 +331,7 @@ pub(in super::super) const CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-/// Why a setting is not known.
+/// The reason why a setting is unknown; `None` if it is known.
 fn why(setting: &Setting) -> Option<&str> {
     match setting {
         Setting::Is(_) => None,
@@ -354,7 +355,7 @@ fn persistence_figures(read: &Readings) -> Figures {
     figures
 }
 
-/// A server that could not write its files refuses writes.
+/// The file that Redis failed to write, if any. Such a server refuses writes.
 fn failed_write(read: &Readings) -> Option<&'static str> {
     if read.is("aof_last_write_status", "err") {
         Some("append-only file")
@@ -377,7 +378,7 @@ fn refused(what: &str, words: &str) -> String {
     format!("{what}: the server says '{words}'")
 }
 
-/// Why a command was not carried out: the user may not `what`, or the server has it not.
+/// Why a command was not executed: the user may not do `what`, or the server does not support it (`lacks`).
 fn cannot(read: &Readings, reply: &Reply<()>, what: &str, lacks: &str) -> String {
     match reply {
         Reply::Refused(words) => refused(lacks, words),

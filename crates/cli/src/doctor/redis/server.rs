@@ -1,4 +1,4 @@
-//! A connection on which refusals are answers.
+//! A blocking Redis connection that returns the server's refusals as values, not as errors.
 
 use std::time::{Duration, Instant};
 
@@ -8,31 +8,31 @@ use redis::{Connection, FromRedisValue, ProtocolVersion, RedisError, RedisResult
 use super::PATIENCE;
 use crate::fault::system_words;
 
-/// Before somebody who is not there is tried again.
+/// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that can no longer be examined, or never could.
+/// Why a server cannot be examined.
 #[derive(Debug)]
 pub(in super::super) enum Gone {
-    /// Nobody answers, in the system's words.
+    /// Nothing answers; contains the system's message.
     Silent(String),
-    /// Somebody answers, but it is not Redis.
+    /// Something answers, but it is not Redis.
     NotRedis,
-    /// It answers, and lets nobody in.
+    /// The server answers, but does not let this user in.
     Refuses(String),
 }
 
-/// What came of a command.
+/// The outcome of a command.
 pub(super) enum Reply<T> {
     Said(T),
-    /// The user may not.
+    /// The user may not call the command.
     Denied,
-    /// The server does not know the command, or not like that.
+    /// The server does not know the command or these arguments; contains its message.
     Refused(String),
 }
 
 impl<T> Reply<T> {
-    /// The same without what was said.
+    /// Drops the value.
     pub(super) fn emptied(self) -> Reply<()> {
         match self {
             Self::Said(_) => Reply::Said(()),
@@ -54,7 +54,7 @@ pub(super) struct Server {
     user: String,
 }
 
-/// Waits until somebody answers, at most for `patience`.
+/// Waits until a server answers, at most for `patience`.
 pub(super) fn reach(address: &str, patience: Duration) -> Result<(), Gone> {
     let started = Instant::now();
     loop {
@@ -81,12 +81,12 @@ pub(super) fn reach(address: &str, patience: Duration) -> Result<(), Gone> {
 }
 
 impl Server {
-    /// Connects as every old client can.
+    /// Connects with RESP2, which every server supports.
     pub(super) fn open(address: &str) -> Result<Self, Gone> {
         Self::connect(address, ProtocolVersion::RESP2).map_err(|error| gone(&error))
     }
 
-    /// Connects as the library does; what the server says when it cannot.
+    /// Connects with RESP3, as the library does. The inner error is the server's refusal.
     pub(super) fn open_resp3(address: &str) -> Result<Result<Self, String>, Gone> {
         match Self::connect(address, ProtocolVersion::RESP3) {
             Ok(server) => Ok(Ok(server)),
@@ -108,7 +108,7 @@ impl Server {
         Ok(Self { connection, user })
     }
 
-    /// Whom the address names.
+    /// The user that the address names.
     pub(super) fn user(&self) -> &str {
         &self.user
     }
@@ -125,7 +125,7 @@ impl Server {
     }
 }
 
-/// As the server said it: code and sentence.
+/// The server's error: its code and its message.
 fn words_of(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     match error.detail() {
@@ -147,7 +147,8 @@ fn gone(error: &RedisError) -> Gone {
     }
 }
 
-/// Where this process was stopped and continued while it waited for an answer, the system ends the wait; the client passes that on.
+/// Describes an I/O error. If this process is stopped and continued while it waits for an answer, the system interrupts the wait and the
+/// client returns `EINTR`; that counts as no answer.
 fn silence(error: &RedisError) -> String {
     let interrupted = system_words(&std::io::Error::from(nix::errno::Errno::EINTR));
     match system_words(&std::io::Error::other(error.to_string())) {

@@ -1,4 +1,4 @@
-//! What each of several servers has by itself, said once where several have the same.
+//! Merges the findings of the individual Redlock servers: a finding that several servers share is reported once.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use super::super::pace::ROUND_TRIP;
 use super::Readings;
 use super::rules::list;
 
-/// What is found by looking at all of them, and not of each.
+/// Topics that [`super::rules`] judges for all servers together.
 const TOGETHER: [&str; 3] = ["persistence", "clock", ROUND_TRIP];
 
-/// What the library does not accept in a single server, whatever the others are.
+/// Topics with dangers for which the library refuses the whole address, even if only one server has them.
 const REFUSED: [&str; 2] = ["replica", "protocol"];
 
-/// What each has by itself, once where several have the same.
+/// The merged findings of all servers.
 pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
     let (nodes, all) = (&readings.nodes, readings.all);
     let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
@@ -54,7 +54,8 @@ pub(super) fn findings(readings: &Readings) -> Vec<Finding> {
     groups.into_iter().map(told).collect()
 }
 
-/// What keeps one server from holding locks costs a vote. Only what `Redlock::open` refuses, or too few others, keeps all locks away.
+/// Adjusts a finding that prevents locks on one server. It prevents locks altogether only if `Redlock::open` refuses such a server or too
+/// few others are left; otherwise it costs one vote.
 fn of_one_among_several(finding: Finding, others_are_enough: bool) -> Finding {
     if finding.harm != Some(Harm::NoLocks) {
         return finding;
@@ -69,7 +70,7 @@ fn of_one_among_several(finding: Finding, others_are_enough: bool) -> Finding {
     }
 }
 
-/// A clock that is set is a matter of that server; one that is off is a matter of all.
+/// Whether the clock of a server jumped. That concerns this server alone; how far clocks differ is judged for all servers together.
 fn jumped(finding: &Finding) -> bool {
     finding.topic == "clock" && finding.is_trouble() && finding.what.contains("jumped")
 }

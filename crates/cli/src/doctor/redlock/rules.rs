@@ -1,4 +1,4 @@
-//! What is bad about several Redis servers of which a majority decides.
+//! The rules for the Redis servers of a Redlock address, of which a majority decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::{Readings, figure};
 
 type Rule = rules::Rule<Readings>;
 
-/// A majority of fewer does not outlive the loss of one.
+/// With fewer servers, no majority is left after the loss of one.
 const FEWEST: usize = 3;
-/// From here on clocks disagree by more than people put up with.
+/// The difference between two clocks from which it is a caution.
 const APART_MS: f64 = 1_000.0;
 
-/// Whether a majority can be trusted.
+/// Checks whether a majority can be trusted.
 pub(in super::super) const VOTE_CHECKS: &[Check<Readings>] = &[
     Check {
         topic: "servers",
@@ -27,35 +27,35 @@ pub(in super::super) const VOTE_CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::danger(Harm::NoLocks, "fewer than three")
                 .when(|read| read.all < FEWEST)
-                .say_with(|read| format!("{}: three are the least", plural(read.all, "server", "servers")))
-                .means("A majority of so few does not outlive the loss of one: Fencepost refuses such an address.")
-                .advise("three independent servers, or one with redis://"),
+                .say_with(|read| format!("{}: at least three are required", plural(read.all, "server", "servers")))
+                .means("With so few, no majority is left after the loss of one: Fencepost refuses such an address.")
+                .advise("use three independent servers, or one with redis://"),
             Rule::caution(Harm::Hampered, "an even number")
                 .when(|read| read.all.is_multiple_of(2))
                 .say_with(|read| {
                     let (all, lost) = (read.all, may_be_lost(read));
                     format!("an even number, {all}: {lost} may be lost, as with {}", all - 1)
                 })
-                .means("One more server to ask and to fail, and nothing won.")
-                .advise("an odd number"),
+                .means("The last server costs a request and can fail like the others, but does not make the locks more available.")
+                .advise("use an odd number"),
             Rule::fine().say_with(|read| format!("{} servers, {} may be lost", read.all, may_be_lost(read))),
         ],
         figures: |read| vec![("servers", read.all.into())],
     },
     Check {
         topic: "majority",
-        reads: "who answers",
+        reads: "which servers answer",
         rules: &[
             Rule::danger(Harm::NoLocks, "too few answer")
                 .when(|read| there(read) < needed(read))
                 .say_with(silent)
-                .means_with(|read| format!("{} have to agree: no lock can be taken.", needed(read)))
+                .means_with(|read| format!("{} must agree: no lock can be taken.", needed(read)))
                 .advise("start them again"),
             Rule::caution(Harm::Hampered, "some do not answer")
                 .when(|read| !read.silent.is_empty())
                 .say_with(silent)
                 .means_with(|read| match there(read) - needed(read) {
-                    0 => "No further one may be lost: then no lock can be taken.".to_owned(),
+                    0 => "If another one is lost, no lock can be taken.".to_owned(),
                     left => format!("{left} more may be lost."),
                 })
                 .advise("start them again"),
@@ -66,25 +66,25 @@ pub(in super::super) const VOTE_CHECKS: &[Check<Readings>] = &[
     Check {
         topic: "independence",
         reads: "the `run_id` of each",
-        // Two addresses of one server would vote twice.
+        // A server with two addresses would vote twice.
         rules: &[
             Rule::danger(Harm::NoLocks, "two addresses lead to one server")
                 .finds(the_same)
-                .means("It votes twice, and its loss counts twice. Fencepost refuses such an address; other clients let two in.")
-                .advise("a server of its own for each address, on a machine of its own"),
+                .means("It votes twice, and its loss counts twice. Fencepost refuses such an address; other clients can give one lock to two holders.")
+                .advise("run a separate server for each address, on a separate machine"),
             Rule::unknown().finds(|read| {
                 let hosts = hosts(read, |node| node.identity.is_none());
                 let hosts = (!hosts.is_empty()).then(|| hosts.join(", "))?;
-                Some(format!("whether {hosts} are servers of their own: the user may not INFO"))
+                Some(format!("whether {hosts} are separate servers: the user may not run INFO"))
             }),
-            Rule::fine().say("each a server of its own"),
+            Rule::fine().say("all are separate servers"),
         ],
         figures: no_figures,
     },
     Check {
         topic: "restart",
         reads: "the persistence of each, `restart_delay` in the address",
-        // A server that comes back without its data votes for the next as if nobody had the lock.
+        // A server that restarts without its data votes for the next client as if the lock were free.
         rules: &[
             Rule::fine().when(|read| read.restart_delay >= DEFAULT_TTL).say_with(|read| {
                 let delay = decimal(read.restart_delay.as_secs_f64());
@@ -92,12 +92,12 @@ pub(in super::super) const VOTE_CHECKS: &[Check<Readings>] = &[
             }),
             Rule::caution(
                 Harm::Forgotten,
-                "one forgets votes in a restart, and the address has no `restart_delay`, or one below the usual TTL of 10 s",
+                "a server forgets votes when it restarts, and the address has no `restart_delay`, or one below the default TTL of 10 s",
             )
             .finds(|read| two_can_hold(read, Memory::Forgets, "a restart forgets votes"))
             .means(TWO_CAN_HOLD)
             .advise(KEEP_VOTES),
-            Rule::caution(Harm::Forgotten, "the same in a power cut (anything but `appendfsync always`)")
+            Rule::caution(Harm::Forgotten, "a server forgets votes in a power cut (anything but `appendfsync always`), and the `restart_delay` is missing or too short")
                 .finds(|read| two_can_hold(read, Memory::KeepsBut, "a power cut forgets votes (appendfsync is not always)"))
                 .means(TWO_CAN_HOLD)
                 .advise(KEEP_VOTES),
@@ -108,25 +108,26 @@ pub(in super::super) const VOTE_CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-const TWO_CAN_HOLD: &str = "It then votes for the next while the lock is held: two can hold it.";
-const KEEP_VOTES: &str = "?restart_delay=30s in the address (the longest TTL of all programs), or an append-only file with appendfsync always on each";
+const TWO_CAN_HOLD: &str =
+    "After that it can vote for another client while the lock is held: two clients can hold it.";
+const KEEP_VOTES: &str = "add ?restart_delay=30s to the address (the longest TTL of all programs), or use an append-only file with appendfsync always on each server";
 
-/// Whether fences of different servers can be compared: that of a server that lost its data goes on from the time of day.
+/// Checks whether fences of different servers can be compared: a server that lost its data continues its fences from its clock.
 pub(in super::super) const CLOCK_CHECKS: &[Check<Readings>] = &[Check {
     topic: "clock",
     reads: "`TIME` of each",
     rules: &[
         Rule::unknown()
             .when(|read| extremes(read).is_none())
-            .say("no user may ask for the TIME"),
+            .say("the user may not call TIME on any server"),
         Rule::caution(Harm::FenceFalls, "a second or more between the clocks of two servers")
             .finds(|read| {
                 let [first, last] = extremes(read)?;
                 let is_apart = last.0 - first.0 >= APART_MS;
                 is_apart.then(|| format!("{} ({} and {})", apart(read), first.1, last.1))
             })
-            .means("A server that comes back without its data counts fences on from its clock: they can fall.")
-            .advise("a time service on all of them, which slews"),
+            .means("A server that restarts without its data continues its fences from its clock: they can fall.")
+            .advise("run a time service on all of them that slews the clock"),
         Rule::fine().say_with(apart),
     ],
     figures: |read| {
@@ -153,7 +154,7 @@ fn silent(read: &Readings) -> String {
     let silent = silent.map(|(host, gone)| format!("{host} ({})", gone.words()));
     let silent: Vec<String> = silent.collect();
     format!(
-        "{} of {} answer; silent: {}",
+        "{} of {} answer; no answer from {}",
         there(read),
         read.all,
         silent.join(", ")
@@ -173,18 +174,15 @@ fn the_same(read: &Readings) -> Option<String> {
         }
     }
     let same = identities.values().find(|hosts| hosts.len() > 1)?;
-    Some(format!(
-        "{} are one and the same server",
-        same.join(" and ")
-    ))
+    Some(format!("{} are the same server", same.join(" and ")))
 }
 
-/// What a server has of its votes after it was started again.
+/// What a server remembers of its votes after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Memory {
-    /// All of them.
+    /// All votes.
     Keeps,
-    /// All, unless the power was cut.
+    /// All votes, except after a power cut.
     KeepsBut,
     Forgets,
     Unknown,
@@ -204,7 +202,7 @@ fn memory(node: &Node) -> Memory {
     }
 }
 
-/// What is so of the servers with such a memory, if there are any.
+/// `what`, preceded by the hosts with this kind of memory; `None` if there are none.
 fn of_memory(read: &Readings, kind: Memory, what: &str) -> Option<String> {
     let hosts = hosts(read, |node| memory(node) == kind);
     (!hosts.is_empty()).then(|| format!("{} {what}", list(&hosts, read.nodes.len())))
@@ -215,13 +213,13 @@ fn two_can_hold(read: &Readings, kind: Memory, what: &str) -> Option<String> {
     if read.restart_delay > Duration::ZERO {
         let (delay, ttl) = (read.restart_delay.as_millis(), DEFAULT_TTL.as_secs());
         what.push_str(&format!(
-            ", and a restart_delay of {delay} ms is shorter than the usual TTL of {ttl} s"
+            ", and a restart_delay of {delay} ms is shorter than the default TTL of {ttl} s"
         ));
     }
     Some(what)
 }
 
-/// `all:` or their names.
+/// The hosts followed by a colon, or `all:` if these are all servers.
 pub(super) fn list(hosts: &[&str], all: usize) -> String {
     if hosts.len() == all {
         "all:".to_owned()
@@ -230,7 +228,7 @@ pub(super) fn list(hosts: &[&str], all: usize) -> String {
     }
 }
 
-/// The clock that is furthest behind and the one that is furthest ahead, with their hosts.
+/// The clocks that are furthest behind and furthest ahead, in ms, with their hosts.
 fn extremes(read: &Readings) -> Option<[(f64, &str); 2]> {
     let mut clocks: Vec<(f64, &str)> = Vec::new();
     for (host, node) in &read.nodes {

@@ -1,4 +1,4 @@
-//! What a ZooKeeper ensemble says of itself, over four-letter words and a session.
+//! Reads the state of a ZooKeeper ensemble through four-letter commands and sessions.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ use super::rights::{self, Rights};
 use super::words::Server;
 use super::{said, within};
 
-/// What is asked for to see the bounds. Less than the first nobody could keep over a slow network.
+/// The session timeouts that the doctor asks for to learn the server's bounds. A shorter one could not be kept alive over a slow network.
 pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is known when the rules are applied.
+/// What the rules for ZooKeeper judge.
 pub(in super::super) struct Readings {
     pub(super) servers: Vec<Server>,
-    /// `None` if no server lets a session in, because there is no majority.
+    /// `None` if no session could be opened because there is no majority.
     pub(super) session: Option<Session>,
 }
 
-/// What a session finds out.
+/// What the doctor reads through sessions.
 pub(super) struct Session {
     /// How many servers vote.
     pub(super) voters: Result<usize, String>,
-    /// The least and the most that servers grant as a session's timeout.
+    /// The shortest and the longest session timeout that the servers grant.
     pub(super) timeouts: Result<(Duration, Duration), String>,
     pub(super) rights: Rights,
     pub(super) round_trip: RoundTrip,
 }
 
 impl Readings {
-    /// Returns an error if there is no session, and it is not for want of a majority.
+    /// Returns an error if no session can be opened for any reason other than a missing majority.
     pub(super) async fn of(address: &str, slow: Duration) -> Result<Self, Error> {
         let (hosts, base) = Zookeeper::builder(address).servers()?;
         let mut servers = Vec::new();
@@ -69,7 +69,7 @@ async fn session(address: &str, timeout: Duration) -> Result<Client, Error> {
     builder.connect_timeout(PATIENCE).visit().await
 }
 
-/// A session that is not closed would live on for its timeout.
+/// Closes a session and waits for it. A session that is not closed lives on until its timeout.
 async fn end(client: Client) {
     let mut state = client.state_watcher();
     drop(client);
@@ -81,7 +81,7 @@ async fn end(client: Client) {
     let _ended = tokio::time::timeout(PATIENCE, ending).await;
 }
 
-/// Everybody may read which servers vote. One that is alone has no list.
+/// Counts the servers that vote. Every user may read that list; a standalone server has no list.
 async fn voters(client: &Client) -> Result<usize, String> {
     let (config, _) = within(client.get_config())
         .await
@@ -91,7 +91,7 @@ async fn voters(client: &Client) -> Result<usize, String> {
     Ok(config.lines().filter(votes).count().max(1))
 }
 
-/// What the servers grant, found out by asking for too little and for too much.
+/// Finds out the bounds of session timeouts by asking for too little and for too much.
 async fn timeouts(address: &str) -> Result<(Duration, Duration), String> {
     let granted = async |wanted| {
         let client = within_patience(|| session(address, wanted)).await;
@@ -104,7 +104,7 @@ async fn timeouts(address: &str) -> Result<(Duration, Duration), String> {
     Ok((granted(SHORTEST).await?, granted(LONGEST).await?))
 }
 
-/// Questions that go through the leader.
+/// Measures `sync` requests, which go through the leader.
 async fn round_trip(client: &Client, slow: Duration) -> RoundTrip {
     let mut times = Vec::with_capacity(pace::TRIES);
     for _ in 0..pace::TRIES {

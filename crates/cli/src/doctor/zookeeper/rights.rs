@@ -1,23 +1,23 @@
-//! Reads whether the nodes of locks may be made, seen and removed.
+//! Tests whether the user may create, list and delete the nodes of locks in ZooKeeper.
 
 use fencepost::stores::zookeeper::client::{Acls, Client, CreateMode, Error as Cause};
 
 use super::{said, within};
 
-/// Nobody counts that far.
+/// A version that no node has.
 const NEVER: i32 = i32::MAX;
 
 /// What the user may do with the nodes of locks.
 pub(super) enum Rights {
-    /// All that is needed, below this node.
+    /// All that locks need, below this node.
     Enough(String),
-    /// Not this, below that node.
+    /// What the user may not do, and below which node.
     Lacking(&'static str, String),
-    /// Why it cannot be told.
+    /// Why the rights are unknown.
     Unknown(String),
 }
 
-/// Makes and removes a node below the deepest one that is there, under a condition that does not hold: nothing comes of it but an answer.
+/// Creates and deletes a node below the deepest existing one, in a transaction whose condition does not hold, so that nothing is changed.
 pub(super) async fn read(client: &Client, base: &str) -> Rights {
     let place = match deepest(client, base).await {
         Ok(place) => place,
@@ -40,15 +40,17 @@ pub(super) async fn read(client: &Client, base: &str) -> Rights {
     }
     let committing = async { writer.commit().await.map_err(Cause::from) };
     match within(committing).await {
-        Err(Cause::NoAuth) => Rights::Lacking("make or remove", place),
-        // As it was meant to be.
+        Err(Cause::NoAuth) => Rights::Lacking("create or delete", place),
+        // The condition failed, as intended: all other steps were allowed.
         Err(Cause::BadVersion) => Rights::Enough(place),
-        Ok(_) => Rights::Unknown("the server carried out what it had to refuse".to_owned()),
+        Ok(_) => Rights::Unknown(
+            "the server executed a transaction that it should have refused".to_owned(),
+        ),
         Err(cause) => Rights::Unknown(said(&cause)),
     }
 }
 
-/// `base`, or the nearest node above it that is there.
+/// `base`, or its nearest ancestor that exists.
 async fn deepest(client: &Client, base: &str) -> Result<String, Cause> {
     let mut path = base;
     while !path.is_empty() {

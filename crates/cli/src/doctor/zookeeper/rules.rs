@@ -1,4 +1,4 @@
-//! What is bad about a ZooKeeper ensemble that holds locks.
+//! The rules for a ZooKeeper ensemble that stores locks: some about the ensemble as a whole, some about each server.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::words::Server;
 
 type Rule = rules::Rule<Readings>;
 
-/// The oldest version that has containers, which the folders of locks are.
+/// The oldest version with container nodes, which the locks need.
 const OLDEST: [u32; 2] = [3, 5];
-/// A fence has room for so many elections: the upper half of a transaction's number counts them, and the fence has 15 bits for it.
+/// How many elections a fence can represent. The upper half of a transaction id counts elections, and the fence has 15 bits for them.
 const EPOCHS: u64 = 32_767;
 const MANY_EPOCHS: u64 = 30_000;
-/// From here on ZooKeeper itself warns, and sessions of a few seconds are in danger.
+/// ZooKeeper logs a warning for such a slow write, and sessions of a few seconds are in danger.
 const SLOW_WRITE_MS: f64 = 1_000.0;
 
-/// What is asked of the ensemble as a whole.
+/// Checks of the ensemble as a whole.
 pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
     Check {
         topic: "leader",
         reads: "`srvr`",
         rules: &[
-            Rule::danger(Harm::NoLocks, "servers listen and have no majority")
+            Rule::danger(Harm::NoLocks, "servers answer but have no majority")
                 .when(|read| read.session.is_none())
                 .say_with(|read| {
                     let waiting = read.servers.iter().filter(|server| server.serves_nobody());
                     let waiting: Vec<&str> = waiting.map(Server::host).collect();
-                    format!("{} listens but has no majority", waiting.join(", "))
+                    format!("no majority: the servers that answer ({}) serve no clients", waiting.join(", "))
                 })
-                .means("No lock can be taken, renewed or given back until enough servers are there.")
+                .means("No lock can be taken, renewed or released until enough servers are running.")
                 .advise("start the servers that are missing"),
         ],
         figures: no_figures,
@@ -48,28 +48,28 @@ pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
                 .when(|read| read.session.is_some() && leaders(read) > 1)
                 .say_with(|read| {
                     let leaders = leaders(read);
-                    format!("{leaders} servers of the address lead: they are of different ensembles")
+                    format!("{leaders} servers of the address are leaders: they belong to different ensembles")
                 })
-                .means("A lock in one of them keeps nobody out of the others.")
-                .advise("the servers of one ensemble"),
-            Rule::caution(Harm::OneMachine, "one server in all")
+                .means("A lock in one of them does not exclude clients of the others.")
+                .advise("name the servers of one ensemble only"),
+            Rule::caution(Harm::OneMachine, "the ensemble has one server")
                 .when(|read| voters(read) == Some(1))
-                .say("one server, alone: nobody else has its data")
-                .means("While it is down no lock can be taken, and without its disk all is forgotten, fences too.")
-                .advise("an ensemble of three servers on three machines"),
-            Rule::caution(Harm::Hampered, "two servers in all")
+                .say("a single server: no other has a copy of its data")
+                .means("While it is down, no lock can be taken. If its disk is lost, all locks and fences are forgotten.")
+                .advise("run an ensemble of three servers on three machines"),
+            Rule::caution(Harm::Hampered, "the ensemble has two servers")
                 .when(|read| voters(read) == Some(2))
-                .say("two servers: when either is gone, no lock can be taken")
+                .say("two servers: if either fails, no lock can be taken")
                 .advise("three servers on three machines"),
-            Rule::caution(Harm::Hampered, "one is silent, with how many more may fail")
+            Rule::caution(Harm::Hampered, "some do not answer (the finding says how many more may fail)")
                 .when(|read| !missing(read).is_empty())
                 .finds(|read| {
                     let (missing, voters) = (missing(read), voters(read)?);
                     let there = read.servers.len() - missing.len();
-                    Some(format!("{there} of {voters} servers answer; silent: {}", missing.join(", ")))
+                    Some(format!("{there} of {voters} servers answer; no answer from {}", missing.join(", ")))
                 })
                 .means_with(|read| match may_fail(read).saturating_sub(missing(read).len()) {
-                    0 => "No further one may fail: then no lock can be taken.".to_owned(),
+                    0 => "If another one fails, no lock can be taken.".to_owned(),
                     left => format!("{} may fail.", plural(left, "more", "more")),
                 })
                 .advise("start them again"),
@@ -86,7 +86,7 @@ pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
                     let (named, voters) = (read.servers.len(), voters(read)?);
                     (named < voters).then(|| format!("the address names {named} of {voters} servers"))
                 })
-                .means("When those named are gone, no lock can be taken, although the ensemble lives.")
+                .means("If the servers that it names fail, no lock can be taken, although the ensemble still works.")
                 .advise("name all servers: zk://HOST,HOST,HOST"),
         ],
         figures: no_figures,
@@ -96,25 +96,25 @@ pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
         reads: "a very short session and a very long one",
         rules: &[
             Rule::unknown().finds(|read| read.session.as_ref()?.timeouts.as_ref().err().cloned()),
-            Rule::danger(Harm::NoLocks, "`maxSessionTimeout` below the usual TTL of 10 s: no lock with it")
+            Rule::danger(Harm::NoLocks, "`maxSessionTimeout` is below the default TTL of 10 s: no lock can be taken with that TTL")
                 .when(|read| timeouts(read).is_some_and(|(_, most)| most < DEFAULT_TTL))
                 .say_with(|read| {
                     let ttl = seconds(DEFAULT_TTL);
-                    format!("{}: maxSessionTimeout is less than the usual TTL of {ttl} s", bounds(read))
+                    format!("{}: maxSessionTimeout is less than the default TTL of {ttl} s", bounds(read))
                 })
-                .means("A lock cannot be kept for longer than a session: with the usual TTL none can be taken.")
+                .means("A lock cannot outlast its session: with the default TTL no lock can be taken.")
                 .advise_with(|_| {
                     let ttl = DEFAULT_TTL.as_millis();
-                    format!("maxSessionTimeout={ttl} or more, or a shorter TTL in every program")
+                    format!("set maxSessionTimeout={ttl} or more, or use a shorter TTL in every program")
                 }),
-            Rule::caution(Harm::Hampered, "`minSessionTimeout` above the usual TTL")
+            Rule::caution(Harm::Hampered, "`minSessionTimeout` is above the default TTL")
                 .when(|read| timeouts(read).is_some_and(|(least, _)| least > DEFAULT_TTL))
                 .say_with(|read| {
                     let ttl = seconds(DEFAULT_TTL);
-                    format!("{}: minSessionTimeout is more than the usual TTL of {ttl} s", bounds(read))
+                    format!("{}: minSessionTimeout is more than the default TTL of {ttl} s", bounds(read))
                 })
                 .means("When a holder dies, others wait for its session to end, whatever its TTL.")
-                .advise("a smaller minSessionTimeout"),
+                .advise("lower minSessionTimeout"),
             Rule::fine().when(|read| timeouts(read).is_some()).say_with(bounds),
         ],
         figures: |read| {
@@ -128,13 +128,13 @@ pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
         topic: "rights",
         reads: "a transaction that cannot succeed",
         rules: &[
-            Rule::danger(Harm::NoLocks, "nodes may not be listed, made or removed below the base")
+            Rule::danger(Harm::NoLocks, "the user may not list, create or delete nodes below the base")
                 .finds(|read| match rights(read)? {
                     Rights::Lacking(what, place) => Some(format!("this user may not {what} nodes below {place}")),
                     _ => None,
                 })
                 .means("No lock can be taken here.")
-                .advise("zk://USER:PASSWORD@HOST, or setAcl with the rights c, d, r and w on that node"),
+                .advise("use zk://USER:PASSWORD@HOST, or grant the rights c, d, r and w on that node with setAcl"),
             Rule::unknown().finds(|read| match rights(read)? {
                 Rights::Unknown(why) => Some(why.clone()),
                 _ => None,
@@ -148,7 +148,7 @@ pub(in super::super) const ENSEMBLE_CHECKS: &[Check<Readings>] = &[
     },
 ];
 
-/// What is asked of each server.
+/// Checks of each server.
 pub(in super::super) const SERVER_CHECKS: &[Check<Readings>] = &[
     Check {
         topic: "version",
@@ -157,10 +157,10 @@ pub(in super::super) const SERVER_CHECKS: &[Check<Readings>] = &[
             Rule::danger(Harm::NoLocks, "before 3.5: no containers")
                 .finds(|read| {
                     let version = oldest(read).filter(|version| numbers(version) < OLDEST)?;
-                    Some(format!("ZooKeeper {version} is too old: 3.5 is the least"))
+                    Some(format!("ZooKeeper {version} is too old: 3.5 or later is required"))
                 })
-                .means("It has no containers, which the folders of locks are.")
-                .advise("a newer server, one minor version at a time"),
+                .means("It has no container nodes, which the locks need.")
+                .advise("upgrade, one minor version at a time"),
             Rule::fine().when(|read| oldest(read).is_some()).say("version"),
         ],
         figures: |read| {
@@ -174,15 +174,15 @@ pub(in super::super) const SERVER_CHECKS: &[Check<Readings>] = &[
         rules: &[
             Rule::unknown()
                 .when(|read| slowest_write(read).is_none())
-                .say("how long writes to the disk take: mntr is not allowed")
-                .advise("4lw.commands.whitelist=srvr,mntr in zoo.cfg of each server, then restart one after the other"),
+                .say("how long writes to disk take: mntr is not allowed")
+                .advise("set 4lw.commands.whitelist=srvr,mntr in zoo.cfg of each server, then restart one after the other"),
             Rule::caution(Harm::Vanishes, "a write took a second or more")
                 .finds(|read| {
                     let (host, ms) = slowest_write(read).filter(|(_, ms)| *ms >= SLOW_WRITE_MS)?;
                     Some(format!("a write to the disk of {host} took {} ms or more", decimal(ms)))
                 })
-                .means("Sessions end when the leader stands still for long, and with them the locks; holders are told.")
-                .advise("a disk of its own for dataLogDir"),
+                .means("If the leader stalls for long, sessions end, and their locks with them; holders are notified.")
+                .advise("put dataLogDir on a separate disk"),
             Rule::fine().finds(|read| {
                 let (_, ms) = slowest_write(read)?;
                 Some(format!("slowest write to the disk {} ms", decimal(ms)))
@@ -197,15 +197,15 @@ pub(in super::super) const SERVER_CHECKS: &[Check<Readings>] = &[
         topic: "elections",
         reads: "`srvr`",
         rules: &[
-            Rule::danger(Harm::NoLocks, "fences have no room for more")
+            Rule::danger(Harm::NoLocks, "fences cannot represent more elections")
                 .when(|read| elections(read) > Some(EPOCHS))
                 .say_with(used_up)
                 .means("No lock can be taken here any more.")
                 .advise("a new ensemble, with new fenced resources"),
-            Rule::caution(Harm::Hampered, "fences have room for few more")
+            Rule::caution(Harm::Hampered, "fences can represent only a few more elections")
                 .when(|read| elections(read) >= Some(MANY_EPOCHS))
                 .say_with(used_up)
-                .means("After that no lock can be taken.")
+                .means("When they are used up, no lock can be taken.")
                 .advise("plan a new ensemble, with new fenced resources"),
             Rule::fine().finds(|read| Some(format!("{} elections", count(elections(read)? as i64)))),
         ],
@@ -221,23 +221,23 @@ fn voters(read: &Readings) -> Option<usize> {
     read.session.as_ref()?.voters.as_ref().ok().copied()
 }
 
-/// How many may fail while locks go on.
+/// How many servers may fail before locks stop working.
 fn may_fail(read: &Readings) -> usize {
     let voters = voters(read).unwrap_or_default();
     voters.saturating_sub(voters / 2 + 1)
 }
 
-/// Servers of the address that do not serve, and why.
+/// Servers of the address that do not serve clients, and why.
 fn missing(read: &Readings) -> Vec<String> {
     let silent = read.servers.iter();
     let silent =
         silent.filter_map(|server| Some(format!("{} ({})", server.host(), server.silence()?)));
     let idle = read.servers.iter().filter(|server| server.serves_nobody());
-    let idle = idle.map(|server| format!("{} (serves nobody)", server.host()));
+    let idle = idle.map(|server| format!("{} (serves no clients)", server.host()));
     silent.chain(idle).collect()
 }
 
-/// More than one where the address has servers of several ensembles.
+/// How many servers lead; more than one if they belong to several ensembles.
 fn leaders(read: &Readings) -> usize {
     let servers = read.servers.iter();
     let leads = |server: &&Server| matches!(server.mode(), Some("leader" | "standalone"));
@@ -288,7 +288,8 @@ fn numbers(version: &str) -> [u32; 2] {
     [parts.next().unwrap_or(0), parts.next().unwrap_or(0)]
 }
 
-/// How long the slowest write to a disk took and whose it was; before 3.6, how many were slower than a second.
+/// The host of the slowest write to disk, and how long it took in ms. Servers before 3.6 report only how many writes exceeded a second;
+/// each of these counts as a second.
 fn slowest_write(read: &Readings) -> Option<(&str, f64)> {
     let slowest = |server: &Server| {
         let ms = server.measure("zk_max_fsynctime");
@@ -312,7 +313,7 @@ fn elections(read: &Readings) -> Option<u64> {
 fn used_up(read: &Readings) -> String {
     let elections = count(elections(read).unwrap_or_default() as i64);
     format!(
-        "{elections} elections of {} that fences have room for",
+        "{elections} of the {} elections that fences can represent",
         count(EPOCHS as i64)
     )
 }

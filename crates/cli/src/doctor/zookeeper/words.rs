@@ -1,15 +1,15 @@
-//! What a server answers to words of four letters.
+//! Asks a ZooKeeper server for its state with four-letter commands (`srvr`, `mntr`).
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::super::PATIENCE;
 
-/// A server of the address, and what it says of itself.
+/// A server of the address, with its answers.
 #[derive(Debug)]
 pub(super) struct Server {
     host: String,
-    /// Why nobody answers there.
+    /// Why the server does not answer; `None` if it does.
     silence: Option<String>,
     srvr: String,
     mntr: String,
@@ -44,7 +44,7 @@ impl Server {
         &self.host
     }
 
-    /// Somebody listens there.
+    /// Whether the server answers.
     pub(super) fn is_there(&self) -> bool {
         self.silence.is_none()
     }
@@ -53,7 +53,7 @@ impl Server {
         self.silence.as_deref()
     }
 
-    /// It listens, and has no majority.
+    /// Whether the server answers but serves no clients, because it has no majority.
     pub(super) fn serves_nobody(&self) -> bool {
         self.srvr.contains("not currently serving requests")
     }
@@ -68,13 +68,13 @@ impl Server {
         self.line("Mode: ")
     }
 
-    /// Elections so far.
+    /// How many elections there have been.
     pub(super) fn epoch(&self) -> Option<u64> {
         let zxid = self.line("Zxid: ")?.trim().strip_prefix("0x")?;
         Some(u64::from_str_radix(zxid, 16).ok()? >> 32)
     }
 
-    /// One of its own figures; `None` also when it may not be asked.
+    /// A figure from `mntr`; `None` if it is missing or `mntr` is not allowed.
     pub(super) fn measure(&self, name: &str) -> Option<f64> {
         let line = self.mntr.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Trials for the live page: a short race for a scratch product, by real processes of this program.
+//! Runs the trials of the live page: short races for a scratch product, with real processes of this program.
 
 use std::slice;
 use std::sync::atomic::AtomicBool;
@@ -15,16 +15,16 @@ use crate::contender::Contender;
 use crate::oversell;
 use crate::values::random_seed;
 
-/// From no lock at all to one whose fence the stock checks.
+/// The strategies on offer, from no lock at all to a fenced one.
 const LOCKS: [&str; 4] = ["none", "naive", "safe", "fenced"];
-/// Slow enough to be watched, and short.
+/// Chosen so that a race is slow enough to watch, but short.
 const STOCK: u32 = 3;
 const BUYERS: usize = 8;
 const WORK_US: u64 = 400_000;
-/// Long enough for all turns, also on a busy machine.
+/// Long enough for all buyers to have their turn, even on a busy machine.
 const WAIT_MS: u64 = 20_000;
 
-/// Runs `oversell` in a folder of its own that is gone afterwards.
+/// Runs `oversell` in a temporary folder.
 pub(super) struct Races;
 
 impl Lab for Races {
@@ -73,21 +73,21 @@ impl Lab for Races {
     }
 }
 
-/// Leaves out paths and the processes' last words, which are not for everybody who sees the page.
+/// A short reason without paths and the output of processes, which are not meant for everybody who sees the page.
 fn words(stopped: &fencepost_trial::processes::Stopped) -> String {
     use fencepost_trial::processes::Stopped;
     match stopped {
         Stopped::Interrupted { .. } => "The trial was interrupted.",
-        Stopped::Store(_) => "The trial found no place for its scratch product.",
+        Stopped::Store(_) => "The trial could not create its scratch product.",
         Stopped::StoreLost { .. } => "The trial lost the store of its scratch product.",
         Stopped::TooManyFiles { .. } => "The system allows too few open files for a trial.",
         Stopped::NotReady { .. } => "A process of the trial did not get ready.",
-        Stopped::History { .. } => "The trial could not be written down.",
+        Stopped::History { .. } => "The history of the trial could not be written.",
     }
     .into()
 }
 
-/// Makes a page of what is known, whenever more is known.
+/// Sends an updated page whenever there are new events.
 struct Onlooker<'a> {
     header: Header,
     so_far: Verdict,

@@ -1,4 +1,4 @@
-//! `POST /reset`, `POST /purchase`, `GET /stock/{id}`: the scratch shop over HTTP. A purchase that is refused is an answer too: 200.
+//! The HTTP routes of the scratch shop: `POST /reset`, `POST /purchase`, `GET /stock/{id}`. A refused purchase is answered with 200, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::scratch_shop::{DEFAULT_PRODUCT, STRATEGIES, ScratchShop};
 
-/// The longest wait for a lock: within a request's deadline.
+/// The longest wait for a lock; shorter than the deadline of a request.
 const MAX_WAIT_MS: u64 = 4_000;
 
 #[derive(OpenApi)]
 #[openapi(paths(reset, purchase, stock))]
 struct Description;
 
-/// The routes of an open shop.
+/// The routes of the shop.
 pub(super) fn of(shop: ScratchShop) -> ExtraRoutes {
     let routes = Router::new()
         .route("/reset", post(reset))
@@ -39,7 +39,7 @@ pub(super) fn of(shop: ScratchShop) -> ExtraRoutes {
     }
 }
 
-/// The same paths without a shop: they answer how to get one, and the description does not mention them.
+/// The same paths if the shop is off. They answer how to turn it on, and are not part of the OpenAPI document.
 pub(super) fn off() -> ExtraRoutes {
     let paths = ["/reset", "/purchase", "/stock/{id}"];
     let routes = paths
@@ -57,7 +57,7 @@ async fn no_shop() -> Problem {
     Problem::not_found("the scratch shop is off: fencepost serve --lab turns it on")
 }
 
-/// A stock to set.
+/// The stock to set.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Reset {
@@ -176,7 +176,7 @@ fn failed(failure: &Failure) -> Problem {
     tracing::warn!(%failure, "the shop for load tests failed");
     Problem::unavailable(
         "scratch-store-down",
-        "the scratch store does not serve now; if it came back empty, POST /reset sets the stock again",
+        "the scratch store is unavailable; if it restarts empty, set the stock again with POST /reset",
     )
     .retry_after(Duration::from_secs(1))
 }
@@ -246,5 +246,5 @@ async fn purchase(
 }
 
 fn no_such_product() -> Problem {
-    Problem::not_found("its stock was never set: POST /reset")
+    Problem::not_found("the stock of this product was never set: POST /reset")
 }

@@ -1,7 +1,7 @@
 //! The scratch shop: products for load tests, bought under whichever of the lab's locks a request asks for.
 //!
-//! The lab's buyers block while they work, so each has a thread of its own. Threads are started as they are needed and then wait for
-//! the next purchase. Nothing here touches the products and orders of the checkout.
+//! The lab's buyers block while they work, so each has its own thread. Threads are started as needed and then wait for the next
+//! purchase. Nothing here touches the products and orders of the checkout.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
@@ -17,36 +17,36 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// The most buyers of one strategy.
 const BUYERS: usize = 32;
-/// How often the expiry of the stock is put off.
+/// How often the expiry of the stock is extended.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 /// How long a purchase works between reading and writing the stock.
 const WORK: Duration = Duration::from_micros(1_000);
-/// How long their locks last.
+/// The TTL of the locks.
 const TTL: Duration = Duration::from_secs(5);
-/// The locks that can be asked for.
+/// The locks that a purchase can name.
 pub(super) const STRATEGIES: [&str; 5] = ["none", "naive", "safe", "watchdog", "fenced"];
 /// The product of a request that names none.
 pub(super) const DEFAULT_PRODUCT: &str = "default";
 
-/// What became of a purchase.
+/// The outcome of a purchase.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bought {
     /// Which buyer it was.
     pub(super) buyer: usize,
-    /// How it went.
+    /// Whether it was sold, and if not, why.
     pub(super) purchase: Purchase,
     /// How long it took.
     pub(super) took: Duration,
 }
 
-/// A shop of its own, gone with the service.
+/// The scratch shop. Its products disappear when the service stops.
 pub(super) struct ScratchShop {
     ground: Ground,
     known: Arc<Mutex<HashSet<String>>>,
     desks: HashMap<&'static str, Desk>,
-    /// Ends the thread that keeps the stock when it is dropped.
+    /// Dropping it ends the thread that keeps the stock from expiring.
     _keeper: mpsc::Sender<()>,
-    // After everything that uses it.
+    // Dropped after everything that uses it.
     _folder: TempDir,
 }
 
@@ -60,14 +60,14 @@ struct Desk {
 
 type Request = (Order, oneshot::Sender<Result<Purchase, Failure>>);
 
-/// A buyer who waits for a customer.
+/// A buyer that waits for the next purchase.
 struct Seat {
     number: usize,
     orders: mpsc::Sender<Request>,
 }
 
 impl ScratchShop {
-    /// Opens a shop at this place, with nothing in stock. Blocks until it is ready.
+    /// Opens an empty shop in this store. Blocks until it is ready.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -116,7 +116,7 @@ impl ScratchShop {
     /// Returns an error if the store fails.
     ///
     /// # Cancel safety
-    /// When dropped, it is set all the same.
+    /// If the future is dropped, the stock is set all the same.
     pub(super) async fn reset(
         self: &Arc<Self>,
         product: String,
@@ -126,7 +126,7 @@ impl ScratchShop {
         blocking(move || this.write(&product, units)).await
     }
 
-    /// The stock of a product; `None` when it was never set.
+    /// The stock of a product; `None` if it was never set.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -147,7 +147,7 @@ impl ScratchShop {
     /// Returns an error if the store fails.
     ///
     /// # Cancel safety
-    /// When dropped, it may be bought all the same.
+    /// If the future is dropped, the purchase may still happen.
     pub(super) async fn purchase(
         &self,
         lock: &str,
@@ -185,7 +185,7 @@ impl ScratchShop {
 }
 
 impl Desk {
-    /// A buyer who waits, or a new one.
+    /// A waiting buyer, or a new one.
     fn seat(&self, ground: &Ground) -> Result<Seat, Failure> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seat) = idle.pop() {
@@ -244,7 +244,7 @@ fn buy(
             };
             ready.purchase(&order).await
         });
-        // The customer may have left.
+        // The request may have been dropped.
         let _ = answer.send(bought);
     }
 }
@@ -257,12 +257,12 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Bought {
-    /// Sold.
+    /// Whether the product was sold.
     pub(super) fn is_success(&self) -> bool {
         self.purchase.outcome == Outcome::Sold
     }
 
-    /// Why not, in the words that load tests know.
+    /// Why it was not sold, in the words that the load tests expect.
     pub(super) fn error(&self) -> Option<&'static str> {
         match self.purchase.outcome {
             Outcome::Sold => None,
@@ -275,7 +275,7 @@ impl Bought {
 
 impl Drop for ScratchShop {
     fn drop(&mut self) {
-        // A server that is gone cannot be tidied up; a file goes with its folder.
+        // If the server is gone, there is nothing to clean up; a file is removed with its folder.
         let _ = self.ground.clear();
     }
 }

@@ -44,11 +44,11 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(", a primary, up ");
     seen.says(
-        "advisory locks exclude (tried); the first program that opens the store to lock makes the sequences",
+        "advisory locks exclude (tested); the first program that opens the store for locking creates the sequences",
     );
     seen.says("a session of its own");
     let restarts =
-        "every restart of the server frees the advisory locks, and their holders are told";
+        "every restart of the server frees the advisory locks, and their holders are notified";
     seen.says(restarts);
     assert!(
         seen.ran
@@ -57,7 +57,7 @@ fn a_server_with_nothing_the_matter_is_fine_for_either_kind_of_lock() {
     );
     let seen = Seen::at(&url);
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
-    seen.says("table public.shedlock with rights and columns");
+    seen.says("table public.shedlock has the right columns, and the user may use them");
     seen.says("as user shop");
     assert!(!seen.ran.stdout.contains("every restart"));
     let sequences = "select count(*) from pg_class where relname like 'fencepost_%'";
@@ -84,12 +84,12 @@ fn a_table_that_is_to_be_made_is_not_made_by_the_doctor() {
         (seen.ran.code, seen.troubles()),
         (0, vec!["unknown table".to_owned()])
     );
-    seen.says("whether create=true can make it was not tried");
+    seen.says("whether create=true can create it was not tested");
     let tables = "select count(*) from pg_class where relname like 'shedlock%'";
     assert_eq!(tell(&server, tables), "0");
     let used = run(&format!("exec --name x --store {url} -- true"));
     assert_eq!(used.code, 0, "{}", used.stderr);
-    Seen::at(&url).says("table public.shedlock with rights and columns");
+    Seen::at(&url).says("table public.shedlock has the right columns, and the user may use them");
     let wrong = run(&format!("doctor --store {}&create=maybe", table(&server)));
     assert_eq!(wrong.code, 64, "{}", wrong.stderr);
 }
@@ -128,7 +128,7 @@ fn limits_of_time_cut_the_table_short_and_not_the_sessions_of_locks() {
     let seen = Seen::at(&advisory);
     assert_eq!((seen.ran.code, seen.troubles()), (0, vec![]));
     seen.says(
-        "statement_timeout 300 ms, idle_session_timeout 45,000 ms: not in the sessions of locks",
+        "statement_timeout 300 ms, idle_session_timeout 45,000 ms: does not apply to the sessions of locks",
     );
     tell(
         &server,
@@ -195,7 +195,7 @@ fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
     assert!(seen.ran.stdout.ends_with(last), "{}", seen.ran.stdout);
     let seen = Seen::at(&table(&server));
     assert_eq!(seen.troubles(), ["danger table", "caution standbys"]);
-    seen.says("A promotion can forget a lock granted just before: then two hold it.");
+    seen.says("A promotion can forget a lock that was granted just before it: then two clients hold the lock.");
     tell(&server, "alter system set synchronous_standby_names = '*'");
     tell(&server, "select pg_reload_conf()");
     until("it is waited for", || {
@@ -220,7 +220,7 @@ fn a_standby_takes_no_locks_and_makes_the_primary_forget_some() {
         "{:?}",
         seen.troubles()
     );
-    seen.says("1 standby, and synchronous_standby_names is 'nosuch', which means none of them");
+    seen.says("1 standby, and synchronous_standby_names is 'nosuch', which includes none of them");
     tell(&server, "alter system set synchronous_standby_names = '*'");
     tell(&server, "select pg_reload_conf()");
     until("it is read", || {

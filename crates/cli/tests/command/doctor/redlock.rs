@@ -35,7 +35,7 @@ fn three_servers_with_nothing_the_matter_are_fine() {
         seen.ran.stdout
     );
     seen.says("3 of 3 servers answer");
-    seen.says("3 servers, 1 may be lost; all answer; each a server of its own");
+    seen.says("3 servers, 1 may be lost; all answer; all are separate servers");
     seen.says("the slowest; clocks of the servers");
     patients[2].tell("CONFIG SET appendfsync everysec");
     let seen = Seen::at(&url(&patients));
@@ -62,7 +62,7 @@ fn three_servers_with_nothing_the_matter_are_fine() {
     ));
     let seen = Seen::at(&format!("{}?restart_delay=1ms", url(&patients)));
     assert_eq!(seen.ran.code, 1, "{}", seen.ran.stdout);
-    seen.says("shorter than the usual TTL of 10 s");
+    seen.says("shorter than the default TTL of 10 s");
     let seen = Seen::at(&format!("{}?restart_delay=30s", url(&patients)));
     assert_eq!(
         (seen.ran.code, seen.troubles()),
@@ -95,7 +95,7 @@ fn the_same_server_twice_and_a_replica_of_another() {
         (2, vec!["danger independence".to_owned()])
     );
     seen.says(&format!(
-        "{first} and localhost:{} are one and the same server",
+        "{first} and localhost:{} are the same server",
         first.port()
     ));
     patients[2].tell(&format!("REPLICAOF {} {}", first.ip(), first.port()));
@@ -144,8 +144,8 @@ fn numbers_and_majorities() {
         "{}",
         seen.ran.stdout
     );
-    seen.says("2 of 3 answer; silent: ");
-    seen.says("No further one may be lost");
+    seen.says("2 of 3 answer; no answer from ");
+    seen.says("If another one is lost");
     patients[1].server.crash();
     let seen = Seen::at(&three);
     assert_eq!(

@@ -28,7 +28,7 @@ fn each_missing_right_is_named_and_no_other() {
         (
             "-client|kill",
             &["caution killing"],
-            "what it leaves ends by its TTL",
+            "A lock taken that way ends with its TTL",
         ),
         (
             "-subscribe",
@@ -50,7 +50,7 @@ fn each_missing_right_is_named_and_no_other() {
             &["danger keys"],
             "user shop may not call HSET, ZADD",
         ),
-        ("-info", &["caution settings"], "user shop may not INFO"),
+        ("-info", &["caution settings"], "user shop may not run INFO"),
         (
             "-time -acl",
             &["danger keys", "unknown clock"],

@@ -43,8 +43,8 @@ fn an_ensemble_with_nothing_the_matter_is_fine_and_one_server_less_is_a_caution(
         "{}",
         seen.ran.stdout
     );
-    seen.says("2 of 3 servers answer; silent: ");
-    seen.says("No further one may fail");
+    seen.says("2 of 3 servers answer; no answer from ");
+    seen.says("If another one fails");
     ensemble.servers[1].crash();
     let last = format!("zk://{}", hosts[2]);
     until("the last one has no majority", || {
@@ -71,8 +71,8 @@ fn one_server_alone_which_tells_more() {
         "{}",
         seen.ran.stdout
     );
-    seen.says("one server, alone: nobody else has its data");
-    seen.says("maxSessionTimeout is less than the usual TTL of 10.0 s");
+    seen.says("a single server: no other has a copy of its data");
+    seen.says("maxSessionTimeout is less than the default TTL of 10.0 s");
     seen.says("slowest write to the disk");
     assert_eq!(seen.finding("sessions")["figures"]["most_ms"], 4000);
     let server = Zookeeper::start_with(&[
@@ -87,7 +87,7 @@ fn one_server_alone_which_tells_more() {
         "{}",
         seen.ran.stdout
     );
-    seen.says("minSessionTimeout is more than the usual TTL");
+    seen.says("minSessionTimeout is more than the default TTL");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn servers_of_two_ensembles() {
         (seen.ran.code, seen.troubles()[0].as_str()),
         (2, "danger members")
     );
-    seen.says("they are of different ensembles");
+    seen.says("they belong to different ensembles");
 }
 
 #[test]

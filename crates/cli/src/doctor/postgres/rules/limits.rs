@@ -1,18 +1,18 @@
-//! Connections that are left, and limits of time.
+//! Limits of Postgres that matter for locks: connections that are left, timeouts, and how much of a query is tracked.
 
 use fencepost_trial::text::numbers::count;
 
 use super::super::facts::Facts;
 use super::super::readings::{Kind, Readings};
 
-/// So many connections one process has at most, by default.
+/// How many connections one process opens at most, by default.
 const OURS: i64 = 8;
-/// A statement of the table waits so long for somebody's transaction.
+/// How long a statement on the table waits for another transaction.
 const STATEMENT_MS: i64 = 1_000;
-/// So much of what a session says about its locks is shown to others by default.
+/// How many bytes of a query Postgres shows to others by default; the sessions describe their locks there.
 const TRACKED_BYTES: i64 = 1_024;
 
-/// How many connections are left.
+/// How many connections are left, and under which limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Room {
     pub(super) left: i64,
@@ -32,7 +32,7 @@ impl Room {
     }
 }
 
-/// The least room of those that the server, the user and the database leave.
+/// The tightest of the limits of the server, the user and the database.
 pub(super) fn room(read: &Readings) -> Option<Room> {
     let facts = &read.facts;
     let is_super = facts.get("is_super") == "t";
@@ -49,12 +49,12 @@ pub(super) fn room(read: &Readings) -> Option<Room> {
     let of_server = room("of the server", "connections", "connected", reserved);
     let of_user = room("of the user", "role_limit", "role_connected", 0);
     let of_database = room("of the database", "database_limit", "database_connected", 0);
-    // A superuser is held to the server's limit only.
+    // Only the server's limit applies to a superuser.
     let held = [of_user, of_database].into_iter().filter(|_| !is_super);
     held.chain([of_server]).flatten().min()
 }
 
-/// Why names of locks are not shown.
+/// Why `fencepost locks` cannot show the names of locks; `None` if it can.
 pub(super) fn untracked(read: &Readings) -> Option<String> {
     let bytes = read.facts.number("track_bytes").unwrap_or(TRACKED_BYTES);
     match read.facts.get("track_activities") {
@@ -68,7 +68,7 @@ fn limit_ms(facts: &Facts, name: &str) -> Option<i64> {
     facts.number(name).filter(|ms| *ms > 0)
 }
 
-/// What the role has set, in words.
+/// The limits that are set for the role, in words.
 pub(super) fn set(facts: &Facts) -> Vec<String> {
     let names = ["statement_timeout", "idle_session_timeout"].into_iter();
     let set = names.filter_map(|name| {
@@ -81,12 +81,12 @@ pub(super) fn set(facts: &Facts) -> Vec<String> {
     set.chain(read_only).collect()
 }
 
-/// The limit of a statement, if it is too short.
+/// `statement_timeout` in ms, if it is too short.
 pub(super) fn short_statements(read: &Readings) -> Option<i64> {
     limit_ms(&read.facts, "statement_timeout").filter(|ms| *ms < STATEMENT_MS)
 }
 
-/// How long a session may be idle, if that is limited.
+/// `idle_session_timeout` in ms, if it is set.
 pub(super) fn idle(read: &Readings) -> Option<i64> {
     limit_ms(&read.facts, "idle_session_timeout")
 }

@@ -1,19 +1,19 @@
-//! Whether a standby that takes over knows every grant.
+//! Postgres standbys: whether one that is promoted knows every grant.
 
 use fencepost_trial::text::numbers::plural;
 
 use super::super::readings::{Kind, Readings};
 
-/// The standbys of a primary, and which of them it waits for.
+/// The standbys of a primary, and how many of them a commit waits for.
 pub(super) struct Standbys<'a> {
     pub(super) count: i64,
     names: &'a str,
     commit: &'a str,
     is_synchronous: bool,
     waited_for: i64,
-    /// Those that may be waited for, now or when another is gone.
+    /// How many standbys may confirm commits, now or after another one fails.
     able: i64,
-    /// Whether this user sees which are waited for.
+    /// Whether this user may see which standbys are synchronous.
     is_seen: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Standbys<'a> {
         let facts = &read.facts;
         let names = facts.get("synchronous_standbys");
         let commit = facts.get("synchronous_commit");
-        // Sessions of advisory locks raise everything to `on`, the table only `off`.
+        // Sessions of advisory locks raise every lower `synchronous_commit` to `on`; the table raises only `off`.
         let is_waited_for = read.kind == Kind::Advisory || commit != "local";
         let waited_for = facts.number("standbys_waited_for").unwrap_or_default();
         Self {
@@ -40,19 +40,19 @@ impl<'a> Standbys<'a> {
         plural(self.count as usize, "standby", "standbys")
     }
 
-    /// Some are named, and none is there.
+    /// Synchronous standbys are configured, but none is connected.
     pub(super) fn absent(&self) -> Option<String> {
         let is_absent = self.is_synchronous && self.count == 0;
         let names = self.names;
         is_absent.then(|| format!("synchronous_standby_names is '{names}', and none is connected"))
     }
 
-    /// It cannot be told whether those that are there are those that are named.
+    /// The user may not see whether the connected standbys are the configured ones.
     pub(super) fn unseen(&self) -> Option<String> {
         let (said, names) = (self.said(), self.names);
         (self.is_synchronous && !self.is_seen).then(|| {
             format!(
-                "{said}; whether '{names}' means them: the user may not see (pg_read_all_stats)"
+                "{said}; the user may not see whether '{names}' includes them (needs pg_read_all_stats)"
             )
         })
     }
@@ -67,25 +67,25 @@ impl<'a> Standbys<'a> {
         };
         let (said, names) = (self.said(), self.names);
         Some(format!(
-            "{said}, and synchronous_standby_names is '{names}', which means {few} of them"
+            "{said}, and synchronous_standby_names is '{names}', which includes {few} of them"
         ))
     }
 
-    /// More can confirm a commit than are needed: one that is promoted is not missed, and the others go on confirming what the old primary
-    /// commits.
+    /// More standbys can confirm a commit than are needed. If one of them is promoted, the others can still confirm the commits of the old
+    /// primary.
     pub(super) fn more_than_needed(&self) -> Option<String> {
         let (able, needed, names) = (self.able, self.needed(), self.names);
         let is_more = self.is_synchronous && self.waited_for.max(able) > needed;
         is_more.then(|| {
-            format!("{able} standbys can confirm a commit, and {needed} of them is enough: synchronous_standby_names is '{names}'")
+            format!("{able} standbys can confirm a commit, but a commit needs only {needed}: synchronous_standby_names is '{names}'")
         })
     }
 
-    /// What makes every commit wait for all that may be promoted.
+    /// How to make every commit wait for all standbys that may be promoted.
     pub(super) fn wait_for_all(&self) -> String {
         let able = self.able;
         format!(
-            "let every commit wait for all that may be promoted: synchronous_standby_names = 'FIRST {able} (…)'; or make sure that an old primary is stopped before a promotion"
+            "make every commit wait for all standbys that may be promoted: synchronous_standby_names = 'FIRST {able} (…)'; or make sure that an old primary is stopped before a promotion"
         )
     }
 
@@ -112,13 +112,13 @@ impl<'a> Standbys<'a> {
         }
     }
 
-    /// How many a commit waits for.
+    /// How many standbys a commit waits for.
     pub(super) fn needed(&self) -> i64 {
         needed(self.names)
     }
 }
 
-/// How many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or a list, of which it is one.
+/// How many standbys a commit waits for: `FIRST 2 (a, b)`, `ANY 2 (*)`, `2 (a, b)`, or 1 for a plain list.
 fn needed(names: &str) -> i64 {
     let Some((before, _)) = names.split_once('(') else {
         return 1;
