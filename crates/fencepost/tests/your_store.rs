@@ -5,7 +5,11 @@ use std::sync::Arc;
 use fencepost::conformance::{Subject, trials};
 use libtest_mimic::{Arguments, Trial};
 
-#[allow(dead_code, unreachable_pub)]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "an example with a main of its own"
+)]
 #[path = "../examples/your_store.rs"]
 mod your_store;
 

@@ -12,6 +12,7 @@ const REASONS: &[&str] = &[
     "shared with the tests of exec",
     "shared with the tests of serve",
     "each test target uses what it needs",
+    "an example with a main of its own",
 ];
 
 /// The lints that find dead code, and their group.
