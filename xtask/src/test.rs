@@ -83,7 +83,7 @@ impl<'a> WorkspaceTests<'a> {
     fn run(&self, servers: &Servers, older: &Older) -> Result<Counts> {
         let slots = slots().to_string();
         let mut command = runner::cargo(self.arguments());
-        command.args(self.filter);
+        command.arg("--no-fail-fast").args(self.filter);
         servers.tell(&mut command);
         older.tell(&mut command);
         if self.has_nextest {
@@ -104,7 +104,7 @@ impl<'a> WorkspaceTests<'a> {
             // The targets are named one by one, because the examples in the documentation run in a separate step.
             (&["test"], &["--lib", "--bins", "--tests", "--examples"])
         };
-        let scope = ["--workspace", "--all-features", "--no-fail-fast"];
+        let scope = ["--workspace", "--all-features"];
         chore
             .iter()
             .copied()
