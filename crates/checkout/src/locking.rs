@@ -85,9 +85,9 @@ pub struct Locks {
 /// The locks of one order. Release them with [`release`](Self::release).
 #[must_use]
 pub struct Held {
-    guards: MultiGuard,
     // Declared before the guards, so that it is dropped while nobody else can hold the locks.
     holding: Holding,
+    guards: MultiGuard,
     products: Vec<Id>,
 }
 

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use fencepost::stores::StoreAddress;
+use fencepost::stores::{StoreAddress, StoreKind};
 
 use fencepost_trial::text::numbers::count;
 
+use crate::exit;
 use crate::fault::Fault;
 use crate::screen::Look;
 use crate::store::LockStore;
@@ -114,8 +115,18 @@ fn at(store: &LockStore, address: &StoreAddress, slow: Duration) -> Result<Exami
         "zookeeper" => reach::in_runtime(zookeeper::examine(store, address, slow)),
         #[cfg(feature = "redlock")]
         "redlock" => redlock::examine(store, address, slow),
-        _ => redis::examine(address, slow),
+        "redis" => redis::examine(address, slow),
+        _ => Err(no_check(kind, &store.place())),
     }
+}
+
+/// The store can be used, and the doctor has no rules for it.
+fn no_check(kind: &StoreKind, place: &str) -> Fault {
+    let what = format!("the doctor cannot check {} yet", kind.title);
+    Fault::new(exit::USAGE, what)
+        .at(format_args!("--store {place}"))
+        .effect("none: nothing was examined")
+        .try_this("fencepost locks list shows whether the store answers")
 }
 
 fn uptime(seconds: i64) -> String {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use clap::Args;
-use fencepost::stores::kinds::{ETCD, POSTGRES, REDIS, SQLITE};
+use fencepost::stores::kinds::{ETCD, REDIS, REDLOCK, SQLITE, ZOOKEEPER};
 use fencepost_rig::Interrupt;
 use fencepost_trial::history::{Event, Header};
 use fencepost_trial::holds::{self, Judged, Scenario, Trial, Watch};
@@ -97,7 +97,7 @@ fn scenario(text: &str) -> Result<Scenario, BadValue> {
     })
 }
 
-/// The arguments of `fencepost deadlock`.
+/// Runs `fencepost deadlock`: two processes take two locks in opposite order, or sorted.
 pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let scenario = if arguments.mitigate {
         Scenario::Sorted
@@ -107,7 +107,7 @@ pub(crate) fn deadlock(arguments: Deadlock, interrupt: Interrupt) -> Result<Exit
     run(scenario, None, &arguments.holds, interrupt)
 }
 
-/// The arguments of `fencepost crash`.
+/// Runs `fencepost crash`: the holder is killed, or works beyond its lease.
 pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     let scenario = if arguments.ttl_edge {
         Scenario::TtlEdge
@@ -117,7 +117,7 @@ pub(crate) fn crash(arguments: Crash, interrupt: Interrupt) -> Result<ExitCode, 
     run(scenario, arguments.work, &arguments.holds, interrupt)
 }
 
-/// The arguments of `fencepost trial`.
+/// Runs `fencepost trial`: a scenario without a command of its own.
 pub(crate) fn trial(arguments: OneTrial, interrupt: Interrupt) -> Result<ExitCode, Fault> {
     run(arguments.name, None, &arguments.holds, interrupt)
 }
@@ -198,25 +198,23 @@ fn servers_to_fail(scenario: Scenario, asked: Option<TrialStore>) -> Result<Site
     let asked = asked.unwrap_or_else(|| TrialStore::private(&REDIS));
     let kind = asked.kind();
     let what = if *kind == SQLITE {
-        "a file has no server that could fail"
+        "a file has no server that could fail".to_owned()
     } else if !asked.is_private() {
-        "this trial kills servers, so it uses only private servers that the lab starts"
+        "this trial kills servers, so it uses only private servers that the lab starts".to_owned()
     } else if *kind == REDIS {
         return store::open(&asked);
-    } else if *kind == POSTGRES {
-        "this trial is not available on Postgres yet"
+    } else if (scenario, kind) == (Scenario::Failover, &ETCD)
+        || (scenario, kind) == (Scenario::RestartEmpty, &REDLOCK)
+    {
+        return store::open_to_fail(&asked);
+    } else if *kind == REDLOCK {
+        "Redlock has no replica that could take over".to_owned()
+    } else if scenario == Scenario::RestartEmpty && [&ETCD, &ZOOKEEPER].contains(&kind) {
+        format!("{} keeps its data: it does not restart empty", kind.title)
     } else {
-        match (scenario, kind.name) {
-            (Scenario::Failover, "etcd") | (Scenario::RestartEmpty, "redlock") => {
-                return store::open_to_fail(&asked);
-            }
-            (Scenario::Failover, "redlock") => "Redlock has no replica that could take over",
-            (Scenario::Failover, _) => "this trial is not available on ZooKeeper yet",
-            (_, "etcd") => "etcd keeps its data: it does not restart empty",
-            (_, _) => "ZooKeeper keeps its data: it does not restart empty",
-        }
+        format!("this trial is not available on {} yet", kind.title)
     };
-    Err(not_here(what, asked.name(), scenario))
+    Err(not_here(&what, asked.name(), scenario))
 }
 
 /// Refuses a TTL shorter than the time after which the servers free the lock of a dead process: it could not be judged.

@@ -144,6 +144,9 @@ pub(crate) fn a_waiter_stopped_across_its_turn() {
         let stopped = waiter(&server).start(0, &ears);
         server.wait_for_line(1).await;
         stop(&stopped);
+        // A waiter asks once more when it has its place. If the server answered that only after the release, it would grant the lock to a
+        // process that is stopped.
+        server.wait_until_idle().await;
         assert!(held.release().await.is_released());
         let asked = now();
         let next = soon("the lock", holder.acquire(NAME)).await.unwrap();

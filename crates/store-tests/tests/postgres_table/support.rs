@@ -62,6 +62,14 @@ impl Server {
         .await;
     }
 
+    /// Waits until every other session has been idle for a while, so that no statement is on its way to the server any more.
+    pub(crate) async fn wait_until_idle(&self) {
+        const AT_WORK: &str = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
+            AND (state <> 'idle' OR state_change > clock_timestamp() - interval '300 milliseconds')";
+        let plain = self.plain().await;
+        eventually("idle sessions", async || plain.number(AT_WORK).await == 0).await;
+    }
+
     /// Nothing is left but rows of free locks and their fences: nobody stands in line, no transaction is open.
     pub(crate) async fn is_clean(&self) {
         let plain = self.plain().await;

@@ -2,7 +2,7 @@
 //!
 //! ZooKeeper keeps a node for as long as its session lives. That would be for ever if nobody gave it back, so a place has an end of its own:
 //! that of its lease once the lock is held, and otherwise a moment after the last request for it was dropped. The session's
-//! [attendant](super::attendant) sees to it.
+//! [attendant](super::expiry) sees to it.
 
 use std::sync::Mutex;
 use std::time::Duration;

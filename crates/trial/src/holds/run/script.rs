@@ -280,7 +280,7 @@ fn short_stock(trial: &Trial) -> Vec<Vec<Act>> {
 /// A works until B has written, and a little longer, so that a lock that hears of the loss has the time to say so, and one that only renews
 /// has not; where B is kept out, until it has waited for a while.
 fn lost_store(trial: &Trial) -> Vec<Vec<Act>> {
-    let (key, hearing) = (FIRST, trial.ttl() / 10);
+    let (key, hearing) = (FIRST, trial.ttl() / 5);
     let (read, write, release) = (read(key), write(key), Act::Release { key });
     let meeting = MEETING.min(trial.ttl() / 4);
     let at_once = Act::Acquire {

@@ -272,7 +272,17 @@ impl Stage<'_> {
             definite,
             message,
         };
-        self.note(at, index, what)
+        self.note(at, index, what)?;
+        self.check_store()
+    }
+
+    /// Whether the store is still there: a process may have failed because it is gone, and then the trial says so. Where the lab itself makes
+    /// servers fail, a failed request is part of the trial.
+    fn check_store(&self) -> Result<(), Stopped> {
+        if self.servers.is_none() {
+            self.ground.look(FIRST)?;
+        }
+        Ok(())
     }
 
     fn note(&mut self, at: Instant, index: usize, what: What) -> Result<(), Stopped> {
