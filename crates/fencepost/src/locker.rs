@@ -26,7 +26,7 @@ use crate::line::Manner;
 /// Takes locks in one store. Cheap to clone; clones share everything.
 ///
 /// Tasks that want the same name through the same locker queue inside the process, in order, behind at most one request at
-/// the store, and hand the lock to each other without a round trip (see [`HandOver`]). So use *one* locker per store and
+/// the store, and hand the lock to each other without a round trip (see [`HandOver`](crate::HandOver)). So use *one* locker per store and
 /// process, and clone it.
 ///
 /// Needs a Tokio runtime with time enabled; without one, see `fencepost::blocking`. Renewals and background releases run in

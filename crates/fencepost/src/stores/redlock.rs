@@ -58,7 +58,7 @@
 //!
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing.
-//! - *A majority is.* [`ErrorKind::Unavailable`], with what each server said; who waits sits out [`outage`](RedlockBuilder::outage). Holders are
+//! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with what each server said; who waits sits out [`outage`](RedlockBuilder::outage). Holders are
 //!   told when their validity ends.
 //! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can take
 //!   it, and **two hold it**. The first is told at once if its connection broke or the server was flushed, else at its next renewal. What protects the data is the fence: counters that are gone start at the

@@ -25,7 +25,7 @@
 //!
 //! **Sessions.** One [`Zookeeper`] has one session, which the client keeps alive. A node lives as long as its session, and no longer than the
 //! session timeout after the server has last heard of it. So:
-//! - *A TTL is at most the session timeout* ([`InvalidInput`](ErrorKind::InvalidInput) otherwise): no holder believes in its lock for longer than the server keeps
+//! - *A TTL is at most the session timeout* ([`InvalidInput`](crate::ErrorKind::InvalidInput) otherwise): no holder believes in its lock for longer than the server keeps
 //!   others out. Belief ends a TTL after the last request that the leader answered, not when a client is told
 //!   that its session expired: that comes too late.
 //! - *A living process ends its leases itself* when their TTL is over without renewal. *A dead one* costs the others its session timeout.
@@ -34,7 +34,7 @@
 //!
 //! **The fence** is the number of the transaction that made the node (czxid), which grows with every write to the whole
 //! server, in the order in which the nodes of a lock are made. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
-//! 32,767 of them. After that locks are refused ([`FenceExhausted`](ErrorKind::FenceExhausted)).
+//! 32,767 of them. After that locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free a session timeout later, whatever its TTL; so is the place of one that waited.

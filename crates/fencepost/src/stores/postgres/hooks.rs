@@ -14,7 +14,7 @@ impl Postgres {
     /// there: it is as the role, the database and the server want it. What the address says about locks is ignored.
     ///
     /// # Errors
-    /// As [`PostgresBuilder::open`], but nothing is tried out.
+    /// As [`PostgresBuilder::open`](super::PostgresBuilder::open), but nothing is tried out.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
