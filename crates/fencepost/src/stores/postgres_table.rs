@@ -25,8 +25,8 @@
 //! second, not a TTL. When it wakes up, it gets its old place back. A holder that died notifies nobody: a timer at `lock_until` wakes the
 //! first waiter, which also checks once a second in case a notification was lost. Of all waiters of this process for one lock, only one has
 //! such a timer. Other programs do not know the line: they take a free lock whenever they come, and notify nobody when they release it.
-//! While one of them holds the lock, the first waiter of this process checks each time the hold has become an eighth longer (but at least
-//! every second and at most every 5 ms).
+//! While one of them holds the lock, the first waiter of this process checks each time the hold has become an eighth longer (after at
+//! least 5 ms and at most 1 s).
 //!
 //! **Validity** counts from before the statement was sent. `lock_until` has a resolution of milliseconds, and is rounded up.
 //!
