@@ -109,7 +109,7 @@ fn is_over(session: &Arc<Session>, now: Moment) -> bool {
     Arc::strong_count(session) == 1 && session.try_lock().is_ok_and(|loans| loans.are_over(now))
 }
 
-/// Does `work` for the claim's owner after all that was asked for it before. Goes on when the future is dropped.
+/// Executes `work` for the claim's owner after all its earlier requests. Continues even if the future is dropped.
 pub(super) async fn in_turn<T, F>(
     hub: &Arc<Hub>,
     claim: &Claim,
@@ -122,7 +122,7 @@ where
 {
     let session = hub.sessions.of(claim.owner);
     let mut turn = Box::pin(session.clone().lock_owned());
-    // It stands in line now, and not when its task first runs, which may be after that of a later request.
+    // Poll now, so that the request gets its place in the order now and not when its task first runs, possibly after a later request.
     let first_look = futures_util::poll!(&mut turn);
     let (hub, claim) = (hub.clone(), claim.clone());
     let task = tokio::spawn(async move {
