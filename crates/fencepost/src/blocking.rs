@@ -129,7 +129,7 @@ impl Locker {
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
     /// let guard = locker.acquire("nightly-report")?;
-    /// drop(guard); // given back in the background
+    /// drop(guard); // releases the lock in the background
     /// # Ok::<(), fencepost::Error>(())
     /// ```
     ///

@@ -34,7 +34,7 @@ use crate::ttl::check_ttl;
 /// let _outcome = guard.release().await; // use of moved value
 /// # }
 /// ```
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct Guard {
     hold: Arc<Hold>,
     was_contended: bool,
@@ -275,7 +275,11 @@ impl Guard {
             None => return Err(engine.unanswered(Operation::Renew)),
         }
         // The answer may have arrived after the validity ended.
-        if self.is_lost() { Err(self.lost_error()) } else { Ok(()) }
+        if self.is_lost() {
+            Err(self.lost_error())
+        } else {
+            Ok(())
+        }
     }
 
     #[cfg(feature = "blocking")]

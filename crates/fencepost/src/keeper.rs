@@ -154,24 +154,27 @@ fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
 /// Returns from when on a lease can be renewed in the same batch as others. A lease that is due soon joins the batch. A lease whose renewal
 /// just failed, or that was just granted for a short time, waits for its own time.
 fn renewed_along(lease: &Lease, now: Moment) -> Moment {
-    match lease.is_failing() || lease.is_cut_short() {
-        true => now,
-        false => now + lease.claim.ttl / 12,
+    if lease.is_failing() || lease.is_cut_short() {
+        now
+    } else {
+        now + lease.claim.ttl / 12
     }
 }
 
 fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
-    match engine.settings.keep_alive {
-        true => renew_at.min(lease.valid_until()),
-        false => lease.valid_until(),
+    if engine.settings.keep_alive {
+        renew_at.min(lease.valid_until())
+    } else {
+        lease.valid_until()
     }
 }
 
 /// Returns when to look at a lease. While it is being renewed, only its end matters.
 fn unless_being_renewed(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
-    match lease.is_being_renewed() {
-        true => lease.valid_until(),
-        false => look_at(engine, lease, renew_at),
+    if lease.is_being_renewed() {
+        lease.valid_until()
+    } else {
+        look_at(engine, lease, renew_at)
     }
 }
 

@@ -221,9 +221,10 @@ impl Lease {
 
     /// Returns the TTL or, while the lease is cut short, the length that was granted.
     pub(crate) fn length(&self) -> Duration {
-        match self.is_cut_short() {
-            true => self.granted,
-            false => self.claim.ttl,
+        if self.is_cut_short() {
+            self.granted
+        } else {
+            self.claim.ttl
         }
     }
 

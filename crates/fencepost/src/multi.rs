@@ -23,7 +23,7 @@ use crate::locker::Locker;
 /// Several locks that are held together. [`Locker::acquire_all`] and its variants return it.
 ///
 /// Each name has its own [fence](Self::fence). The guard is lost as soon as one of its locks is lost. Dropping it releases all locks.
-#[must_use = "the locks are given back as soon as the guard is dropped"]
+#[must_use = "the locks are released as soon as the guard is dropped"]
 pub struct MultiGuard {
     /// The guards in the order in which they were acquired; at least one.
     guards: Vec<Guard>,

@@ -48,9 +48,10 @@ fn one<'a>(pattern: &'a [u8], text: &'a [u8]) -> Step<'a> {
     let (Some((&first, mut rest)), Some((&byte, text_rest))) =
         (pattern.split_first(), text.split_first())
     else {
-        return match pattern.is_empty() && text.is_empty() {
-            true => Step::End,
-            false => Step::Differs,
+        return if pattern.is_empty() && text.is_empty() {
+            Step::End
+        } else {
+            Step::Differs
         };
     };
     let is_match = match first {
@@ -68,9 +69,10 @@ fn one<'a>(pattern: &'a [u8], text: &'a [u8]) -> Step<'a> {
         }
         literal => literal == byte,
     };
-    match is_match {
-        true => Step::On(rest, text_rest),
-        false => Step::Differs,
+    if is_match {
+        Step::On(rest, text_rest)
+    } else {
+        Step::Differs
     }
 }
 

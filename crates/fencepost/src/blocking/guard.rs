@@ -13,7 +13,7 @@ use crate::lease::Lost;
 use crate::resource::Credential;
 
 /// A lock that is held; dropping it releases the lock. It has the same contract as [`fencepost::Guard`](crate::Guard).
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct Guard {
     pub(super) inner: crate::Guard,
@@ -21,7 +21,7 @@ pub struct Guard {
 }
 
 /// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
-#[must_use = "the locks are given back as soon as the guard is dropped"]
+#[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
     pub(super) inner: crate::MultiGuard,

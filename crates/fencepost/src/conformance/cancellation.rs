@@ -121,15 +121,17 @@ async fn contended(subject: &Subject, asked: Way) {
             let name = fresh_name("cancel-contended");
             let locker = locker(subject);
             let held = rival.acquire(&name).await.expect("an answer");
-            let (released, kept) = match released_meanwhile {
-                true => (Some(held), None),
-                false => (None, Some(held)),
+            let (released, kept) = if released_meanwhile {
+                (Some(held), None)
+            } else {
+                (None, Some(held))
             };
             let cut = async {
                 let asking = ask(locker.clone(), name.clone(), asked);
-                let done = match released_meanwhile {
-                    true => cut_off(polls, asking).await,
-                    false => cut_off_waiting(polls, asking).await,
+                let done = if released_meanwhile {
+                    cut_off(polls, asking).await
+                } else {
+                    cut_off_waiting(polls, asking).await
                 };
                 drop(kept);
                 done

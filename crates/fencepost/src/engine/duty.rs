@@ -109,9 +109,10 @@ impl Duty {
         for seat in refused {
             engine.deliver(seat, Turn::Refused);
         }
-        let look_at = match engine.settings.keep_alive {
-            true => lease.renew_at(),
-            false => lease.valid_until(),
+        let look_at = if engine.settings.keep_alive {
+            lease.renew_at()
+        } else {
+            lease.valid_until()
         };
         engine.alarm.wake_by(look_at);
         engine.alarm.ring_if_doubted(&lease);

@@ -158,9 +158,10 @@ impl EtcdBuilder {
         let mut certificates = self.certificates.clone();
         let read = address.files.read_into(&mut certificates);
         read.map_err(invalid)?;
-        Ok(match address.is_tls {
-            true => secured(options, certificates),
-            false => options,
+        Ok(if address.is_tls {
+            secured(options, certificates)
+        } else {
+            options
         })
     }
 

@@ -61,9 +61,10 @@ impl Etcd {
             client.txn(transaction.clone()).await
         });
         let answer = asked.await?;
-        match answer.succeeded() {
-            true => Ok(answer.op_responses()),
-            false => Err(failure::lost(operation)),
+        if answer.succeeded() {
+            Ok(answer.op_responses())
+        } else {
+            Err(failure::lost(operation))
         }
     }
 }

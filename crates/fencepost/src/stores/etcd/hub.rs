@@ -159,9 +159,10 @@ impl Hub {
             if error.effect() == Effect::Maybe {
                 effect = Effect::Maybe;
             }
-            let next = match failure::is_passing(&error) {
-                true => rounds.after(is_between_leaders, BootClock.now() >= give_up_at),
-                false => Next::GiveUp,
+            let next = if failure::is_passing(&error) {
+                rounds.after(is_between_leaders, BootClock.now() >= give_up_at)
+            } else {
+                Next::GiveUp
             };
             match next {
                 Next::AskAnother => {}

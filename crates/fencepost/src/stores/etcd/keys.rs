@@ -42,9 +42,10 @@ pub(super) fn line_of(prefix: &str, name: &str) -> Vec<u8> {
 
 /// Returns the prefix of the keys of all locks.
 pub(super) fn root_of(prefix: &str) -> Vec<u8> {
-    match prefix.is_empty() {
-        true => Vec::new(),
-        false => format!("{prefix}/").into_bytes(),
+    if prefix.is_empty() {
+        Vec::new()
+    } else {
+        format!("{prefix}/").into_bytes()
     }
 }
 

@@ -33,9 +33,10 @@ pub(super) async fn grant(
     // A lease that was granted to an earlier attempt has been running since then; the answer "it exists" would not tell how much of it is
     // left.
     let may_be_there = loans.leases().contains(&wanted);
-    let mut lease = match loans.are_haunted() || may_be_there {
-        true => another(),
-        false => wanted,
+    let mut lease = if loans.are_haunted() || may_be_there {
+        another()
+    } else {
+        wanted
     };
     loop {
         let asked_at = BootClock.now();

@@ -251,9 +251,10 @@ impl<'a> Asking<'a> {
 
     /// Takes a place at the end of the line. Returns `None` if that failed because the line changed, and the caller must look again.
     async fn queue(&self, loans: &mut Loans) -> Result<Option<Step>> {
-        let (number, ttl) = match self.claim.ttl <= WAITING_LEASE {
-            true => (self.keys.number, self.claim.ttl),
-            false => (leases::another(), WAITING_LEASE),
+        let (number, ttl) = if self.claim.ttl <= WAITING_LEASE {
+            (self.keys.number, self.claim.ttl)
+        } else {
+            (leases::another(), WAITING_LEASE)
         };
         let granted = self.lend(loans, number, ttl).await?;
         let value = Value::new(self.claim, true, SystemTime::now());
@@ -345,15 +346,15 @@ impl<'a> Asking<'a> {
             _ => SystemTime::now(),
         };
         let is_long_enough = kept.ttl >= self.claim.ttl;
-        let granted = match is_long_enough {
-            true => kept,
-            false => {
-                let number = match kept.lease == self.keys.number {
-                    true => leases::another(),
-                    false => self.keys.number,
-                };
-                self.lend(loans, number, self.claim.ttl).await?
-            }
+        let granted = if is_long_enough {
+            kept
+        } else {
+            let number = if kept.lease == self.keys.number {
+                leases::another()
+            } else {
+                self.keys.number
+            };
+            self.lend(loans, number, self.claim.ttl).await?
         };
         let value = Value::new(self.claim, false, since);
         let held = line::rewrite(
@@ -385,9 +386,10 @@ impl<'a> Asking<'a> {
             was_held = has_gone && matches!(line.standing(), Standing::First(_));
         }
         leases::revoke_all(self.hub, self.operation, loans).await?;
-        Ok(match was_held {
-            true => Release::Freed,
-            false => Release::NotHeld,
+        Ok(if was_held {
+            Release::Freed
+        } else {
+            Release::NotHeld
         })
     }
 
@@ -398,9 +400,10 @@ impl<'a> Asking<'a> {
 
 /// Adjusts the effect of an error: a request may have had no effect itself, but something may be left at the store.
 fn told_of_loans(error: Error, loans: &Loans) -> Error {
-    match loans.leases().is_empty() {
-        true => error,
-        false => error.with_effect(Effect::Maybe),
+    if loans.leases().is_empty() {
+        error
+    } else {
+        error.with_effect(Effect::Maybe)
     }
 }
 

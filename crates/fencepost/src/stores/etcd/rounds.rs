@@ -41,9 +41,10 @@ impl Rounds {
         if are_all_gone || (waits_for_leader && is_late) {
             return Next::GiveUp;
         }
-        match self.is_election && self.asked.is_multiple_of(self.servers) {
-            true => Next::Pause,
-            false => Next::AskAnother,
+        if self.is_election && self.asked.is_multiple_of(self.servers) {
+            Next::Pause
+        } else {
+            Next::AskAnother
         }
     }
 }

@@ -126,9 +126,10 @@ async fn names(hub: &Hub) -> Result<BTreeSet<String>> {
     let root = root_of(&hub.prefix);
     let mut names = BTreeSet::new();
     // The first key after those of the last step; a single zero byte is the smallest possible key.
-    let mut from = match root.is_empty() {
-        true => vec![0],
-        false => root.clone(),
+    let mut from = if root.is_empty() {
+        vec![0]
+    } else {
+        root.clone()
     };
     let end = end_of(&root);
     loop {

@@ -222,10 +222,11 @@ impl Book {
         let taken = due.take(most).map(|(owner, held)| {
             held.watch = Watch::AskedFor;
             let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
-            let options = match held.is_compacted {
-                true => options,
-                // What happened before the watch began is told, too.
-                false => options.with_start_revision(held.since + 1),
+            let options = if held.is_compacted {
+                options
+            } else {
+                // Include what happened before the watch began.
+                options.with_start_revision(held.since + 1)
             };
             (*owner, held.key.clone(), options)
         });
@@ -299,10 +300,11 @@ impl<'a> Stream<'a> {
     }
 
     fn next_due(&self) -> Moment {
-        match self.asked.len() < ASKED_AT_ONCE {
-            true => self.book.next_due(),
+        if self.asked.len() < ASKED_AT_ONCE {
+            self.book.next_due()
+        } else {
             // The next answer makes room.
-            false => Moment::FAR,
+            Moment::FAR
         }
     }
 

@@ -107,14 +107,16 @@ fn read(name: &str, path: &str, kind: Kind) -> Result<Vec<u8>, String> {
         Kind::Certificate => "certificate",
         Kind::Key => "private key",
     };
-    match has(&content, kind) {
-        true => Ok(content),
-        false if matches!(kind, Kind::Key) && is_encrypted(&content) => Err(format!(
+    if has(&content, kind) {
+        Ok(content)
+    } else if matches!(kind, Kind::Key) && is_encrypted(&content) {
+        Err(format!(
             "{name}: {path}: the key in it is encrypted; give one without a passphrase: openssl pkey -in {path} -out FILE"
-        )),
-        false => Err(format!(
+        ))
+    } else {
+        Err(format!(
             "{name}: {path}: there is no {what} in it (PEM is expected)"
-        )),
+        ))
     }
 }
 

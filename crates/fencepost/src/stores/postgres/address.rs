@@ -91,9 +91,10 @@ impl Address {
                 _ => passed_on.push(pair),
             }
         }
-        let text = match passed_on.is_empty() {
-            true => base.to_owned(),
-            false => format!("{base}?{}", passed_on.join("&")),
+        let text = if passed_on.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", passed_on.join("&"))
         };
         let mut config: Config = text.parse().map_err(|cause| {
             // The source of this error names a parameter or a rule, but not a value.

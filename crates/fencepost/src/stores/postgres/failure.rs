@@ -254,10 +254,7 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
         && ["57P", "08"]
             .iter()
             .any(|class| code.code().starts_with(class));
-    let effect = match is_cut {
-        true => Effect::Maybe,
-        false => Effect::None,
-    };
+    let effect = if is_cut { Effect::Maybe } else { Effect::None };
     (kind, message, effect)
 }
 

@@ -91,12 +91,10 @@ pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
     let mut text = String::new();
     for lock in locks {
         let written = lock.write();
-        match text.is_empty() {
-            true => text = format!("{OPENING}{written}"),
-            false if text.len() + written.len() < LONGEST => {
-                let _infallible = write!(text, ";{written}");
-            }
-            false => {}
+        if text.is_empty() {
+            text = format!("{OPENING}{written}");
+        } else if text.len() + written.len() < LONGEST {
+            let _infallible = write!(text, ";{written}");
         }
         if text.len() + SHORTEST_SAID >= LONGEST {
             break;
@@ -149,9 +147,10 @@ fn encode(text: &str, longest: usize) -> String {
         if encoded.len() + length > longest {
             break;
         }
-        let _infallible = match plain {
-            true => write!(encoded, "{}", char::from(byte)),
-            false => write!(encoded, "%{byte:02X}"),
+        let _infallible = if plain {
+            write!(encoded, "{}", char::from(byte))
+        } else {
+            write!(encoded, "%{byte:02X}")
         };
     }
     encoded

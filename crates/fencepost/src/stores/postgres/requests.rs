@@ -291,9 +291,10 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
         .map(|row| (number(row, 1).unwrap_or(0_u64), text(row, 2)));
     match terminated {
         None => Ok(Release::NotHeld),
-        Some((1, "t")) => Ok(match sight.is_granted {
-            true => Release::Freed,
-            false => Release::NotHeld,
+        Some((1, "t")) => Ok(if sight.is_granted {
+            Release::Freed
+        } else {
+            Release::NotHeld
         }),
         // Between the two statements the owner released the lock, and another owner got it in the same session.
         Some((1, "")) => Ok(Release::NotHeld),

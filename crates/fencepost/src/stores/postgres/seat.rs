@@ -154,9 +154,10 @@ impl Seat {
     /// Returns how long the session has to last for this lock.
     pub(super) fn left(&self, now: Moment) -> Duration {
         self.settle();
-        match self.is_leaving() {
-            true => Duration::ZERO,
-            false => lock(&self.state).until.since(now),
+        if self.is_leaving() {
+            Duration::ZERO
+        } else {
+            lock(&self.state).until.since(now)
         }
     }
 
@@ -172,9 +173,10 @@ impl Seat {
         }
         let state = lock(&self.state);
         let is_overdue = state.held.is_some() && state.until < now;
-        match is_overdue && !matches!(state.deed, Deed::Leave(_)) {
-            true => Standing::Overdue,
-            false => Standing::Lasts,
+        if is_overdue && !matches!(state.deed, Deed::Leave(_)) {
+            Standing::Overdue
+        } else {
+            Standing::Lasts
         }
     }
 

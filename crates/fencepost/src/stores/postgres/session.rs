@@ -196,9 +196,10 @@ pub(super) async fn rows(
 ) -> Result<Vec<SimpleQueryRow>> {
     let answer = connection.client.simple_query(statement).await;
     let messages = answer.map_err(|cause| {
-        let said = match cause.is_closed() {
-            true => connection.last_words(),
-            false => None,
+        let said = if cause.is_closed() {
+            connection.last_words()
+        } else {
+            None
         };
         match said {
             Some(said) => failure::of_ending(STORE, operation, said),
@@ -230,9 +231,12 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
          set_config('idle_session_timeout', '{spare_ms}', false)"
     );
     let answer = rows(connection, operation, &first).await;
-    let answer = answer.map_err(|error| match is_unknown_setting(&error) {
-        true => too_old(operation),
-        false => error,
+    let answer = answer.map_err(|error| {
+        if is_unknown_setting(&error) {
+            too_old(operation)
+        } else {
+            error
+        }
     })?;
     let row = answer.first();
     let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;

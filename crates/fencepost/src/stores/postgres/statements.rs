@@ -89,9 +89,10 @@ pub(super) struct Lasting {
 
 impl Lasting {
     fn session_ttl(&self) -> Duration {
-        match self.needed.is_zero() {
-            true => self.spare,
-            false => self.needed.max(LEAST),
+        if self.needed.is_zero() {
+            self.spare
+        } else {
+            self.needed.max(LEAST)
         }
     }
 

@@ -26,9 +26,10 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
     if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
         let told_apart = one.pid != other.pid;
         let _undone = other.ask(OPERATION, &statements::only_unlock(key)).await;
-        return Err(match told_apart {
-            true => unfit("two sessions can have the same lock"),
-            false => pooled(OPERATION),
+        return Err(if told_apart {
+            unfit("two sessions can have the same lock")
+        } else {
+            pooled(OPERATION)
         });
     }
     let unlock = statements::only_unlock(key);

@@ -167,16 +167,17 @@ impl Drop for Ears {
 
 /// Returns the same failure as an error of another operation.
 fn during(operation: Operation, error: Error) -> Error {
-    match error.operation() == operation {
-        true => error,
-        false => Error::new(
+    if error.operation() == operation {
+        error
+    } else {
+        Error::new(
             error.kind(),
             super::STORE,
             operation,
             error.message().to_owned(),
         )
         .with_effect(error.effect())
-        .with_source(error),
+        .with_source(error)
     }
 }
 

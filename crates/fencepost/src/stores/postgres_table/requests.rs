@@ -116,9 +116,10 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
         }
     };
     // The caller limits the first request; only we can limit later ones.
-    let patience = match was_heard {
-        true => BootClock.now() + SILENCE,
-        false => Moment::FAR,
+    let patience = if was_heard {
+        BootClock.now() + SILENCE
+    } else {
+        Moment::FAR
     };
     tokio::select! {
         biased;
@@ -176,9 +177,12 @@ async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>
         Ok(extended) => {
             let owner = |row: &Row| row.try_get::<_, &str>(0).ok()?.parse().ok();
             let extended: HashSet<OwnerId> = extended.iter().filter_map(owner).collect();
-            let answer = |claim: &Claim| match extended.contains(&claim.owner) {
-                true => Renewal::Extended,
-                false => Renewal::Lost,
+            let answer = |claim: &Claim| {
+                if extended.contains(&claim.owner) {
+                    Renewal::Extended
+                } else {
+                    Renewal::Lost
+                }
             };
             claims.iter().map(|claim| Ok(answer(claim))).collect()
         }

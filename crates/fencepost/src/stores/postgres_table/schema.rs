@@ -239,22 +239,24 @@ impl Checked<'_> {
 
     /// Checks that the table is logged. Postgres empties unlogged tables after a crash, and a lock could then be held twice.
     fn outlives_a_crash(&self) -> Result<()> {
-        match self.column("name")?.is_logged {
-            true => Ok(()),
-            false => Err(failure::unusable(format!(
+        if self.column("name")?.is_logged {
+            Ok(())
+        } else {
+            Err(failure::unusable(format!(
                 "the table {} is unlogged or temporary: a crash of the server empties it, and forgets locks that are held; run: ALTER TABLE {} SET LOGGED",
                 self.table, self.table
-            ))),
+            )))
         }
     }
 
     fn has_key(&self, name: &str) -> Result<()> {
-        match self.column(name)?.is_key {
-            true => Ok(()),
-            false => Err(failure::unusable(format!(
+        if self.column(name)?.is_key {
+            Ok(())
+        } else {
+            Err(failure::unusable(format!(
                 "{name} is not the key of {}: two rows could stand for one lock; run: ALTER TABLE {} ADD PRIMARY KEY ({name})",
                 self.table, self.table
-            ))),
+            )))
         }
     }
 }

@@ -215,9 +215,10 @@ impl Seated<'_> {
             if ask {
                 return;
             }
-            let due = match self.line.is_front(&self.seat) {
-                true => due,
-                false => Moment::FAR,
+            let due = if self.line.is_front(&self.seat) {
+                due
+            } else {
+                Moment::FAR
             };
             tokio::select! {
                 () = self.seat.told.notified() => {}

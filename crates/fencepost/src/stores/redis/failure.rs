@@ -21,12 +21,11 @@ pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
 
 /// The error of a connection that could not be opened. No command was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: RedisError) -> Error {
-    let (kind, message) = match refuses_tls(&cause) {
-        true => (ErrorKind::Unusable, format!("no agreement on TLS: {cause}")),
-        false => {
-            let (kind, message, _) = explain(&cause);
-            (kind, message)
-        }
+    let (kind, message) = if refuses_tls(&cause) {
+        (ErrorKind::Unusable, format!("no agreement on TLS: {cause}"))
+    } else {
+        let (kind, message, _) = explain(&cause);
+        (kind, message)
     };
     Error::new(kind, STORE, operation, message).with_source(cause)
 }

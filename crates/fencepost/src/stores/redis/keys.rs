@@ -10,7 +10,7 @@ pub(super) fn line_of(name: &str) -> String {
     beside(name, "line")
 }
 
-/// The key with the heartbeats of those who have waited for a while.
+/// The key with the heartbeats of clients that have waited for a while.
 pub(super) fn wait_of(name: &str) -> String {
     beside(name, "wait")
 }

@@ -136,9 +136,10 @@ impl Known {
     }
 
     fn granted(&mut self, epoch: u64) {
-        self.in_a_row = match epoch == self.epoch + 1 {
-            true => self.in_a_row.saturating_add(1),
-            false => 0,
+        self.in_a_row = if epoch == self.epoch + 1 {
+            self.in_a_row.saturating_add(1)
+        } else {
+            0
         };
         self.epoch = epoch;
         self.highest = self.highest.max(epoch);

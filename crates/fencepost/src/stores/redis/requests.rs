@@ -216,9 +216,10 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
     let ticket = number(0).and_then(|ticket| u64::try_from(ticket).ok());
     let ticket = ticket.ok_or_else(|| failure::unexpected(Operation::Acquire, "no ticket"))?;
     let now = BootClock.now();
-    let interval = match session.must_poll() {
-        true => POLL,
-        false => entry.times.beat,
+    let interval = if session.must_poll() {
+        POLL
+    } else {
+        entry.times.beat
     };
     let beat_at = told.ask_at(now).min(now + interval);
     seat.queued(ticket, beat_at);

@@ -154,9 +154,10 @@ impl Seat {
     /// Returns when the next heartbeat is due, or `None` if there is none.
     pub(super) fn beat_at(&self) -> Option<Moment> {
         let state = lock(&self.state);
-        match state.attended && state.grant.is_none() && !state.again {
-            true => state.beat_at,
-            false => None,
+        if state.attended && state.grant.is_none() && !state.again {
+            state.beat_at
+        } else {
+            None
         }
     }
 

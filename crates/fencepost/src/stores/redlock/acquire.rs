@@ -214,22 +214,25 @@ impl Quorum {
     async fn without(&self, claim: &Claim, ballot: Ballot, was_agreed: bool) -> Result<Outcome> {
         let left = (0..self.nodes.len()).filter(|at| ballot.may_be_left(*at));
         let left: Vec<usize> = left.collect();
-        let released = match left.is_empty() {
-            true => None,
-            false => Some(self.give_back(claim, left.iter().copied()).await),
+        let released = if left.is_empty() {
+            None
+        } else {
+            Some(self.give_back(claim, left.iter().copied()).await)
         };
         let is_clean = released.is_none_or(|released| released.answered == left.len());
         let has_failed = ballot.heard() < self.majority() && !ballot.is_first_refused;
         if !has_failed && !was_agreed {
             return Ok(Outcome::Busy(ballot.busy(self.majority())));
         }
-        let error: Error = match was_agreed {
-            true => failure::too_slow(),
-            false => ballot.failures.into_error(),
+        let error: Error = if was_agreed {
+            failure::too_slow()
+        } else {
+            ballot.failures.into_error()
         };
-        Err(error.with_effect(match is_clean {
-            true => Effect::None,
-            false => Effect::Maybe,
+        Err(error.with_effect(if is_clean {
+            Effect::None
+        } else {
+            Effect::Maybe
         }))
     }
 }

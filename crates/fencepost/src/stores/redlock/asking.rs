@@ -80,9 +80,10 @@ impl<T: Send + 'static> Asking<T> {
             return None;
         }
         let all_slow = self.open.iter().all(|(_, node)| node.is_slow());
-        let until = match is_enough && all_slow {
-            true => until.min(self.news_at + GRACE),
-            false => until,
+        let until = if is_enough && all_slow {
+            until.min(self.news_at + GRACE)
+        } else {
+            until
         };
         match within(&BootClock, until, self.under_way.next()).await {
             Some(Some((at, answer))) => {

@@ -217,9 +217,10 @@ async fn check(quorum: &Quorum) -> Result<()> {
             Err(error) => return Err(failure::at(&node.address, &error)),
         }
     }
-    match here >= quorum.majority() {
-        true => Ok(()),
-        false => Err(failures.into_error()),
+    if here >= quorum.majority() {
+        Ok(())
+    } else {
+        Err(failures.into_error())
     }
 }
 

@@ -41,18 +41,20 @@ impl Failures {
         let is_passing = |(_, error): &(String, Error)| {
             matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
         };
-        let kind = match self.all.iter().any(is_passing) {
-            true => ErrorKind::Unavailable,
-            false => ErrorKind::Unusable,
+        let kind = if self.all.iter().any(is_passing) {
+            ErrorKind::Unavailable
+        } else {
+            ErrorKind::Unusable
         };
         let is_open = self
             .all
             .iter()
             .any(|(_, error)| error.effect() == Effect::Maybe);
         let error = Error::new(kind, STORE, self.operation, message);
-        let error = match is_open {
-            true => error.with_effect(Effect::Maybe),
-            false => error,
+        let error = if is_open {
+            error.with_effect(Effect::Maybe)
+        } else {
+            error
         };
         match self.all.into_iter().next() {
             Some((_, cause)) => error.with_source(cause),

@@ -102,9 +102,10 @@ impl Granted {
     pub(super) fn standing(&self, owner: OwnerId) -> Option<Standing> {
         let now = BootClock.now();
         let entry = lock(&self.0).epochs.get(&owner).copied()?;
-        Some(match entry.is_lost || entry.over_at <= now {
-            true => Standing::Ended(entry.lease),
-            false => Standing::Held(entry.lease),
+        Some(if entry.is_lost || entry.over_at <= now {
+            Standing::Ended(entry.lease)
+        } else {
+            Standing::Held(entry.lease)
         })
     }
 

@@ -48,9 +48,12 @@ impl Quorum {
             renewed.extend(self.renew_some(many).await);
         }
         let mut renewed = renewed.into_iter();
-        let answer = |is_lost| match is_lost {
-            true => Some(Ok(Renewal::Lost)),
-            false => renewed.next(),
+        let answer = |is_lost| {
+            if is_lost {
+                Some(Ok(Renewal::Lost))
+            } else {
+                renewed.next()
+            }
         };
         lost.into_iter().filter_map(answer).collect()
     }

@@ -346,12 +346,11 @@ impl Node {
     ) -> std::result::Result<Value, RedisError> {
         let known = &self.known[which as usize];
         let operation = which.operation();
-        let mut answer = match known.load(Ordering::Relaxed) == session.generation {
-            true => session.send_for(operation, call).await,
-            false => {
-                let by_text = which.script().by_text(call);
-                session.send_for(operation, &by_text).await
-            }
+        let mut answer = if known.load(Ordering::Relaxed) == session.generation {
+            session.send_for(operation, call).await
+        } else {
+            let by_text = which.script().by_text(call);
+            session.send_for(operation, &by_text).await
         };
         let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
         if is_unknown && listening.goes_on() {
@@ -372,9 +371,10 @@ impl Node {
         listening: &Listening,
     ) -> Result<Arc<Session>> {
         let session = self.session(operation).await?;
-        match listening.goes_on() {
-            true => Ok(session),
-            false => Err(redis_failure::unreachable(operation)),
+        if listening.goes_on() {
+            Ok(session)
+        } else {
+            Err(redis_failure::unreachable(operation))
         }
     }
 }

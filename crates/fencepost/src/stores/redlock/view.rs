@@ -88,13 +88,14 @@ impl Quorum {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Inspect));
         }
         asking.leave();
-        match answers.len() >= self.majority() {
-            true => Ok(Seen {
+        if answers.len() >= self.majority() {
+            Ok(Seen {
                 // Servers that did not answer may agree.
                 needed: self.majority() + answers.len() - self.nodes.len(),
                 answers,
-            }),
-            false => Err(failures.into_error()),
+            })
+        } else {
+            Err(failures.into_error())
         }
     }
 }

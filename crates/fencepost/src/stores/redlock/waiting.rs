@@ -45,9 +45,10 @@ impl Quorum {
                     wait.heard();
                     outage = Outage::default();
                     splits = if busy.is_split { splits + 1 } else { 0 };
-                    manner = match busy.is_split {
-                        true => Manner::FirstFirst,
-                        false => self.until_it_may_be_free(claim, &busy).await,
+                    manner = if busy.is_split {
+                        Manner::FirstFirst
+                    } else {
+                        self.until_it_may_be_free(claim, &busy).await
                     };
                     let pause = schedule.delay(splits, &SystemRandom);
                     BootClock.sleep_until(BootClock.now() + pause).await;

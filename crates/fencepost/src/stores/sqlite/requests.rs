@@ -286,9 +286,10 @@ impl Database {
     pub(super) fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         self.write(|_, now| {
             let renewal = |claim| {
-                Ok(match self.extend(claim, now)? {
-                    true => Renewal::Extended,
-                    false => Renewal::Lost,
+                Ok(if self.extend(claim, now)? {
+                    Renewal::Extended
+                } else {
+                    Renewal::Lost
                 })
             };
             claims.iter().map(renewal).collect()
@@ -315,9 +316,10 @@ impl Database {
             } else if (is_mine || has_ended) && !somebody_waits {
                 connection.prepare_cached(DELETE_LOCK)?.execute([name])?;
             }
-            Ok(match is_mine && !has_ended {
-                true => Release::Freed,
-                false => Release::NotHeld,
+            Ok(if is_mine && !has_ended {
+                Release::Freed
+            } else {
+                Release::NotHeld
             })
         })
     }

@@ -335,9 +335,10 @@ impl Store {
         }
         let deadline = BootClock.now() + self.settings.busy_timeout;
         let creation = Creation::begin(file::folder(path)?, deadline)?;
-        match replaced.left_its_log_at(path) {
-            true => creation.clear_companions(path),
-            false => Ok(()),
+        if replaced.left_its_log_at(path) {
+            creation.clear_companions(path)
+        } else {
+            Ok(())
         }
     }
 

@@ -64,9 +64,10 @@ impl Waiting {
         self.end(&waiter.claim, ASKED_AGAIN);
         let look_at = look_after(BootClock.now());
         // While nobody waits, the time of the next check is not kept up to date.
-        self.next_look = match self.waiters.is_empty() {
-            true => look_at,
-            false => self.next_look.min(look_at),
+        self.next_look = if self.waiters.is_empty() {
+            look_at
+        } else {
+            self.next_look.min(look_at)
         };
         self.waiters.push(waiter);
         self.next_due = self.next_due.min(due);
@@ -210,9 +211,10 @@ fn passes(error: &Error) -> bool {
 
 /// Returns the effect of an error that ends a wait: nothing was changed unless the ticket could not be removed.
 fn effect(left_behind: bool) -> Effect {
-    match left_behind {
-        true => Effect::Maybe,
-        false => Effect::None,
+    if left_behind {
+        Effect::Maybe
+    } else {
+        Effect::None
     }
 }
 

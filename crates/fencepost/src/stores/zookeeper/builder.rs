@@ -182,7 +182,7 @@ impl fmt::Debug for ZookeeperBuilder {
 mod tests {
     use super::*;
 
-    /// If the client library shows its connectors in another way, [`is_ours_alone`] has to be written anew.
+    /// If the client library shows its connectors in another way, [`is_ours_alone`] has to be rewritten.
     #[test]
     fn a_connector_that_keeps_its_session_is_refused() {
         let opens = |connector| {

@@ -92,9 +92,10 @@ impl Session {
     }
 
     fn kind_of_folder(&self) -> CreateOptions<'_> {
-        let mode = match self.folders.has_no_containers.load(Ordering::Relaxed) {
-            true => CreateMode::Persistent,
-            false => CreateMode::Container,
+        let mode = if self.folders.has_no_containers.load(Ordering::Relaxed) {
+            CreateMode::Persistent
+        } else {
+            CreateMode::Container
         };
         mode.with_acls(self.acls)
     }

@@ -193,9 +193,10 @@ pub(super) async fn remove_all(
 
 /// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
 pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
-    match failure::is_lost_answer(&cause) && !session.is_down() {
-        true => Ok(()),
-        false => Err(session.failed(operation, cause)),
+    if failure::is_lost_answer(&cause) && !session.is_down() {
+        Ok(())
+    } else {
+        Err(session.failed(operation, cause))
     }
 }
 
@@ -289,12 +290,11 @@ async fn prove(session: &Session, held: &[Held<'_>]) -> std::result::Result<(), 
         ..
     } in held
     {
-        match is_longer {
-            true => {
-                let note = Note::of(claim, *ttl).write();
-                transaction.add_set_data(path, note.as_bytes(), None)?;
-            }
-            false => transaction.add_check_version(path, -1)?,
+        if *is_longer {
+            let note = Note::of(claim, *ttl).write();
+            transaction.add_set_data(path, note.as_bytes(), None)?;
+        } else {
+            transaction.add_check_version(path, -1)?
         }
     }
     transaction.commit().await.map(|_| ())
@@ -331,9 +331,10 @@ async fn give_back(
     seat.place.give_up();
     let was_there = remove_all(&seat.session, &seat.place).await?;
     seat.vacate();
-    Ok(match was_held && (was_there || is_repeated) {
-        true => Release::Freed,
-        false => Release::NotHeld,
+    Ok(if was_held && (was_there || is_repeated) {
+        Release::Freed
+    } else {
+        Release::NotHeld
     })
 }
 

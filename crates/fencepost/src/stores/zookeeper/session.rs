@@ -80,9 +80,10 @@ impl Session {
 
     /// Returns an error if the lease would last longer than the server keeps a silent session, because it could not be kept.
     pub(super) fn check_ttl(&self, operation: Operation, ttl: Duration) -> Result<()> {
-        match ttl <= self.timeout {
-            true => Ok(()),
-            false => Err(failure::ttl_too_long(operation, ttl, self.timeout)),
+        if ttl <= self.timeout {
+            Ok(())
+        } else {
+            Err(failure::ttl_too_long(operation, ttl, self.timeout))
         }
     }
 
@@ -163,9 +164,10 @@ impl Session {
         operation: Operation,
         cause: zookeeper_client::Error,
     ) -> crate::Error {
-        match self.is_down() && self.client.state() != zookeeper_client::SessionState::AuthFailed {
-            true => failure::session_ended(operation),
-            false => failure::of_request(operation, cause),
+        if self.is_down() && self.client.state() != zookeeper_client::SessionState::AuthFailed {
+            failure::session_ended(operation)
+        } else {
+            failure::of_request(operation, cause)
         }
     }
 

@@ -205,9 +205,10 @@ async fn remove(session: &Session, path: &str) -> Result<(), Trouble> {
 /// Returns the number of the transaction that created a node, if it fits in a fence.
 fn epoch_of(czxid: i64) -> std::result::Result<u64, ()> {
     let epoch = u64::try_from(czxid).map_err(|_| ())?;
-    match (1..Fence::EPOCH_END).contains(&epoch) {
-        true => Ok(epoch),
-        false => Err(()),
+    if (1..Fence::EPOCH_END).contains(&epoch) {
+        Ok(epoch)
+    } else {
+        Err(())
     }
 }
 

@@ -83,14 +83,14 @@ impl State {
         session: &Arc<Session>,
         spare: Duration,
     ) -> Flight<Result<()>> {
-        let sent = match self.on(number).iter().any(|seat| !seat.is_lost()) {
-            true => self.send(number, session, spare, statements::renew),
-            // Those who asked have left or lost their locks meanwhile. Nothing is sent, so nothing is extended.
-            false => {
-                let nobody = failure::silent(STORE, Operation::Renew);
-                let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
-                nothing.shared()
-            }
+        let sent = if self.on(number).iter().any(|seat| !seat.is_lost()) {
+            self.send(number, session, spare, statements::renew)
+        } else {
+            // The seats that asked have left or lost their locks in the meantime. Nothing is sent, so nothing is extended.
+
+            let nobody = failure::silent(STORE, Operation::Renew);
+            let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
+            nothing.shared()
         };
         // A session that is no longer in the book gets no further renewals.
         if self.book.has(number) {

@@ -97,9 +97,10 @@ impl<'a> Visit<'a> {
                 self.hub.set_end(&mut state, self.number, &self.session);
             }
             let seats = state.on(self.number);
-            let statement = match seats.is_empty() {
-                true => statements::spare(self.hub.settings.spare, statement),
-                false => comment(seats.iter().map(|seat| seat.said())) + statement,
+            let statement = if seats.is_empty() {
+                statements::spare(self.hub.settings.spare, statement)
+            } else {
+                comment(seats.iter().map(|seat| seat.said())) + statement
             };
             looking(self.session.clone(), operation, statement)
         };
