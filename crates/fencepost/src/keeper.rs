@@ -151,8 +151,8 @@ fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
     lease.renew_at().min(lease.asked_at() + pause)
 }
 
-/// Returns from when on a lease can be renewed in the same batch as others. A lease that is due soon joins the batch. A lease whose renewal
-/// just failed, or that was just granted for a short time, waits for its own time.
+/// Returns by when a lease must be due to be renewed together with the current batch. A lease that is due soon joins the batch, but one
+/// whose renewal just failed, or that was just granted for a short time, waits for its own time.
 fn renewed_along(lease: &Lease, now: Moment) -> Moment {
     if lease.is_failing() || lease.is_cut_short() {
         now

@@ -232,8 +232,8 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         self.acquire_within(transaction, AT_ONCE).await
     }
 
-    /// Waits for the lock, for at most `patience` (in whole milliseconds, at least one) per transaction that is ahead in the server's own line.
-    /// Returns `None` if that was too long. The transaction then continues without the lock, and keeps its other locks and its work.
+    /// Waits for the lock, for at most `patience` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
+    /// line. Returns `None` if that was too long. The transaction then continues without the lock, and keeps its other locks and its work.
     ///
     /// # Errors
     /// Returns the same errors as [`acquire`](Self::acquire).

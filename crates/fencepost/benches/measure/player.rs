@@ -8,7 +8,7 @@
 //! | `pairs N` | acquires and releases, N times | the time |
 //! | `many T N` | the same in T tasks at once, each with its own lock | the time |
 //! | `turns T MS` | T tasks take turns with the shared lock for MS milliseconds | instant and task of each turn |
-//! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and the tasks in order of service |
+//! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and the order of service |
 //! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, once it has the lock |
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 

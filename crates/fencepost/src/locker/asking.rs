@@ -76,7 +76,8 @@ impl Locker {
         }
     }
 
-    /// Returns whether the lease is shorter than the TTL. A store may grant a waiter a short lease, which the keeper then extends.
+    /// Returns whether the lease is shorter than the TTL and nobody would extend it. A store may grant a waiter a short lease, which the
+    /// keeper extends if keep-alive is on.
     fn is_cut_short(&self, grant: &Grant) -> bool {
         let settings = &self.engine.settings;
         !settings.keep_alive && grant.lease < settings.ttl
