@@ -27,8 +27,8 @@ use crate::line::Manner;
 /// Acquires locks in one store. Cheap to clone; all clones share the same state.
 ///
 /// Tasks that want the same name through the same locker queue inside the process, in order of arrival. At most one of them has a request
-/// at the store, and they hand the lock to each other without a round trip (see [`HandOver`]). Create *one* locker per store and process,
-/// and clone it.
+/// at the store, and they hand the lock to each other without a round trip (see [`HandOver`](crate::HandOver)). Create *one* locker per
+/// store and process, and clone it.
 ///
 /// A locker needs a Tokio runtime with time enabled; without one, use `fencepost::blocking`. Renewals and background releases run in the
 /// runtime of the first call. If that runtime ends, the next call through the locker moves them to its own runtime. Until then

@@ -143,7 +143,7 @@ impl Clock for FakeClock {
 pub enum Fault {
     /// The request never reaches the store, and the caller gets an error that says so.
     Refuse,
-    /// The store executes the request, but the answer is lost. The caller gets an error with [`Effect::Maybe`](crate::Effect::Maybe).
+    /// The store executes the request, but the answer is lost. The caller gets an error with [`Effect::Maybe`].
     LoseAnswer,
     /// The request never reaches the store, and no answer comes.
     Swallow,

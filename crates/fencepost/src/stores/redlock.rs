@@ -63,7 +63,7 @@
 //!
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing happens.
-//! - *A majority is.* [`ErrorKind::Unavailable`], with the errors of all servers; waiters wait for up to
+//! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with the errors of all servers; waiters wait for up to
 //!   [`outage`](RedlockBuilder::outage). Holders are told when their validity ends.
 //! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can acquire it,
 //!   and **two clients hold it**. The first one is told at once if its connection broke or the server was flushed, and otherwise at its

@@ -27,8 +27,8 @@
 //!
 //! **Sessions.** One [`Zookeeper`] has one session, which the client keeps alive. A node lives as long as its session, which the server
 //! ends when it has not heard of it for the session timeout. Therefore:
-//! - *A TTL is at most the session timeout* ([`InvalidInput`](ErrorKind::InvalidInput) otherwise), so that no holder believes in its lock
-//!   for longer than the server keeps others out. Belief ends a TTL after the last request that the leader answered, and not when the
+//! - *A TTL is at most the session timeout* ([`InvalidInput`](crate::ErrorKind::InvalidInput) otherwise), so that no holder believes in its
+//!   lock for longer than the server keeps others out. Belief ends a TTL after the last request that the leader answered, and not when the
 //!   client learns that its session expired, which is too late.
 //! - *A live process ends its leases itself* when their TTL is over without a renewal. *A dead process* costs the others its session
 //!   timeout.
@@ -37,7 +37,7 @@
 //!
 //! **The fence** is the number of the transaction that created the node (czxid). It grows with every write to the whole server, in the
 //! order in which the nodes of a lock are created. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
-//! 32,767 of them. After that, locks are refused ([`FenceExhausted`](ErrorKind::FenceExhausted)).
+//! 32,767 of them. After that, locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free a session timeout later, whatever its TTL. The same is true of the place of a dead waiter.

@@ -14,7 +14,8 @@ impl Postgres {
     /// role, the database and the server determine the settings. Parameters of the address that concern locks are ignored.
     ///
     /// # Errors
-    /// Returns the same errors as [`PostgresBuilder::open`], but does not check whether the server can hold locks.
+    /// Returns the same errors as [`PostgresBuilder::open`](super::PostgresBuilder::open), but does not check whether the server can hold
+    /// locks.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is closed.
