@@ -2,7 +2,7 @@
 //!
 //! The keeper is not told of every acquisition, because that would cost a message each. It looks at what is held whenever something is due,
 //! and an acquisition wakes it only if its lease is due before the keeper would look anyway. It never just waits for a store: while
-//! [renewals](renewals) are in progress, it continues to look, to notice losses and to renew.
+//! [renewals] are in progress, it continues to look, to notice losses and to renew.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
