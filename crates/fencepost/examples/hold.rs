@@ -17,7 +17,7 @@ async fn main() -> fencepost::Result<()> {
     let guard = locker.acquire("report").await?;
     println!("holding it, fence {}", guard.fence());
 
-    // Kept alive while the guard lives, however long this takes.
+    // The locker renews the lease while the guard lives, however long this takes.
     tokio::time::sleep(Duration::from_secs(2)).await;
 
     println!("given back: {:?}", guard.release().await);

@@ -1,4 +1,4 @@
-//! Stop when the lock is lost: `run` drops the work, and says why.
+//! Stop when the lock is lost: `run` drops the work, and returns the reason.
 //!
 //! `cargo run -p fencepost --example stop_when_lost`
 
@@ -10,7 +10,7 @@ use fencepost::stores::memory::Memory;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> fencepost::Result<()> {
-    // Without keep-alive a hold ends with its TTL: the quickest way to lose a lock.
+    // Without keep-alive, a hold ends after its TTL: the quickest way to lose a lock.
     let locker = Locker::builder(Arc::new(Memory::new()))
         .ttl(Duration::from_millis(500))
         .keep_alive(false)

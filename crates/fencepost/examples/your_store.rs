@@ -1,23 +1,23 @@
 //! A store of your own, outside this crate: locks in a folder, for the processes of one machine.
 //!
-//! `docs/adding-a-store.md` walks through this file. Run as a program, it is ready to be put on trial:
+//! `docs/adding-a-store.md` walks through this file. Run as a program, it can be put on trial:
 //! `fencepost crash --lock=target/debug/examples/your_store`
 //!
 //! # How it works
-//! Three files: `flock`, which is locked (`flock(2)`) while a request is carried out; `held.json`, who holds what until when; `fence`, the last
-//! epoch. What changes is written to a new file that then takes the old one's place, so that a process that is killed at any point leaves either
-//! the old or the new one.
+//! The store has three files. A process locks `flock` (with `flock(2)`) while it executes a request. `held.json` contains who holds what
+//! and until when. `fence` contains the last epoch. Changes are written to a new file that then replaces the old one, so a process that is
+//! killed at any point leaves either the old or the new file.
 //!
-//! **Leases** are counted on the machine's clock since it was booted, which all its processes share and nobody can set. After a reboot, what was
-//! held before is free.
+//! **Leases** are measured with the time since the machine was booted, which all its processes share and nobody can set. After a reboot,
+//! everything that was held before is free.
 //!
-//! **The fence** is one counter for all names, on disk before a lock is granted, and never deleted.
+//! **The fence** is one counter for all names. It is on disk before a lock is granted, and is never deleted.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
-//! - *A process is stopped in the middle of a request.* The others get no answer until it goes on.
+//! - *A process is stopped in the middle of a request.* The others get no answer until it continues.
 //! - *The folder is deleted.* Fences start from the beginning: resources that have seen larger ones refuse the new holders.
-//! - *The folder lies on a network file system.* Do not do that: other machines have other clocks.
+//! - *The folder is on a network file system.* Do not do that: other machines have other clocks.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -42,13 +42,13 @@ async fn main() {
     on_trial::answer_the_lab().await;
 }
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 const STORE: &str = "folder";
 
 /// Locks in a folder.
 ///
-/// A thread of its own carries out the requests, one after the other: they block, and those of one owner must not overtake each other, even
-/// if nobody waits for their answers any more.
+/// A separate thread executes the requests, one after the other: they block, and the requests of one owner must not overtake each other,
+/// even if nobody waits for their answers any more.
 #[derive(Debug)]
 pub struct Folder {
     requests: Sender<Request>,
@@ -57,17 +57,17 @@ pub struct Folder {
 type Request = Box<dyn FnOnce(&Files) + Send>;
 
 impl Folder {
-    /// What this store promises: no line at the store, so no order among those who wait.
+    /// What this store promises. It has no line, so it promises no order among waiters.
     pub const CAPABILITIES: Capabilities = Capabilities::new().across_processes(true).leases(true);
 
-    /// Opens the folder, and makes it if it is missing.
+    /// Opens the folder, and creates it if it does not exist.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Unusable`] if that is not possible.
     pub fn open(path: &Path) -> Result<Self> {
         let files = Files::open(path).map_err(|error| failure(Operation::Open, error))?;
         let (requests, received) = channel::<Request>();
-        // It ends when the store is dropped.
+        // The thread ends when the store is dropped.
         std::thread::spawn(move || received.into_iter().for_each(|request| request(&files)));
         Ok(Self { requests })
     }
@@ -94,7 +94,7 @@ impl Folder {
     }
 }
 
-/// Who cannot tell whether a request took effect says so: the locker then gives back what may have been taken.
+/// The error of a request. It may have taken effect, and says so: the locker then releases what may have been acquired.
 fn failure(operation: Operation, error: io::Error) -> Error {
     let message = "the folder cannot be read or written";
     let error = Error::new(ErrorKind::Unusable, STORE, operation, message).with_source(error);
@@ -112,7 +112,7 @@ impl Backend for Folder {
 
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Option<Grant>>> {
         Box::pin(async move {
-            // Before the request is sent: validity is counted from here.
+            // Read the clock before the request is sent: validity counts from here.
             let asked_at = BootClock.now();
             let (claim, ttl) = (claim.clone(), claim.ttl);
             let epoch = self.ask(Operation::Acquire, move |files| files.take(&claim));
@@ -120,7 +120,7 @@ impl Backend for Folder {
         })
     }
 
-    // `acquire` is the default: it tries again and again.
+    // The default `acquire` tries again and again.
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {
         Box::pin(async move {
@@ -158,7 +158,7 @@ impl Backend for Folder {
     }
 }
 
-/// One lock that is held, as it stands in the file.
+/// One lock that is held, as the file contains it.
 #[derive(Serialize, Deserialize)]
 struct Held {
     owner: String,
@@ -170,7 +170,7 @@ struct Held {
 }
 
 impl Held {
-    /// Never shortens it.
+    /// Extends the lease, and never shortens it.
     fn extend(&mut self, claim: &Claim, now: Moment) {
         self.until_ns = self.until_ns.max((now + claim.ttl).as_nanos());
         self.ttl_ms = u64::try_from(claim.ttl.as_millis()).unwrap_or(u64::MAX);
@@ -197,7 +197,7 @@ type AllHeld = BTreeMap<String, Held>;
 struct Files {
     folder: PathBuf,
     flock: File,
-    /// Leases of another boot are over: its clock began at another time.
+    /// The identity of this boot. Leases of another boot are over, because its clock began at another time.
     boot: String,
 }
 
@@ -213,7 +213,7 @@ impl Files {
         })
     }
 
-    /// The epoch of the lease, if the lock is free or this owner's.
+    /// Returns the epoch of the lease, if the lock is free or this owner already has it.
     fn take(&self, claim: &Claim) -> io::Result<Option<u64>> {
         self.change(|held, now| {
             if let Some(lease) = held.get_mut(claim.name.as_str()) {
@@ -270,13 +270,13 @@ impl Files {
         held
     }
 
-    /// Reads who holds what, lets `change` change it, and writes it down, while all others wait.
+    /// Reads who holds what, lets `change` change it, and writes it back, while all other processes wait.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut AllHeld, Moment) -> io::Result<T>,
     ) -> io::Result<T> {
         self.flock.lock()?;
-        // After waiting for the others: a lease lasts at least its TTL from here.
+        // Read the clock after waiting for the others: a lease lasts at least its TTL from here.
         let now = BootClock.now();
         let changed = self.held(now).and_then(|mut held| {
             let answer = change(&mut held, now)?;
@@ -288,7 +288,7 @@ impl Files {
         changed
     }
 
-    /// What is held, without the leases that have ended.
+    /// Returns what is held, without the leases that have ended.
     fn held(&self, now: Moment) -> io::Result<AllHeld> {
         let Some(text) = self.read("held.json")? else {
             return Ok(AllHeld::new());
@@ -315,7 +315,7 @@ impl Files {
         }
     }
 
-    /// Puts a new file in the place of the old one. `durably`: it is there even after a loss of power.
+    /// Replaces a file. If `durably`, the new content survives a power cut.
     fn replace(&self, name: &str, text: &str, durably: bool) -> io::Result<()> {
         let new = self.folder.join(format!("{name}.new"));
         let mut file = File::create(&new)?;

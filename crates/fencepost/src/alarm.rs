@@ -1,4 +1,4 @@
-//! What wakes the keeper: the next moment at which something is due, and doubts about leases.
+//! The alarm that wakes the keeper: when something is due, or when a store doubts that leases still exist.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,22 +11,22 @@ use crate::claim::OwnerId;
 use crate::clock::{Clock, Moment};
 use crate::lease::{Lease, lock};
 
-/// With more doubts about single leases than this, all leases are in doubt.
+/// If there are doubts about more single leases than this, all leases are in doubt.
 const MANY: usize = 4096;
 
 /// The alarm of one locker. Its keeper sleeps until the alarm goes off.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     clock: Arc<dyn Clock>,
-    /// Nanoseconds of a [`Moment`]; the far future while there is nothing to keep.
+    /// Nanoseconds of a [`Moment`]; the far future if there is nothing to keep.
     next_look: AtomicU64,
     bell: Notify,
     doubts: Mutex<Doubts>,
-    /// Whether there may be a doubt: most of the time there is none, and nobody needs the mutex.
+    /// Whether there may be a doubt. There rarely is one, and then nobody needs the mutex.
     has_doubts: AtomicBool,
 }
 
-/// When the store last cast doubt on leases.
+/// The leases that a store doubts, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     about_all: Option<Moment>,
@@ -34,7 +34,7 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
-    /// Whether the store has cast doubt on this lease since the store was last asked about it.
+    /// Returns whether the store has doubted this lease since the store was last asked about it.
     pub(crate) fn concern(&self, lease: &Lease) -> bool {
         let about_it = self.about.get(&lease.claim.owner).copied();
         self.about_all.max(about_it) >= Some(lease.asked_at())
@@ -61,7 +61,7 @@ impl Alarm {
         }
     }
 
-    /// Makes the keeper look by `moment`, if it would not anyway.
+    /// Makes the keeper look at `moment` at the latest.
     pub(crate) fn wake_by(&self, moment: Moment) {
         if moment.as_nanos() < self.next_look.load(Ordering::SeqCst) {
             self.ring();
@@ -72,30 +72,30 @@ impl Alarm {
         self.bell.notify_one();
     }
 
-    /// The keeper looks next at `moment`, unless it is woken.
+    /// Sets the moment at which the keeper looks next unless it is woken earlier.
     pub(crate) fn set(&self, moment: Moment) {
         self.next_look.store(moment.as_nanos(), Ordering::SeqCst);
     }
 
-    /// Completes when somebody rings.
+    /// Completes when the alarm rings.
     pub(crate) async fn rung(&self) {
         self.bell.notified().await;
     }
 
-    /// The store says that every lease may have ended.
+    /// Records that every lease may have ended.
     pub(crate) fn doubt_all(&self) {
         let now = self.clock.now();
         self.doubt(|doubts| doubts.about_all = Some(now));
     }
 
-    /// The store says that the leases of these owners may have ended.
+    /// Records that the leases of these owners may have ended.
     pub(crate) fn doubt_some(&self, owners: &[OwnerId]) {
         let now = self.clock.now();
         self.doubt(|doubts| {
             doubts
                 .about
                 .extend(owners.iter().map(|owner| (*owner, now)));
-            // A locker that nobody uses has no keeper that would forget them.
+            // A locker that is not in use has no keeper that would clear the doubts.
             if doubts.about.len() > MANY {
                 doubts.about.clear();
                 doubts.about_all = Some(now);
@@ -111,7 +111,7 @@ impl Alarm {
         self.ring();
     }
 
-    /// Rings if there is doubt about a lease that has just been granted: the keeper may have looked before it was there.
+    /// Rings if there is a doubt about a lease that has just been granted, because the keeper may have looked before the lease existed.
     pub(crate) fn ring_if_doubted(&self, lease: &Lease) {
         if self.has_doubts.load(Ordering::SeqCst) && lock(&self.doubts).concern(lease) {
             self.ring();

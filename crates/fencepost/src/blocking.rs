@@ -1,6 +1,6 @@
-//! The same locks for programs without an async runtime of their own.
+//! The same API as the crate root's, for programs without an async runtime.
 //!
-//! Each [`Locker`] runs one background thread that renews leases and gives them back; calls wait on the caller's thread.
+//! Each [`Locker`] runs one background thread that renews and releases leases. Calls wait on the caller's thread.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,11 +29,11 @@ mod worker;
 pub use guard::{Guard, MultiGuard};
 use worker::Worker;
 
-/// Takes locks, and waits on the calling thread. Cheap to clone; clones share everything. Dropping the last of its handles
-/// and guards waits until everything is given back, for at most the store timeout.
+/// Acquires locks, and waits on the calling thread. Cheap to clone; all clones share the same state. Dropping the last clone and
+/// guard waits until all locks are released, for at most the store timeout.
 ///
-/// Call it from ordinary threads. Inside an async runtime, its blocking threads included, every call that would wait returns
-/// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext): use [`fencepost::Locker`](crate::Locker) there.
+/// Call it from ordinary threads. Inside an async runtime, including its blocking threads, every call that would wait returns
+/// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext); use [`fencepost::Locker`](crate::Locker) there.
 #[derive(Debug, Clone)]
 pub struct Locker {
     inner: crate::Locker,
@@ -44,8 +44,8 @@ impl LockerBuilder<Locker> {
     /// Checks the settings, and starts the background thread.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range or the label contains control characters, and an
-    /// error if the thread cannot be started.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range or the label
+    /// contains control characters, and an error if the thread cannot be started.
     pub fn build(self) -> Result<Locker> {
         let inner = self.checked()?;
         let worker = Arc::new(Worker::start(inner.errands(), inner.store_timeout())?);
@@ -54,7 +54,7 @@ impl LockerBuilder<Locker> {
 }
 
 impl Locker {
-    /// A locker with default settings and a background thread of its own.
+    /// Creates a locker with default settings, and starts its background thread.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Locker {
         Self::builder(backend).build()
     }
 
-    /// Settings to change before building.
+    /// Returns a builder, to change settings before the locker is built.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -86,12 +86,12 @@ impl Locker {
         LockerBuilder::new(backend)
     }
 
-    /// What the store calls this locker among holders and waiters.
+    /// Returns the label under which the store lists this locker among holders and waiters.
     pub fn label(&self) -> &str {
         self.inner.label()
     }
 
-    /// The store this locker takes locks in.
+    /// Returns the store in which this locker takes locks.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -102,7 +102,7 @@ impl Locker {
         self.inner.backend()
     }
 
-    /// Tries once. Returns `None` if somebody else holds the lock, or waits for it.
+    /// Tries once to acquire the lock. Returns `None` if somebody else holds the lock or waits for it.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -114,7 +114,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::try_acquire`](crate::Locker::try_acquire).
+    /// Returns the same errors as [`fencepost::Locker::try_acquire`](crate::Locker::try_acquire).
     pub fn try_acquire<N>(&self, name: N) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
@@ -124,17 +124,17 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
-    /// Waits for the lock as long as it takes.
+    /// Waits for the lock without a time limit.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
     /// let guard = locker.acquire("nightly-report")?;
-    /// drop(guard); // given back in the background
+    /// drop(guard); // releases the lock in the background
     /// # Ok::<(), fencepost::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::acquire`](crate::Locker::acquire).
+    /// Returns the same errors as [`fencepost::Locker::acquire`](crate::Locker::acquire).
     pub fn acquire<N>(&self, name: N) -> Result<Guard>
     where
         N: TryInto<LockName>,
@@ -144,7 +144,7 @@ impl Locker {
         Ok(self.guard(guard))
     }
 
-    /// Waits for the lock for at most `timeout`. Returns `None` if it was not free in time.
+    /// Waits for the lock for at most `timeout`. Returns `None` if the lock did not become free in time.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -158,7 +158,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::acquire_within`](crate::Locker::acquire_within).
+    /// Returns the same errors as [`fencepost::Locker::acquire_within`](crate::Locker::acquire_within).
     pub fn acquire_within<N>(&self, name: N, timeout: Duration) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
@@ -170,7 +170,7 @@ impl Locker {
         Ok(guard.map(|inner| self.guard(inner)))
     }
 
-    /// Tries once for each of the names. Returns `None` if not all of them are free; then none is held.
+    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if one of them is not free.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -181,7 +181,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::try_acquire_all`](crate::Locker::try_acquire_all).
+    /// Returns the same errors as [`fencepost::Locker::try_acquire_all`](crate::Locker::try_acquire_all).
     pub fn try_acquire_all<I>(&self, names: I) -> Result<Option<MultiGuard>>
     where
         I: IntoIterator,
@@ -192,7 +192,7 @@ impl Locker {
         Ok(all.map(|inner| self.multi_guard(inner)))
     }
 
-    /// Waits for all of the names as long as it takes.
+    /// Waits for all of the names without a time limit.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -202,7 +202,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::acquire_all`](crate::Locker::acquire_all).
+    /// Returns the same errors as [`fencepost::Locker::acquire_all`](crate::Locker::acquire_all).
     pub fn acquire_all<I>(&self, names: I) -> Result<MultiGuard>
     where
         I: IntoIterator,
@@ -213,7 +213,8 @@ impl Locker {
         Ok(self.multi_guard(all))
     }
 
-    /// Waits for all of the names, together for at most `timeout`. Returns `None` if they were not free in time; then none is held.
+    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
+    /// time.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -225,7 +226,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Locker::acquire_all_within`](crate::Locker::acquire_all_within).
+    /// Returns the same errors as [`fencepost::Locker::acquire_all_within`](crate::Locker::acquire_all_within).
     pub fn acquire_all_within<I>(&self, names: I, timeout: Duration) -> Result<Option<MultiGuard>>
     where
         I: IntoIterator,
@@ -237,7 +238,7 @@ impl Locker {
         Ok(all.map(|inner| self.multi_guard(inner)))
     }
 
-    /// Ends this locker: see [`fencepost::Locker::shutdown`](crate::Locker::shutdown).
+    /// Shuts down this locker and its clones, as [`fencepost::Locker::shutdown`](crate::Locker::shutdown) does.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -248,7 +249,7 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime; then nothing has been shut down.
+    /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime. The locker is not shut down then.
     pub fn shutdown(&self) -> Result<()> {
         self.worker.wait(self.inner.shutdown())
     }

@@ -1,4 +1,4 @@
-//! The plain data that goes to a store and comes back: name, owner, claim, grant.
+//! The plain data of a request to a store and of its answer: name, owner, claim, grant.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +11,8 @@ use crate::random::Random;
 
 /// The name of a lock: 1 to 255 bytes of UTF-8 without control characters.
 ///
-/// Everything else is allowed (spaces, slashes, quotes, braces, any script), and backends pass names only as
-/// bound values or escape them, so a name cannot become a command, a path or a log line of its own.
+/// Everything else is allowed: spaces, slashes, quotes, braces, any script. Backends pass names only as bound values or escape them, so a
+/// name cannot become a command, a path or a separate line in a log.
 ///
 /// ```
 /// use fencepost::LockName;
@@ -28,11 +28,12 @@ impl LockName {
     /// The longest name, in bytes.
     pub const MAX_BYTES: usize = 255;
 
-    /// Checks and keeps a name.
+    /// Checks a name, and creates a `LockName` from it.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when it is empty, longer than [`MAX_BYTES`](Self::MAX_BYTES), or contains a control
-    /// character (NUL, newline, escape …), a line separator or a character that reverses text direction.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the name is empty, is longer than
+    /// [`MAX_BYTES`](Self::MAX_BYTES), or contains a control character (NUL, newline, escape …), a line separator or a character that
+    /// reverses the text direction.
     pub fn new(name: &str) -> Result<Self> {
         if name.is_empty() {
             return Err(Error::invalid("a lock needs a name: it is empty"));
@@ -52,14 +53,14 @@ impl LockName {
         Ok(Self(name.into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Characters that would let a name forge or disguise a line of a log: controls, line and paragraph
-/// separators, and the marks that override the direction of text.
+/// Returns whether the character would let a name forge or disguise a line of a log: control characters, line and paragraph separators, and
+/// the marks that override the text direction.
 fn hides_or_breaks_text(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -123,15 +124,15 @@ impl TryFrom<&LockName> for LockName {
     }
 }
 
-/// Who owns a lease at the store: 128 random bits, new for every lease. Shown as 32 hexadecimal digits.
+/// The owner of a lease at the store: 128 random bits, new for every lease, displayed as 32 hexadecimal digits.
 ///
-/// It is minted before the first byte leaves for the store, so that whatever an abandoned request leaves
-/// behind can be found and released.
+/// The locker creates the owner before it sends the first request, so that whatever an abandoned request leaves behind can be found and
+/// released.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId(u128);
 
 impl OwnerId {
-    /// A new owner, different from every other.
+    /// Creates a new owner, different from every other.
     pub fn random(random: &dyn Random) -> Self {
         Self(random.next_u128())
     }
@@ -161,22 +162,22 @@ impl FromStr for OwnerId {
     }
 }
 
-/// What a store is asked for: this name, for this owner, for this long.
+/// A request to a store: a lease on this name, for this owner, of this length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Claim {
-    /// The lock.
+    /// The name of the lock.
     pub name: LockName,
-    /// Who asks. The same owner asking again continues its earlier attempt; it never gets a second lease.
+    /// The owner that asks. A request with the same owner continues its earlier attempt; an owner never gets a second lease.
     pub owner: OwnerId,
     /// How long the lease lasts without renewal.
     pub ttl: Duration,
-    /// Who that is, for people: host and process, shown by [`Backend::inspect`](crate::Backend::inspect). Decides nothing.
+    /// A label for people: host and process. [`Backend::inspect`](crate::Backend::inspect) shows it; nothing depends on it.
     pub label: Arc<str>,
 }
 
 impl Claim {
-    /// A claim of `owner` to `name` for `ttl`. The label is empty.
+    /// Creates a claim of `owner` to `name` for `ttl`, with an empty label.
     pub fn new(name: LockName, owner: OwnerId, ttl: Duration) -> Self {
         Self {
             name,
@@ -186,7 +187,7 @@ impl Claim {
         }
     }
 
-    /// The same claim, with a label for people.
+    /// Sets the label of the claim.
     #[must_use]
     pub fn with_label(self, label: impl Into<Arc<str>>) -> Self {
         Self {
@@ -196,21 +197,21 @@ impl Claim {
     }
 }
 
-/// What a store gave.
+/// A lease that the store granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Larger than every epoch granted for this name before, whatever happened to the lock in between.
+    /// The epoch of the fence. It is larger than every epoch granted for this name before, whatever happened to the lock in between.
     pub epoch: u64,
     /// A moment, on the backend's [`clock`](crate::Backend::clock), *before* the request that obtained this grant was sent.
     pub asked_at: Moment,
-    /// The store keeps others out for at least this long after `asked_at`. One who waited may be granted less than its TTL at first; more
-    /// than half of that should be left when it is told, or its process gives the lock back after every hold.
+    /// For at least this long after `asked_at`, the store keeps others out. A client that waited may be granted less than its TTL at first.
+    /// More than half of that should be left when the client learns of it; otherwise its process releases the lock after every hold.
     pub lease: Duration,
 }
 
 impl Grant {
-    /// A lease of this length that was asked for at `asked_at`.
+    /// Creates the grant of a lease of this length, requested at `asked_at`.
     pub fn new(epoch: u64, asked_at: Moment, lease: Duration) -> Self {
         Self {
             epoch,

@@ -1,8 +1,8 @@
-//! Time behind a small trait, on a clock that never goes back and keeps running while the machine sleeps.
+//! [`Clock`]: time behind a small trait, on a clock that never goes back and keeps running while the machine sleeps.
 //!
-//! Leases end whether or not the holder's machine is awake. `std::time::Instant` stops during suspend on
-//! Linux, so a holder that measured its lease with it would wake up believing in a lock long gone. Wall time
-//! can be set back. `CLOCK_BOOTTIME` does neither.
+//! Leases end whether or not the holder's machine is awake. On Linux, `std::time::Instant` stops while the machine is suspended, so a
+//! holder that measured its lease with it would wake up and believe in a lock that ended long ago. The wall clock can be set back.
+//! `CLOCK_BOOTTIME` has neither problem.
 
 use std::fmt;
 use std::future::Future;
@@ -10,35 +10,35 @@ use std::ops::Add;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A boxed future, as the dyn-safe traits of this crate return them.
+/// A boxed future, as the dyn-safe traits of this crate return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A point in time on a [`Clock`]: nanoseconds since that clock's zero. Points of different clocks do not compare.
+/// A point in time on a [`Clock`]: nanoseconds since the zero of that clock. Do not compare points of different clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
 impl Moment {
     /// The clock's zero.
     pub const ZERO: Self = Self(0);
-    /// Later than every moment that comes.
+    /// A moment that is later than all others.
     pub const FAR: Self = Self(u64::MAX);
 
-    /// `ns` nanoseconds after the clock's zero.
+    /// Creates the moment `ns` nanoseconds after the clock's zero.
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the clock's zero.
+    /// Returns the nanoseconds since the clock's zero.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to this moment; zero when it is not earlier.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// This moment moved back, at most to the clock's zero.
+    /// Returns this moment moved back by `by`, at most to the clock's zero.
     #[must_use]
     pub fn back(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(by)))
@@ -48,7 +48,7 @@ impl Moment {
 impl Add<Duration> for Moment {
     type Output = Self;
 
-    /// Ends at [`Moment::FAR`] instead of overflowing.
+    /// Stops at [`Moment::FAR`] instead of overflowing.
     fn add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(nanos(by)))
     }
@@ -58,23 +58,23 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Where time comes from.
+/// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The present moment. Never earlier than a moment returned before.
+    /// Returns the present moment. It is never earlier than a moment that was returned before.
     fn now(&self) -> Moment;
 
-    /// Completes when `now() >= until`, and within half a second of it also when the machine slept meanwhile.
+    /// Completes when `now() >= until`. If the machine slept in between, it completes at most half a second late.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     fn sleep_until(&self, until: Moment) -> BoxFuture<'_, ()>;
 }
 
-/// The time since boot, sleep included (`CLOCK_BOOTTIME`; on systems without it, `CLOCK_MONOTONIC`). Sleeps on Tokio's timer.
+/// The time since boot, including sleep (`CLOCK_BOOTTIME`, or `CLOCK_MONOTONIC` on systems without it). Sleeps on Tokio's timer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BootClock;
 
-/// Tokio's timer stands still while the machine sleeps, so no single sleep is longer than this.
+/// The longest single sleep. Tokio's timer stands still while the machine sleeps, so longer sleeps are split.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 impl Clock for BootClock {
@@ -83,7 +83,7 @@ impl Clock for BootClock {
         const ID: nix::time::ClockId = nix::time::ClockId::CLOCK_BOOTTIME;
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         const ID: nix::time::ClockId = nix::time::ClockId::CLOCK_MONOTONIC;
-        // Every supported kernel has this clock: the call cannot fail.
+        // Every supported kernel has this clock, so the call cannot fail.
         let now = nix::time::clock_gettime(ID).expect("the kernel has a boot clock");
         Moment::ZERO + Duration::from(now)
     }
@@ -101,7 +101,7 @@ impl Clock for BootClock {
     }
 }
 
-/// The future's output, or `None` when `until` comes first.
+/// Returns the output of the future, or `None` if `until` comes first.
 pub(crate) async fn within<F: Future>(
     clock: &dyn Clock,
     until: Moment,
@@ -110,7 +110,7 @@ pub(crate) async fn within<F: Future>(
     tokio::select! {
         biased;
         output = future => Some(output),
-        // In a block of its own: no timer is made for a future that is ready at once.
+        // The async block avoids creating a timer for a future that is ready at once.
         () = async { clock.sleep_until(until).await } => None,
     }
 }

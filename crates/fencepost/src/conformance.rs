@@ -1,7 +1,7 @@
-//! The trials that every backend must pass, for people who write one.
+//! The conformance suite: trials that every [`Backend`] must pass, for authors of a backend.
 //!
-//! A trial panics when the backend breaks the contract of [`Backend`]. Capabilities pick the trials: what a store does not
-//! promise is not asked of it. Each trial uses names of its own, so they can share a store and run side by side.
+//! A trial panics if the backend breaks the contract of [`Backend`]. The capabilities of the store select the trials, so a store is tried
+//! only for what it promises. Each trial uses its own lock names, so trials can share a store and run at the same time.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::BoxFuture;
 use crate::random::SystemRandom;
 
-/// What is tried: one store, through two connections.
+/// The store on trial, with two connections to it.
 #[derive(Debug, Clone)]
 pub struct Subject {
     one: Arc<dyn Backend>,
@@ -43,7 +43,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A store with a single connection.
+    /// Creates a subject whose trials all use the same connection.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             other: backend.clone(),
@@ -51,18 +51,18 @@ impl Subject {
         }
     }
 
-    /// A store through two connections of its own, as two processes would have them.
+    /// Creates a subject with two connections to the same store, as two processes would have them.
     pub fn with_two_connections(one: Arc<dyn Backend>, other: Arc<dyn Backend>) -> Self {
         Self { one, other }
     }
 
-    /// What the store promises.
+    /// Returns what the store promises.
     pub fn capabilities(&self) -> Capabilities {
         self.one.capabilities()
     }
 }
 
-/// One named demand on a backend.
+/// One requirement that a backend must meet.
 #[derive(Debug, Clone, Copy)]
 pub struct Trial {
     name: &'static str,
@@ -71,12 +71,12 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A sentence about every backend that passes.
+    /// Returns the name: a sentence that is true for every backend that passes.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether a store with these capabilities promises what is tried.
+    /// Returns whether a store with these capabilities must pass this trial.
     pub fn applies_to(&self, capabilities: Capabilities) -> bool {
         (self.applies)(capabilities)
     }
@@ -84,16 +84,16 @@ impl Trial {
     /// Runs the trial. Needs a Tokio runtime with time enabled.
     ///
     /// # Panics
-    /// When the backend fails it.
+    /// Panics if the backend fails the trial.
     ///
     /// # Cancel safety
-    /// Not safe to drop: locks may stay behind until their TTL ends.
+    /// Do not drop the future: locks may remain until their TTL ends.
     pub async fn run(&self, subject: Subject) {
         (self.run)(subject).await;
     }
 }
 
-/// All trials.
+/// Returns all trials.
 pub fn trials() -> impl Iterator<Item = &'static Trial> {
     [
         exclusion::TRIALS,
@@ -107,7 +107,7 @@ pub fn trials() -> impl Iterator<Item = &'static Trial> {
     .flatten()
 }
 
-/// A table of trials: `name: condition,` where the name is also the function's.
+/// Creates a table of trials from lines `name: condition,` where `name` is also the name of the function.
 macro_rules! table {
     ($($name:ident: $applies:expr,)*) => {
         pub(super) const TRIALS: &[$crate::conformance::Trial] = &[$(
@@ -121,23 +121,23 @@ macro_rules! table {
 }
 use table;
 
-/// Asked of every store.
+/// Applies to every store.
 const ALWAYS: fn(Capabilities) -> bool = |_| true;
-/// Asked of stores that processes share.
+/// Applies to stores that processes share.
 const ACROSS: fn(Capabilities) -> bool = |capabilities| capabilities.across_processes;
-/// Asked of stores whose leases end by themselves.
+/// Applies to stores whose leases end by themselves.
 const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
-/// Asked of stores that serve waiters in order.
+/// Applies to stores that serve waiters in order.
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
 
 /// A TTL that does not end during a trial.
 const LONG: Duration = Duration::from_secs(60);
-/// A TTL that a trial waits for.
+/// A TTL that is short enough for a trial to wait for its end.
 const SHORT: Duration = Duration::from_millis(200);
-/// How long something may take that must happen. Generous: machines are slow at times.
+/// How long something that must happen may take. Generous, because machines are sometimes slow.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A name that no other trial uses.
+/// Returns a name that no other trial uses.
 fn fresh_name(what: &str) -> LockName {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +145,7 @@ fn fresh_name(what: &str) -> LockName {
     LockName::new(&name).expect("a valid name")
 }
 
-/// A claim of a new owner.
+/// Creates a claim of a new owner.
 fn claim(name: &LockName, ttl: Duration) -> Claim {
     Claim {
         name: name.clone(),
@@ -155,7 +155,7 @@ fn claim(name: &LockName, ttl: Duration) -> Claim {
     }
 }
 
-/// The output, which must come within [`SOON`].
+/// Returns the output of the future, which must complete within [`SOON`].
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(SOON, future).await {
         Ok(output) => output,
@@ -163,7 +163,7 @@ async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     }
 }
 
-/// Waits until `condition` holds, which must be within [`SOON`].
+/// Waits until `condition` holds, which must happen within [`SOON`].
 async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     soon(what, async {
         while !condition().await {
@@ -173,7 +173,7 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
     .await;
 }
 
-/// Polls a future at most so often; `None` when it was not done by then.
+/// Polls a future at most this many times; the output is `None` if it was not complete by then.
 struct PollLimit<F> {
     future: Pin<Box<F>>,
     left: usize,

@@ -1,9 +1,9 @@
-//! What a holder shows to a resource.
+//! [`Credential`]: the fence and owner that a holder presents to a fenced resource.
 
 use crate::claim::OwnerId;
 use crate::fence::Fence;
 
-/// What a holder shows to a fenced [`resource`](crate::resource): its fence, and who it is.
+/// What a holder presents to a fenced [`resource`](crate::resource): its fence and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Credential {
     /// The fence of the hold.
@@ -13,12 +13,12 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The credential of `owner`, who holds the lock with `fence`.
+    /// Creates the credential of `owner`, which holds the lock with `fence`.
     pub fn new(fence: Fence, owner: OwnerId) -> Self {
         Self { fence, owner }
     }
 
-    /// Whether a resource that has admitted `highest` admits this one.
+    /// Returns whether a resource that has admitted `highest` admits this credential.
     pub(crate) fn follows(&self, highest: &Self) -> bool {
         self.fence > highest.fence || self == highest
     }

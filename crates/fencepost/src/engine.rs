@@ -1,8 +1,8 @@
-//! The inside of a [`Locker`](crate::Locker): all its lines, and the doing of what they decide.
+//! The inside of a [`Locker`](crate::Locker): all its lines, and the code that carries out their decisions.
 //!
-//! Decisions are taken under one mutex that is never held across an await or a message. Messages ([`Turn`]) carry what
-//! they give as owned values: a guard that reaches nobody is dropped, and dropping it hands the lock on. So no path,
-//! however it is cancelled, loses a lock or a waiter.
+//! Decisions are made under one mutex, which is never held across an await or while a message is sent. Messages ([`Turn`]) carry what they
+//! give as owned values: a hold that reaches nobody is dropped, and dropping it hands the lock on. Therefore no path, however it is
+//! cancelled, loses a lock or a waiter.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -32,7 +32,7 @@ pub(crate) use duty::{Duty, Queued};
 pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) ttl: Duration,
@@ -42,21 +42,21 @@ pub(crate) struct Settings {
     pub(crate) label: Arc<str>,
 }
 
-/// What a waiting task is told.
+/// The message to a waiting task.
 pub(crate) enum Turn {
-    /// The lock is yours.
+    /// The task has the lock.
     Granted(Arc<Hold>),
-    /// You are at the front: ask the store. Boxed, so that the message that comes often is small.
+    /// The task is at the front and must ask the store. Boxed, so that the most frequent message is small.
     Drive(Box<Duty>),
-    /// Somebody else has it, and you only tried.
+    /// Somebody else has the lock, and the task only tried.
     Refused,
-    /// The store failed the one who asked for all of you.
+    /// The store failed for the task that asked on behalf of the line.
     Failed(Error),
 }
 
 pub(crate) type Seat = oneshot::Sender<Turn>;
 
-/// Which line. Without hand-over every claim stands alone, so that the store alone decides the order.
+/// The key of a line. Without hand-over, every claim has its own line, so that the store alone decides the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineKey {
     name: LockName,
@@ -64,7 +64,7 @@ pub(crate) struct LineKey {
 }
 
 impl Hash for LineKey {
-    /// Without the marks that separate fields and variants: in one locker, all keys have an owner or none has.
+    /// Hashes without the separators of fields and variants: in one locker, either all keys have an owner or none has.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         hasher.write(self.name.as_str().as_bytes());
         if let Some(owner) = self.alone {
@@ -73,13 +73,13 @@ impl Hash for LineKey {
     }
 }
 
-/// What is decided under one mutex.
+/// The state behind the mutex.
 #[derive(Default)]
 struct Lines {
     by_key: HashMap<LineKey, Line<Seat>>,
-    /// Drawn under the mutex, so that tickets are in the order of joining.
+    /// The last ticket. Tickets are drawn under the mutex, so they are in the order of joining.
     tickets: Ticket,
-    /// Nobody joins any more.
+    /// Whether the locker was shut down, so that nobody can join any more.
     closed: bool,
 }
 
@@ -92,15 +92,15 @@ pub(crate) struct Engine {
     pub(crate) reaper: Reaper,
     pub(crate) alarm: Arc<Alarm>,
     lines: Mutex<Lines>,
-    /// A copy of [`Lines::closed`], to look at without the mutex.
+    /// A copy of [`Lines::closed`] that can be read without the mutex.
     closed: AtomicBool,
     closing: Notify,
-    /// The housekeeping task is running; false again when its runtime dropped it.
+    /// Whether the housekeeping task is running. Becomes false again when its runtime drops the task.
     pub(crate) on_duty: Arc<AtomicBool>,
     pub(crate) hiring: Mutex<()>,
 }
 
-/// How a task entered a line.
+/// The result of joining a line.
 pub(crate) enum Entry<'a> {
     Drive(Duty),
     Queued(Queued<'a>),
@@ -109,10 +109,10 @@ pub(crate) enum Entry<'a> {
     Closed,
 }
 
-/// What became of a lease whose holder is done.
+/// What happens to a lease whose holder is done.
 pub(crate) enum Ending {
     HandedOver,
-    /// The caller ends it at the store, and lets this task ask anew.
+    /// The caller must end it at the store, and then let this task ask again.
     Release {
         next: Option<(Seat, Drive)>,
     },
@@ -147,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// A task wants `name`.
+    /// Lets a task join the line of `name`.
     pub(crate) fn join(self: &Arc<Self>, name: LockName, manner: Manner) -> Entry<'_> {
         let mut receiver = None;
         let seat = || {
@@ -185,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// A holder of `lease` is done with it; `now` is the moment of that.
+    /// Records that a holder of `lease` is done with it at `now`.
     pub(crate) fn hold_done(self: &Arc<Self>, lease: &Arc<Lease>, now: Moment) -> Ending {
         let bound = &self.settings.hand_over;
         let name = &lease.claim.name;
@@ -203,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// A lease is lost: its holders are told, and the line goes on without it.
+    /// Marks a lease as lost: its holders are told, and the line continues without it.
     pub(crate) fn lose(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
         if lease.lose(reason) {
             tracing::warn!(name = %lease.claim.name, epoch = lease.epoch, ?reason, "lock lost");
@@ -221,7 +221,7 @@ impl Engine {
         self.deliver_drive(next.flatten());
     }
 
-    /// Ends a lease at the store in the caller's own time. If this is dropped or fails, the reaper goes on.
+    /// Ends a lease at the store while the caller waits. If this is dropped or fails, the reaper takes over.
     pub(crate) async fn release_now(self: &Arc<Self>, claim: &Claim) -> ReleaseOutcome {
         let unfinished = Unfinished::new(self, claim);
         let until = self.clock.now() + self.settings.store_timeout;
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lease is held, and neither given back nor lost.
+    /// Returns whether a lease is held, and neither released nor lost.
     pub(crate) fn holds(&self, lease: &Lease) -> bool {
         let holds = self.with_line(&lease.claim, |line| {
             let held = line.lease();
@@ -247,7 +247,7 @@ impl Engine {
         holds.unwrap_or(false)
     }
 
-    /// Leases held now, for the keeper.
+    /// Returns the leases that are held now, for the keeper.
     pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
         let lines = lock(&self.lines);
         lines
@@ -257,7 +257,7 @@ impl Engine {
             .collect()
     }
 
-    /// Refuses newcomers, fails those who wait, and gives back what is held.
+    /// Refuses new tasks, fails the waiting ones, and releases what is held.
     pub(crate) fn close(self: &Arc<Self>) {
         let (waiting, asking): (Vec<Vec<Seat>>, Vec<Option<Claim>>) = {
             let mut lines = lock(&self.lines);
@@ -279,7 +279,7 @@ impl Engine {
         }
     }
 
-    /// Ends the keeper. The reaper stays until the last guard is gone: a grant may be on its way.
+    /// Ends the keeper. The reaper stays until the last guard is gone, because a grant may be on its way.
     pub(crate) fn dismiss(&self) {
         self.alarm.ring();
     }
@@ -325,7 +325,7 @@ impl Engine {
     }
 
     pub(crate) fn hold(self: &Arc<Self>, lease: Arc<Lease>, seq: u16, now: Moment) -> Arc<Hold> {
-        // The epoch was checked when the lease was made.
+        // The epoch was checked when the lease was created.
         let fence =
             Fence::new(lease.epoch, seq).unwrap_or_else(|_| unreachable!("epoch was checked"));
         Hold::new(self.clone(), lease, fence, now)
@@ -351,7 +351,7 @@ impl Engine {
         }
     }
 
-    /// Tells the line of `claim` something, and forgets the line when nothing is left in it.
+    /// Calls `tell` with the line of `claim`, and removes the line if nothing is left in it.
     pub(crate) fn with_line<T>(
         &self,
         claim: &Claim,
@@ -375,7 +375,7 @@ impl Engine {
     }
 
     pub(crate) fn deliver(&self, seat: Seat, turn: Turn) {
-        // Comes back when the task is gone; dropping it then passes on what it carries.
+        // The message comes back if the task is gone; dropping it then passes on what it carries.
         drop(seat.send(turn));
     }
 
@@ -389,7 +389,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Lets the keeper notice that there is nobody left to keep anything for; the queue closes by itself.
+        // Let the keeper notice that there is nothing left to keep; the queue closes by itself.
         self.alarm.ring();
     }
 }

@@ -1,6 +1,6 @@
-//! Errors that say what failed, where, and whether it may have taken effect all the same.
+//! [`Error`]: what failed, where, and whether it may have taken effect nevertheless.
 //!
-//! "Busy" is not an error anywhere in this crate: it is `Ok(None)`.
+//! A busy lock is never an error in this crate: it is `Ok(None)`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,27 +9,26 @@ use std::sync::Arc;
 /// The result of an operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of thing went wrong; decides what a caller can do about it.
+/// The kind of a failure, which decides what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller passed something that can never work: a bad name, a TTL out of range.
+    /// The caller passed something that can never work, such as an invalid name or a TTL out of range.
     InvalidInput,
-    /// The store cannot be reached or does not serve now. Trying again later may work.
+    /// The store cannot be reached or does not serve requests now. Trying again later may work.
     Unavailable,
     /// The store did not answer in time. Trying again later may work.
     Timeout,
-    /// The store answers, but is not fit to hold locks: not a database, read-only, full, on a
-    /// network file system. Somebody has to mend it.
+    /// The store answers, but cannot hold locks: it is not a database, read-only, full, or on a network file system. Somebody has to repair
+    /// it.
     Unusable,
-    /// The lock this was about is held no longer.
+    /// The lock of the operation is no longer held.
     Lost,
     /// The [`Locker`](crate::Locker) was shut down.
     Closed,
-    /// An async function was called outside a Tokio runtime, or a blocking one inside it.
+    /// An async function was called outside a Tokio runtime, or a blocking function inside one.
     WrongContext,
-    /// The store's fence counter left the range a [`Fence`](crate::Fence) can carry. The lock is refused
-    /// rather than given with a fence that could repeat.
+    /// The store's fence counter left the range of a [`Fence`](crate::Fence). The lock is refused, because its fence could repeat.
     FenceExhausted,
     /// The backend broke its own contract.
     Internal,
@@ -40,7 +39,7 @@ pub enum ErrorKind {
 pub enum Effect {
     /// Nothing was changed.
     None,
-    /// The request may have been carried out: its answer was lost.
+    /// The request may have been executed: its answer was lost.
     Maybe,
 }
 
@@ -50,13 +49,13 @@ pub enum Effect {
 pub enum Operation {
     /// Opening or connecting to the store.
     Open,
-    /// Asking for a lock, with or without waiting.
+    /// Acquiring a lock, with or without waiting.
     Acquire,
     /// Extending a lease.
     Renew,
-    /// Giving a lock back, or leaving its waiting line.
+    /// Releasing a lock, or leaving its waiting line.
     Release,
-    /// Looking at a lock, or listing locks, without touching them.
+    /// Reading the state of a lock, or listing locks, without changing them.
     Inspect,
     /// Reading or writing through a fenced resource.
     Resource,
@@ -64,9 +63,9 @@ pub enum Operation {
     Configure,
 }
 
-/// An operation failed: kind, store, operation, effect, and the cause underneath.
+/// A failed operation: its kind, store, operation, effect and cause.
 ///
-/// Cheap to clone, because every task that waits in one line learns of the same failure.
+/// Cheap to clone, because every task that waits in one line gets the same error.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -81,7 +80,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error without a cause underneath and without effect on the store.
+    /// Creates an error without a source and without an effect on the store.
     pub fn new(
         kind: ErrorKind,
         store: &'static str,
@@ -107,47 +106,46 @@ impl Error {
         )
     }
 
-    /// The same error, with `effect`.
+    /// Sets the effect of this error.
     #[must_use]
     pub fn with_effect(self, effect: Effect) -> Self {
         self.map(|inner| inner.effect = effect)
     }
 
-    /// The same error, with the cause underneath.
+    /// Sets the source of this error.
     #[must_use]
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = Arc::from(source.into());
         self.map(|inner| inner.source = Some(source))
     }
 
-    /// Changes this error, and none of those that it was cloned from.
+    /// Changes this error, but not the errors that it was cloned from.
     fn map(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
     }
 
-    /// What kind of failure this is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The store it happened at, as [`Backend::store`](crate::Backend::store) names it; `"input"` for
-    /// arguments that never reached a store.
+    /// Returns the store, as [`Backend::store`](crate::Backend::store) names it, or `"input"` for arguments that never reached a store.
     pub fn store(&self) -> &'static str {
         self.0.store
     }
 
-    /// What was being done.
+    /// Returns the operation that failed.
     pub fn operation(&self) -> Operation {
         self.0.operation
     }
 
-    /// What went wrong, without the store, the operation and the effect, for those who say these in their own words.
+    /// Returns what went wrong, without the store, the operation and the effect, for callers that format these themselves.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Whether the store may have been changed all the same.
+    /// Returns whether the operation may have changed the store although it failed.
     pub fn effect(&self) -> Effect {
         self.0.effect
     }

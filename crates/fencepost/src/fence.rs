@@ -1,18 +1,17 @@
 //! The fencing token: a number that grows with every grant of a name.
 //!
-//! A lock can end without its holder noticing (a pause, a cut cable). What still protects the data then is
-//! the *resource*: it remembers the largest fence it has seen and refuses anything lower. See
-//! [`resource`](crate::resource).
+//! A lock can end without its holder noticing, for example because the process paused or the network broke. Then the *resource* must
+//! protect the data: it remembers the largest fence it has seen and refuses a lower one. See [`resource`](crate::resource).
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The fencing token of one hold: totally ordered, larger for every later hold of the same name.
+/// The fencing token of one hold. Fences are totally ordered, and a later hold of the same name has a larger one.
 ///
-/// `epoch` comes from the store and grows with every lease it grants. `seq` grows with every hand-over
-/// between tasks of one process under one lease, which costs the store nothing. Shown as `epoch.seq`.
+/// `epoch` comes from the store and grows with every lease it grants. `seq` grows with every hand-over between tasks of one process under
+/// one lease, which needs no request to the store. Displayed as `epoch.seq`.
 ///
 /// ```
 /// use fencepost::Fence;
@@ -26,20 +25,20 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence {
-    // The order of the fields is the order of fences.
+    // The derived order compares the fields from top to bottom, so this order matters.
     epoch: u64,
     seq: u16,
 }
 
 impl Fence {
-    /// The first epoch that does not fit: epochs are below 2⁴⁷, so that epoch and seq together fit a BIGINT.
+    /// The first epoch that is too large: epochs are below 2⁴⁷, so that epoch and seq together fit in a BIGINT.
     pub const EPOCH_END: u64 = 1 << 47;
 
-    /// A fence from its parts.
+    /// Creates a fence from its parts.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when `epoch` is not below [`EPOCH_END`](Self::EPOCH_END): a fence that would
-    /// wrap around is never made.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `epoch` is not below [`EPOCH_END`](Self::EPOCH_END). A fence
+    /// never wraps around.
     pub fn new(epoch: u64, seq: u16) -> Result<Self> {
         if epoch >= Self::EPOCH_END {
             return Err(Error::invalid(format!(
@@ -49,26 +48,26 @@ impl Fence {
         Ok(Self { epoch, seq })
     }
 
-    /// The store's part: grows with every lease granted for this name.
+    /// Returns the part that comes from the store. It grows with every lease granted for this name.
     pub fn epoch(self) -> u64 {
         self.epoch
     }
 
-    /// The local part: grows with every hand-over inside one process under one lease.
+    /// Returns the local part. It grows with every hand-over inside one process under one lease.
     pub fn seq(self) -> u16 {
         self.seq
     }
 
-    /// One integer in the same order, for a BIGINT column. Never negative.
+    /// Returns the fence as one integer that sorts in the same order, for a BIGINT column. Never negative.
     pub fn as_i64(self) -> i64 {
-        // Fits: epoch < 2^47 is checked where a fence is made.
+        // This fits: the constructor checks that epoch < 2^47.
         ((self.epoch << 16) | u64::from(self.seq)) as i64
     }
 
-    /// The fence that [`as_i64`](Self::as_i64) packed.
+    /// Returns the fence that [`as_i64`](Self::as_i64) packed.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when `packed` is negative.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `packed` is negative.
     pub fn from_i64(packed: i64) -> Result<Self> {
         let packed = u64::try_from(packed)
             .map_err(|_| Error::invalid(format!("a packed fence is never negative: {packed}")))?;

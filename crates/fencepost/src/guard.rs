@@ -1,4 +1,4 @@
-//! The guard: proof of a hold, for as long as it can honestly be one.
+//! [`Guard`]: the proof that a lock is held, which knows when it stops being one.
 
 use std::fmt;
 use std::future::Future;
@@ -19,14 +19,14 @@ use crate::ttl::check_ttl;
 
 /// A lock that is held.
 ///
-/// It is a value, not a thread's property: it can move to another task, and whoever owns it holds the lock. It gives the
-/// lock back when it is dropped (in the background) or by [`release`](Self::release) (which can say how that went).
+/// A guard is a value and does not belong to a thread: you can move it to another task, and whoever owns it holds the lock. Dropping it
+/// releases the lock in the background; [`release`](Self::release) waits for the release and returns its outcome.
 ///
-/// A guard can outlive its lock: the store may be unreachable, the process may be stopped and continued. So it knows
-/// [how long](Self::valid_for) it is good for, [says](Self::lost) when it is not, and carries a [fence](Self::fence) with which the protected
-/// resource can refuse what comes late.
+/// A guard can outlive its lock, for example when the store is unreachable or the process was stopped and continued. It therefore knows how
+/// long it is [valid](Self::valid_for), [signals](Self::lost) when the lock is lost, and carries a [fence](Self::fence) with which the
+/// protected resource can refuse late requests.
 ///
-/// Giving back more often than taking is not possible: `release` consumes the guard.
+/// A lock cannot be released twice: `release` consumes the guard.
 ///
 /// ```compile_fail
 /// # async fn twice(guard: fencepost::Guard) {
@@ -34,7 +34,7 @@ use crate::ttl::check_ttl;
 /// let _outcome = guard.release().await; // use of moved value
 /// # }
 /// ```
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct Guard {
     hold: Arc<Hold>,
     was_contended: bool,
@@ -48,7 +48,7 @@ impl Guard {
         }
     }
 
-    /// Whether somebody else had the lock when it was asked for: another task, or, as far as the store has said so, another process.
+    /// Returns whether somebody else had the lock when this task asked for it: another task or, if the store reported it, another process.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -61,12 +61,12 @@ impl Guard {
         self.was_contended
     }
 
-    /// When the lock became this guard's.
+    /// Returns when this guard got the lock.
     pub(crate) fn since(&self) -> Moment {
         self.hold.since
     }
 
-    /// The name of the lock.
+    /// Returns the name of the lock.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -79,7 +79,7 @@ impl Guard {
         &self.hold.lease.claim.name
     }
 
-    /// The fencing token of this hold: larger than that of every earlier hold of this name.
+    /// Returns the fencing token of this hold. It is larger than the token of every earlier hold of this name.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -95,8 +95,8 @@ impl Guard {
         self.hold.fence
     }
 
-    /// Who holds the lock at the store. Tasks of one process that hand a lock over to each other share an owner; their
-    /// fences differ.
+    /// Returns the owner of the lease at the store. Tasks of one process that hand a lock over to each other share an owner; their fences
+    /// differ.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -109,7 +109,7 @@ impl Guard {
         self.hold.lease.claim.owner
     }
 
-    /// Fence and owner: what a fenced [`resource`](crate::resource) asks for.
+    /// Returns the fence and the owner, which a fenced [`resource`](crate::resource) checks.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -125,9 +125,9 @@ impl Guard {
         Credential::new(self.fence(), self.owner())
     }
 
-    /// How much longer nobody else can hold the lock, even if every renewal fails from now on. Zero once lost.
+    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on. Returns zero if the lock is lost.
     ///
-    /// Measured from before the store was asked, less a margin for clock drift (a hundredth of the TTL and 2 ms), on a
+    /// The time counts from before the request was sent to the store, minus a margin for clock drift (1 % of the TTL plus 2 ms), on a
     /// clock that also runs while the machine sleeps.
     ///
     /// ```
@@ -144,7 +144,7 @@ impl Guard {
         self.hold.lease.left(self.hold.engine.clock.now())
     }
 
-    /// Whether the lock is lost. Never turns false again.
+    /// Returns whether the lock is lost. Once this returns `true`, it never returns `false` again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -162,10 +162,10 @@ impl Guard {
         self.hold.is_lost()
     }
 
-    /// How many renewals in a row have failed so far, and what the last one said; `None` while they succeed.
+    /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
     ///
-    /// Not a loss: the lock is held for as long as [`valid_for`](Self::valid_for) says. Whoever needs time to stop begins before
-    /// that is over.
+    /// A failed renewal does not lose the lock, which is held for as long as [`valid_for`](Self::valid_for) says. If your work needs time
+    /// to stop, start to stop it before then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -180,7 +180,7 @@ impl Guard {
         self.hold.lease.trouble()
     }
 
-    /// Completes when the lock is lost, and says why.
+    /// Completes when the lock is lost, with the reason.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -195,20 +195,19 @@ impl Guard {
     /// ```
     ///
     /// # Cancel safety
-    /// Dropping the future has no effect; call it as often as you like.
+    /// Dropping the future has no effect. You can call this any number of times.
     pub async fn lost(&self) -> Lost {
         let Hold { engine, lease, .. } = &*self.hold;
         let lost = lease.until_lost(&*engine.clock).await;
-        // The line learns of it now, rather than when the keeper looks next.
+        // Tell the line now instead of at the keeper's next check.
         engine.lose(lease, lost.reason());
         lost
     }
 
-    /// Runs `work` while the lock is held, and drops it at the loss.
+    /// Runs `work` while the lock is held, and drops it if the lock is lost.
     ///
-    /// Validity is looked at before every poll of `work`, so that a process that was stopped and continued does not take
-    /// another step. What `work` has spawned elsewhere, or has already sent, cannot be stopped: let the resource
-    /// check the [fence](Self::fence).
+    /// Checks the validity before every poll of `work`, so that a process that was stopped and continued does not take another step. This
+    /// cannot stop tasks that `work` has spawned or requests it has already sent; let the resource check the [fence](Self::fence) of those.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -223,11 +222,11 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`Lost`] when the lock was lost before `work` was done, or by the time it was done. It may have taken effect in part
-    /// or as a whole.
+    /// Returns [`Lost`] if the lock was lost before `work` completed, or by the time it completed. `work` may have taken effect partly or
+    /// completely.
     ///
     /// # Cancel safety
-    /// Dropping the future drops `work` and leaves the lock held.
+    /// Dropping the future drops `work`. The lock stays held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         while_held(self.lost(), || self.lost_now(), work).await
     }
@@ -236,7 +235,7 @@ impl Guard {
         self.hold.lost_now()
     }
 
-    /// Makes the lease last at least `ttl` from now on; never shortens it. With keep-alive on there is rarely a need.
+    /// Extends the lease so that it lasts at least `ttl` from now on. Never shortens it. With keep-alive this is rarely necessary.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -250,11 +249,11 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] when the lock is lost; [`ErrorKind::InvalidInput`] for a TTL out of range; otherwise what the store said: the
-    /// lock is then held as long as before, or longer.
+    /// Returns [`ErrorKind::Lost`] if the lock is lost, [`ErrorKind::InvalidInput`] if the TTL is out of range, and otherwise the error of
+    /// the store. After an error of the store the lock is held for as long as before, or longer.
     ///
     /// # Cancel safety
-    /// If dropped, the lease may or may not have been extended; it is held as before.
+    /// If the future is dropped, the lease may or may not have been extended. The lock stays held.
     pub async fn extend(&self, ttl: Duration) -> Result<()> {
         check_ttl(ttl)?;
         let Hold { engine, lease, .. } = &*self.hold;
@@ -275,10 +274,11 @@ impl Guard {
             Some(Err(error)) => return Err(error),
             None => return Err(engine.unanswered(Operation::Renew)),
         }
-        // The answer may have come after the end of the validity.
-        match self.is_lost() {
-            true => Err(self.lost_error()),
-            false => Ok(()),
+        // The answer may have arrived after the validity ended.
+        if self.is_lost() {
+            Err(self.lost_error())
+        } else {
+            Ok(())
         }
     }
 
@@ -292,8 +292,8 @@ impl Guard {
         Error::new(ErrorKind::Lost, store, Operation::Renew, "the lock is lost")
     }
 
-    /// Another guard of the same hold, for code that must hold the lock as well: re-entry, made explicit. Same fence, same
-    /// owner; the lock goes back when the last of them does.
+    /// Returns another guard of the same hold, for code that needs to hold the lock too (explicit re-entry). It has the same fence and the
+    /// same owner. The lock is released when the last of these guards is released or dropped.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -313,7 +313,7 @@ impl Guard {
         }
     }
 
-    /// Gives the lock back and says how that went.
+    /// Releases the lock, and returns the outcome.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -329,7 +329,7 @@ impl Guard {
     /// ```
     ///
     /// # Cancel safety
-    /// If dropped, the release goes on in the background, as when the guard itself is dropped.
+    /// If the future is dropped, the release continues in the background, as it does when the guard is dropped.
     pub async fn release(self) -> ReleaseOutcome {
         match Arc::into_inner(self.hold) {
             Some(hold) => hold.release().await,
@@ -338,7 +338,7 @@ impl Guard {
     }
 }
 
-/// Polls `work` until it is done, or until `lost` is, or until `lost_now` says so.
+/// Polls `work` until it completes, `lost` completes, or `lost_now` returns a loss.
 pub(crate) async fn while_held<F: Future>(
     lost: impl Future<Output = Lost>,
     lost_now: impl Fn() -> Option<Lost>,
@@ -350,7 +350,7 @@ pub(crate) async fn while_held<F: Future>(
         if let Poll::Ready(lost) = lost.as_mut().poll(context) {
             return Poll::Ready(Err(lost));
         }
-        // After a suspend, timers are late; the clock is not.
+        // After a suspend, timers fire late; the clock is correct.
         if let Some(lost) = lost_now() {
             return Poll::Ready(Err(lost));
         }

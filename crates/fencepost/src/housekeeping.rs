@@ -1,6 +1,6 @@
-//! The task of a locker that renews its leases and gives back what was left at the store.
+//! The background task of a locker, which renews its leases and releases what was left at the store.
 //!
-//! It runs in the runtime of the first call. When that runtime ends, the next call starts it again in its own.
+//! It runs in the runtime of the first call. If that runtime ends, the next call starts it again in its own runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::keeper;
 use crate::lease::lock;
 use crate::reaper;
 
-/// Refuses work that could not be finished, and makes sure that somebody renews and tidies up.
+/// Returns an error if the locker is closed or there is no runtime; otherwise makes sure that the background task runs.
 pub(crate) fn ready(engine: &Arc<Engine>) -> Result<()> {
     if engine.is_closed() {
         return Err(engine.closed_error());
@@ -19,7 +19,7 @@ pub(crate) fn ready(engine: &Arc<Engine>) -> Result<()> {
     hire(engine)
 }
 
-/// Starts the task if it is not running.
+/// Starts the background task if it is not running.
 pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return Err(engine.error(
@@ -31,7 +31,7 @@ pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
     if engine.on_duty.load(Ordering::Acquire) {
         return Ok(());
     }
-    // Others wait here until the reaper can be reached.
+    // Other callers wait here until the reaper can be reached.
     let _hiring = lock(&engine.hiring);
     if !engine.on_duty.load(Ordering::Acquire) {
         let errands = engine.reaper.open();
@@ -39,7 +39,7 @@ pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
         let timeout = engine.settings.store_timeout;
         let reaping = reaper::reap(errands, engine.backend.clone(), timeout);
         let off_duty = OffDuty(engine.on_duty.clone());
-        // Before the task is there: a runtime that is shutting down drops it, and clears the flag, inside `spawn`.
+        // Set the flag before the task exists: a runtime that is shutting down drops the task inside `spawn`, which clears the flag.
         engine.on_duty.store(true, Ordering::Release);
         runtime.spawn(async move {
             let _off_duty = off_duty;
@@ -49,7 +49,7 @@ pub(crate) fn hire(engine: &Arc<Engine>) -> Result<()> {
     Ok(())
 }
 
-/// Clears the flag when the housekeeping task ends, also when a runtime shuts down around it.
+/// Clears the flag when the background task ends, including when its runtime shuts down.
 struct OffDuty(Arc<AtomicBool>);
 
 impl Drop for OffDuty {

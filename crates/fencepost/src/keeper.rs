@@ -1,8 +1,8 @@
-//! Keep-alive: one task per locker that has every lease renewed in time, and notices those that ended.
+//! The keeper: one task per locker that renews every lease in time, and notices leases that ended.
 //!
-//! It does not hear of every acquisition: that would cost a message each. It looks at what is held whenever something is
-//! due, and acquisitions ring only when their lease is due before the keeper would look anyway. It never waits for a
-//! store alone: while [renewals](renewals) are under way it goes on looking, losing and renewing.
+//! The keeper is not told of every acquisition, because that would cost a message each. It looks at what is held whenever something is due,
+//! and an acquisition wakes it only if its lease is due before the keeper would look anyway. It never just waits for a store: while
+//! [renewals] are in progress, it continues to look, to notice losses and to renew.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,17 +16,17 @@ mod renewals;
 
 use renewals::{Renewals, longest_call, note};
 
-/// A lease in doubt is renewed at most this often because of the doubt.
+/// How often a doubt may cause a renewal of the same lease at most.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the keeper saw when it looked.
+/// What the keeper found when it looked.
 struct Look {
     due: Vec<Renewing>,
     ended: Vec<Arc<Lease>>,
     next: Moment,
 }
 
-/// Runs until the locker is shut down, or it and all its guards are gone.
+/// Runs until the locker is shut down, or the locker and all its guards are gone.
 pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
     let mut idle_looks = 0;
     let mut renewals = Renewals::default();
@@ -47,7 +47,7 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
         }
         renewals.start(&held);
         alarm.set(look.next);
-        // Between the look and the line above, a lease may have been granted that did not ring: look once more.
+        // A lease may have been granted between the look and the line above without ringing, so look once more.
         if earliest(&held).is_some_and(|moment| moment < look.next) {
             continue;
         }
@@ -56,7 +56,7 @@ pub(crate) async fn keep(engine: Weak<Engine>, alarm: Arc<Alarm>) {
     }
 }
 
-/// Takes answers, and starts renewals that had to wait, until it is time to look.
+/// Handles answers, and starts renewals that had to wait, until it is time to look.
 async fn until_next_look(
     engine: &Weak<Engine>,
     alarm: &Alarm,
@@ -86,7 +86,7 @@ async fn until_next_look(
     }
 }
 
-/// When the first of these leases is to be looked at, once its renewal is over.
+/// Returns when the first of these leases has to be looked at, after its renewal.
 fn next_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
     let age = age_of_doubts(engine);
     let first = alarm.with_doubts(age, |doubts| {
@@ -97,7 +97,7 @@ fn next_of(engine: &Engine, alarm: &Alarm, renewed: &[Renewing]) -> Moment {
     first.unwrap_or(Moment::FAR)
 }
 
-/// Sorts what is held into due, ended and later.
+/// Sorts the leases that are held into due, ended and later.
 fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
     let settings = &engine.settings;
     let now = engine.clock.now();
@@ -107,8 +107,8 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
         next: Moment::FAR,
     };
     let leases = engine.leases();
-    // A busy locker holds something at most looks. Going to sleep for good only after a second empty look saves the
-    // next acquisition from ringing.
+    // A busy locker holds something at most looks. The keeper goes to sleep for good only after a second empty look, which saves the next
+    // acquisition from ringing.
     *idle_looks = if leases.is_empty() {
         *idle_looks + 1
     } else {
@@ -136,13 +136,13 @@ fn look(engine: &Engine, doubts: &Doubts, idle_looks: &mut u32) -> Look {
     look
 }
 
-/// How long a doubt matters: until every lease that it concerns was asked about after it.
+/// Returns how long a doubt matters: until the store was asked about every lease that it concerns.
 fn age_of_doubts(engine: &Engine) -> Duration {
     longest_call(engine).max(DOUBT_PAUSE) * 2
 }
 
-/// When a lease is to be renewed. One in doubt is renewed at once, unless the store was asked about it just before; one
-/// whose last renewal failed waits for its next attempt, so that a store that is away is not asked all the time.
+/// Returns when a lease has to be renewed. A lease in doubt is renewed at once, unless the store was asked about it just before. A lease
+/// whose last renewal failed waits for its next attempt, so that an unreachable store is not asked all the time.
 fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
     if lease.is_failing() || !doubts.concern(lease) {
         return lease.renew_at();
@@ -151,27 +151,30 @@ fn renew_at(lease: &Lease, doubts: &Doubts) -> Moment {
     lease.renew_at().min(lease.asked_at() + pause)
 }
 
-/// What is due soon goes along in the same batch; but who has just been refused, or has just been granted the lock for a
-/// short while, waits for its time.
+/// Returns by when a lease must be due to be renewed together with the current batch. A lease that is due soon joins the batch, but one
+/// whose renewal just failed, or that was just granted for a short time, waits for its own time.
 fn renewed_along(lease: &Lease, now: Moment) -> Moment {
-    match lease.is_failing() || lease.is_cut_short() {
-        true => now,
-        false => now + lease.claim.ttl / 12,
+    if lease.is_failing() || lease.is_cut_short() {
+        now
+    } else {
+        now + lease.claim.ttl / 12
     }
 }
 
 fn look_at(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
-    match engine.settings.keep_alive {
-        true => renew_at.min(lease.valid_until()),
-        false => lease.valid_until(),
+    if engine.settings.keep_alive {
+        renew_at.min(lease.valid_until())
+    } else {
+        lease.valid_until()
     }
 }
 
-/// Its renewal is over when the answer comes; until then only its end matters.
+/// Returns when to look at a lease. While it is being renewed, only its end matters.
 fn unless_being_renewed(engine: &Engine, lease: &Lease, renew_at: Moment) -> Moment {
-    match lease.is_being_renewed() {
-        true => lease.valid_until(),
-        false => look_at(engine, lease, renew_at),
+    if lease.is_being_renewed() {
+        lease.valid_until()
+    } else {
+        look_at(engine, lease, renew_at)
     }
 }
 

@@ -1,8 +1,8 @@
-//! One lease at the store, as this process may honestly believe in it.
+//! One lease at the store, and how long this process may believe that it holds it.
 //!
-//! The store counts the lease from when it handled the request; we count from *before* the request was sent and
-//! subtract a margin for clocks that run at different speeds. So our belief always ends first. Once anybody here has
-//! seen a lease as lost it stays lost, even if a renewal is answered a moment later.
+//! The store counts the lease from when it handled the request. We count from *before* the request was sent and subtract a margin for
+//! clocks that run at different speeds, so our belief always ends first. Once anybody here has seen a lease as lost, it stays lost, even if
+//! the answer to a renewal arrives a moment later.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,29 +15,28 @@ use crate::claim::{Claim, Grant};
 use crate::clock::{Clock, Moment};
 use crate::error::Error;
 
-/// What clocks of different speed, and the rounding of a store, may cost: a hundredth of the lease and 2 ms.
+/// The margin for clocks of different speed and for rounding in the store: a hundredth of the lease plus 2 ms.
 pub(crate) fn margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
 
-/// How long holders work under the short lease of a waiter before the full one is asked for.
+/// How long holders work under a waiter's short lease before the keeper asks for the full one.
 const CLAIMED_FOR: Duration = Duration::from_millis(20);
 
 /// Why a lock was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The validity ended before a renewal was answered: keep-alive is off, the store was silent, or this process or
-    /// machine slept. Somebody else may hold the lock now.
+    /// The validity ended before a renewal was answered: keep-alive is off, the store did not answer, or this process or machine slept.
+    /// Somebody else may hold the lock now.
     Expired,
-    /// The store answered that this owner holds the lock no longer: it was released by force, evicted, or the store
-    /// lost its data.
+    /// The store answered that this owner no longer holds the lock: it was released by force or evicted, or the store lost its data.
     Gone,
     /// The [`Locker`](crate::Locker) was shut down while the guard was alive.
     Shutdown,
 }
 
-/// The lock was lost while a guard was alive.
+/// The report that a lock was lost while a guard was alive.
 #[derive(Debug, Clone)]
 pub struct Lost {
     reason: LostReason,
@@ -46,17 +45,17 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Why.
+    /// Returns the reason.
     pub fn reason(&self) -> LostReason {
         self.reason
     }
 
-    /// How many renewals in a row had failed.
+    /// Returns how many renewals in a row had failed.
     pub fn failed_renewals(&self) -> u32 {
         self.failed_renewals
     }
 
-    /// What the last failed renewal said.
+    /// Returns the error of the last failed renewal.
     pub fn last_error(&self) -> Option<&Error> {
         self.last_error.as_ref()
     }
@@ -82,14 +81,14 @@ impl std::error::Error for Lost {
     }
 }
 
-/// A lease and our belief in it, shared by every hold under it and by the keeper.
+/// A lease and our belief in it, shared by all holds under the lease and by the keeper.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) claim: Claim,
     pub(crate) epoch: u64,
     /// Nanoseconds of a [`Moment`]; only grows.
     valid_until: AtomicU64,
-    /// What the store granted at first.
+    /// The length that the store granted first.
     granted: Duration,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
     renew_at: AtomicU64,
@@ -98,14 +97,14 @@ pub(crate) struct Lease {
     being_renewed: AtomicBool,
     failed_renewals: AtomicU32,
     last_error: std::sync::Mutex<Option<Error>>,
-    /// Granted for less than the TTL, and not renewed since.
+    /// Whether the lease was granted for less than the TTL and has not been renewed since.
     cut_short: AtomicBool,
     lost: OnceLock<Lost>,
     told: Notify,
 }
 
 impl Lease {
-    /// A lease granted just now.
+    /// Creates a lease that was just granted.
     pub(crate) fn new(claim: Claim, grant: Grant, now: Moment) -> Self {
         let lease = Self {
             epoch: grant.epoch,
@@ -123,8 +122,8 @@ impl Lease {
         };
         lease.believe(grant.asked_at, grant.lease);
         if lease.is_cut_short() {
-            // Granted while it waited, for a time that is short in case it were dead. Most are given back before it
-            // pays to ask for the rest.
+            // The store granted this lease while its owner waited, and kept it short in case the owner was dead. Most holds end before it
+            // pays to ask for the full length.
             let half = lease.valid_until().back(grant.lease / 2);
             let renew_at = half.min(now + CLAIMED_FOR);
             lease.renew_at.store(renew_at.as_nanos(), Ordering::Release);
@@ -140,7 +139,7 @@ impl Lease {
         Moment::from_nanos(self.renew_at.load(Ordering::Acquire))
     }
 
-    /// The validity left at `now`; zero once lost.
+    /// Returns the validity left at `now`, or zero if the lease is lost.
     pub(crate) fn left(&self, now: Moment) -> Duration {
         match self.lost.get() {
             Some(_) => Duration::ZERO,
@@ -148,7 +147,7 @@ impl Lease {
         }
     }
 
-    /// The loss, if there is one at `now`. The first to notice an expiry makes it known to all.
+    /// Returns the loss, if the lease is lost at `now`. The first caller to notice an expiry announces it to all.
     pub(crate) fn lost_at(&self, now: Moment) -> Option<&Lost> {
         if self.lost.get().is_none() && now >= self.valid_until() {
             self.lose(LostReason::Expired);
@@ -156,7 +155,7 @@ impl Lease {
         self.lost.get()
     }
 
-    /// Ends the belief for good, and tells everybody who listens. Later reasons change nothing.
+    /// Marks the lease as lost for good, and notifies all listeners. Later reasons change nothing.
     pub(crate) fn lose(&self, reason: LostReason) -> bool {
         let mut first = false;
         self.lost.get_or_init(|| {
@@ -173,22 +172,22 @@ impl Lease {
         first
     }
 
-    /// When the store was last asked about this lease.
+    /// Returns when the store was last asked about this lease.
     pub(crate) fn asked_at(&self) -> Moment {
         Moment::from_nanos(self.asked_at.load(Ordering::Acquire))
     }
 
-    /// The keeper has taken it up to renew it, and has no answer yet.
+    /// Returns whether the keeper is renewing this lease and has no answer yet.
     pub(crate) fn is_being_renewed(&self) -> bool {
         self.being_renewed.load(Ordering::Acquire)
     }
 
-    /// The store is asked to renew it.
+    /// Records that the store is being asked to renew this lease.
     pub(crate) fn asking(&self, now: Moment) {
         self.asked_at.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// A renewal asked for at `asked_at` was granted for `lease`. Comes too late for a lease already lost.
+    /// Records that a renewal requested at `asked_at` was granted for `lease`. Has no effect on a lease that is already lost.
     pub(crate) fn renewed(&self, asked_at: Moment, lease: Duration) {
         self.failed_renewals.store(0, Ordering::Relaxed);
         *lock(&self.last_error) = None;
@@ -196,39 +195,41 @@ impl Lease {
         self.believe(asked_at, lease);
     }
 
-    /// A renewal failed: not a loss, the lease runs on. The keeper tries again at `again_at`.
+    /// Records a failed renewal. That is not a loss: the lease continues, and the keeper tries again at `again_at`.
     pub(crate) fn renewal_failed(&self, error: Error, again_at: Moment) {
         self.failed_renewals.fetch_add(1, Ordering::Relaxed);
         *lock(&self.last_error) = Some(error);
         self.renew_at.store(again_at.as_nanos(), Ordering::Release);
     }
 
-    /// Granted for less than the TTL, and not renewed since: most such holds are over before they need to be.
+    /// Returns whether the lease was granted for less than the TTL and has not been renewed since. Most such holds end before they need to
+    /// be renewed.
     pub(crate) fn is_cut_short(&self) -> bool {
         self.cut_short.load(Ordering::Relaxed)
     }
 
-    /// How many renewals in a row have failed, and why the last one did.
+    /// Returns how many renewals in a row have failed, and the error of the last one.
     pub(crate) fn trouble(&self) -> Option<(u32, Error)> {
         let error = lock(&self.last_error).clone()?;
         Some((self.failed_renewals.load(Ordering::Relaxed), error))
     }
 
-    /// The last renewal failed.
+    /// Returns whether the last renewal failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failed_renewals.load(Ordering::Relaxed) > 0
     }
 
-    /// The TTL; while it is cut short, what was granted.
+    /// Returns the TTL or, while the lease is cut short, the length that was granted.
     pub(crate) fn length(&self) -> Duration {
-        match self.is_cut_short() {
-            true => self.granted,
-            false => self.claim.ttl,
+        if self.is_cut_short() {
+            self.granted
+        } else {
+            self.claim.ttl
         }
     }
 
-    /// Granted for `lease`, asked for at `asked_at`. Renewed two thirds of a TTL before the end: time for several attempts before the
-    /// lock is lost.
+    /// Records a grant of `lease` requested at `asked_at`. The next renewal is two thirds of a TTL before the end, which leaves time for
+    /// several attempts before the lock is lost.
     fn believe(&self, asked_at: Moment, lease: Duration) {
         let end = believed_end(asked_at, lease).as_nanos();
         let end = end.max(self.valid_until.fetch_max(end, Ordering::AcqRel));
@@ -236,12 +237,12 @@ impl Lease {
         self.renew_at.store(renew_at.as_nanos(), Ordering::Release);
     }
 
-    /// Completes with the loss.
+    /// Completes when the lease is lost.
     pub(crate) async fn until_lost(&self, clock: &dyn Clock) -> Lost {
         loop {
             let told = self.told.notified();
             tokio::pin!(told);
-            // Registered before looking, so that a loss in between is not missed.
+            // Register before checking, so that a loss in between is not missed.
             told.as_mut().enable();
             if let Some(lost) = self.lost_at(clock.now()) {
                 return lost.clone();
@@ -254,7 +255,7 @@ impl Lease {
     }
 }
 
-/// A lease that the keeper has taken up to renew, until there is an answer or the keeper is gone.
+/// Marks a lease as being renewed, until there is an answer or the keeper is gone.
 #[derive(Debug)]
 pub(crate) struct Renewing {
     pub(crate) lease: Arc<Lease>,
@@ -273,12 +274,13 @@ impl Drop for Renewing {
     }
 }
 
-/// A holder believes from before it asked, for the lease less the margin.
+/// Returns when belief ends: it starts before the request and lasts for the lease minus the margin.
 fn believed_end(asked_at: Moment, lease: Duration) -> Moment {
     asked_at + lease.saturating_sub(margin(lease))
 }
 
-/// Nothing panics while holding one of this crate's mutexes, and if it did, the data would still be whole.
+/// Locks a mutex and ignores poisoning. Nothing panics while it holds one of this crate's mutexes, and if something did, the data would
+/// still be consistent.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

@@ -15,45 +15,46 @@
 //! # }
 //! ```
 //!
-//! That is a lock inside one process, for tests. For processes that share a [store](stores), name its feature and open it, for instance
-//! `fencepost = { version = "0.1", features = ["redis"] }` and `Redis::open("redis://localhost").await?`.
+//! The example uses a store that exists in one process only, which is meant for tests. For locks that several processes share, enable the
+//! feature of a [store](stores) and open it. For Redis, for example, that is `fencepost = { version = "0.1", features = ["redis"] }` and
+//! `Redis::open("redis://localhost").await?`.
 //!
 //! # What a guard promises
-//! - *Exclusion while it is valid.* [`Guard::valid_for`] is counted from before the store was asked, less a margin, on a clock
-//!   that also runs while the machine sleeps. Belief here ends before the store lets anybody else in.
-//! - *A signal when it is lost.* [`Guard::lost`] completes, [`Guard::run`] drops the work, whatever the reason: a silent store, a
-//!   stopped process, a forced release.
-//! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks it refuses a holder that does not know yet
-//!   that it is late. Only that closes the gap between "I looked, it was valid" and the write.
-//! - *Nothing left behind.* Every future may be dropped at every await, every guard anywhere, with or without a runtime.
+//! - *Exclusion while it is valid.* [`Guard::valid_for`] counts from before the request was sent, minus a margin, on a clock that also runs
+//!   while the machine sleeps. The guard therefore stops being valid before the store grants the lock to anybody else.
+//! - *A signal when it is lost.* When the lock is lost, [`Guard::lost`] completes and [`Guard::run`] drops the work. The reason does not
+//!   matter: a store that does not answer, a process that was stopped, or a forced release.
+//! - *A fence.* [`Guard::fence`] grows with every hold of a name. A [`resource`] that checks the fence refuses a holder that has lost the
+//!   lock and does not know it yet. Nothing else closes the gap between "I checked, the lock was valid" and the write.
+//! - *Nothing left behind.* You may drop every future at every await and every guard anywhere, with or without a runtime.
 //!
 //! # What it cannot promise
-//! A lock with a lease does not stop a process that was paused in the middle of a write. If two writers would do damage, let
-//! the resource check the fence. If the data lives in one database, a conditional update there may need no lock at all.
+//! A lock with a lease does not stop a process that was paused in the middle of a write. If two concurrent writers would do damage, let
+//! the resource check the fence. If all of the data is in one database, a conditional update there may make the lock unnecessary.
 //!
 //! # Waiting
-//! Tasks of one process that want one name stand in line, first come first served, with at most one request at the store, and
-//! hand the lock over to each other without a round trip, within [bounds](HandOver) that let other processes in. Across processes the
-//! store's own order holds; with [`LockerBuilder::without_hand_over`] it alone decides.
+//! Tasks of one process that wait for the same name form a line and are served in order of arrival. At most one of them has a request at
+//! the store. They hand the lock over to each other without a round trip, within [bounds](HandOver) that let other processes in. The store
+//! decides the order across processes; with [`LockerBuilder::without_hand_over`] it decides the order of all tasks.
 //!
 //! # Several names
-//! [`Locker::acquire_all`] takes several names or none, in one order for everybody, so that two who want the same never wait for each
-//! other in a circle. The [`MultiGuard`] has a fence per name and is lost when one of them is.
+//! [`Locker::acquire_all`] takes either all of the names or none of them. It always takes them in the same global order, so callers whose
+//! names overlap cannot deadlock. The [`MultiGuard`] has one fence per name, and is lost as soon as one of its names is lost.
 //!
 //! # Features
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `memory` | yes | `stores::memory`: locks inside one process |
 //! | `sqlite` | no | `stores::sqlite`: locks shared by the processes of one machine, through a file |
-//! | `redis`, `redis-tls` | no | `stores::redis`: a fair line at a Redis server |
+//! | `redis`, `redis-tls` | no | `stores::redis`: locks on one Redis server, with a fair waiting line |
 //! | `redlock` | no | `stores::redlock`: a majority of independent Redis servers |
 //! | `postgres`, `postgres-tls` | no | `stores::postgres`: advisory locks that are leases; `stores::postgres_table`: leases in ShedLock's table; `pg_tx`: locks in your own transaction |
 //! | `etcd`, `etcd-tls` | no | `stores::etcd`: locks in an etcd cluster |
 //! | `zookeeper` | no | `stores::zookeeper`: locks in ZooKeeper, beside Curator and kazoo |
 //! | `blocking` | no | `blocking`: the same API without async |
-//! | `testing` | no | `testing`: a clock and a store that do as told, for your tests |
-//! | `conformance` | no | `conformance`: the trials for people who write a [`Backend`] |
-//! | `unstable-hooks` | no | what our own programs need beyond the API; may change or go with any release |
+//! | `testing` | no | `testing`: for your tests, a clock that you move and a store that fails on demand |
+//! | `conformance` | no | `conformance`: the trials for authors of a [`Backend`] |
+//! | `unstable-hooks` | no | what our own programs need beyond the API; may change or disappear in any release |
 
 mod alarm;
 pub mod backend;

@@ -1,12 +1,11 @@
 //! The waiting line of one name inside one process, as a state machine without time, store or tasks.
 //!
-//! Tasks that want the same name queue here, first come first served, and the process has at most one request at the
-//! store: the one at the front *drives* it. When a holder is done, the next in line takes over the lease without a
-//! round trip, under a larger fence, until a bound in turns, time or remaining validity ends the lease and lets other
-//! processes in.
+//! Tasks that want the same name queue here in order of arrival, and the process has at most one request at the store: the task at the
+//! front *drives* it. When a holder is done, the next task takes over the lease without a round trip, under a larger fence, until a limit
+//! of turns, time or remaining validity ends the lease and lets other processes in.
 //!
-//! The machine only decides. It is told what happened and answers what to do; [`Locker`](crate::Locker) does it. `W` is whatever
-//! reaches a waiting task; the property tests use numbers.
+//! The state machine only decides: it is told what happened and returns what to do, and the [`Locker`](crate::Locker) does it. `W` is the
+//! handle of a waiting task; the property tests use numbers.
 //!
 //! ```text
 //!          join                   granted                 done, within the bound
@@ -26,31 +25,31 @@ use crate::lease::Lease;
 use crate::queue::Queue;
 pub(crate) use crate::queue::Ticket;
 
-/// How a task wants the lock.
+/// How a task asks for the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// One attempt: refused when anybody else holds or waits.
+    /// One attempt, which is refused if anybody else holds the lock or waits for it.
     Try,
-    /// In line until it is granted.
+    /// Wait in line until the lock is granted.
     Wait,
 }
 
-/// How long one lease may be handed from task to task inside this process before others get their chance.
+/// Limits for how long one lease may be handed from task to task inside this process before others get their chance.
 ///
-/// Handing over costs no round trip, so the bounds trade throughput of this process against waiting time of others.
-/// Hand-over ends with whichever bound is met first; the lease then goes back to the store, and whoever is next in *its*
-/// line gets it.
+/// Handing over costs no round trip, so the limits trade throughput of this process against waiting time of others. Hand-over ends at the
+/// first limit that is reached. The lease then goes back to the store, and the next client in the store's line gets the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandOver {
-    /// At most this many hand-overs under one lease. Default 64. Zero: the store sees every hold.
+    /// The maximum number of hand-overs under one lease. The default is 64. With zero, the store sees every hold.
     pub turns: u16,
-    /// None after the lease has been held this long. Default 50 ms.
+    /// There is no hand-over after the lease has been held for this long. The default is 50 ms.
     pub time: Duration,
-    /// None when less than this part of the lease, in percent, is still valid: the next holder needs time to work. Default 50.
+    /// There is no hand-over if less than this percentage of the lease is still valid, because the next holder needs time to work. The
+    /// default is 50.
     ///
-    /// That is of the TTL; or, where the store grants one who waited a short lease at first (Redis 0.6 s, etcd 5 s), of that one until it
-    /// is renewed, 20 ms later.
+    /// The percentage is of the TTL. If the store grants a waiter a short lease at first (0.6 s on Redis, 5 s on etcd), it is of that lease
+    /// until it is renewed 20 ms later.
     pub min_valid_percent: u8,
 }
 
@@ -65,26 +64,26 @@ impl Default for HandOver {
 }
 
 impl HandOver {
-    /// The default bounds.
+    /// Creates the default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// At most `turns` hand-overs under one lease.
+    /// Allows at most `turns` hand-overs under one lease.
     #[must_use]
     pub fn turns(mut self, turns: u16) -> Self {
         self.turns = turns;
         self
     }
 
-    /// No hand-over after the lease has been held for `time`.
+    /// Ends hand-over after the lease has been held for `time`.
     #[must_use]
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// No hand-over when less than `percent` of the lease is still valid.
+    /// Ends hand-over when less than `percent` of the lease is still valid.
     #[must_use]
     pub fn min_valid_percent(mut self, percent: u8) -> Self {
         self.min_valid_percent = percent;
@@ -123,45 +122,45 @@ struct Asking {
 #[derive(Debug)]
 struct Held {
     lease: Arc<Lease>,
-    /// Hand-overs so far: the fence's second part.
+    /// The number of hand-overs so far, which is the second part of the fence.
     seq: u16,
     since: Moment,
 }
 
-/// The request that the task at the front makes at the store, for the whole line.
+/// The request that the task at the front sends to the store on behalf of the whole line.
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
     pub(crate) claim: Claim,
-    /// Whether the store has answered, shared with those who wait behind the driver.
+    /// Whether the store has answered, shared with the tasks behind the driver.
     pub(crate) wait: Arc<Wait>,
 }
 
 /// The answer to [`Line::join`].
 #[derive(Debug)]
 pub(crate) enum Joined {
-    /// Nobody is before you: ask the store.
+    /// Nobody is ahead: ask the store.
     Drive(Drive),
-    /// In line; a message comes.
+    /// The task is in line, and will get a message.
     Queued,
-    /// Somebody holds or waits.
+    /// Somebody holds the lock or waits for it.
     Busy,
 }
 
 /// What to do after a holder is done.
 #[derive(Debug)]
 pub(crate) enum Done<W> {
-    /// Give the lock to this task, under this seq of the lease's fence.
+    /// Give the lock to this task, with this `seq` in its fence.
     HandOver { to: W, seq: u16 },
-    /// End the lease at the store, and let this task ask anew.
+    /// End the lease at the store, and then let this task ask again.
     Release { next: Option<(W, Drive)> },
-    /// The line had moved on: this lease was lost before.
+    /// The line no longer has this lease, because it was lost before.
     NotHeld,
 }
 
-/// What to do after a driver came back without a lease.
+/// What to do after a driver returned without a lease.
 #[derive(Debug)]
 pub(crate) struct Undriven<W> {
-    /// This task asks the store now.
+    /// This task asks the store next.
     pub(crate) next: Option<(W, Drive)>,
     /// These tasks are told that the lock is taken.
     pub(crate) refused: Vec<W>,
@@ -177,7 +176,7 @@ impl<W> Default for Line<W> {
 }
 
 impl<W> Line<W> {
-    /// A task wants the lock. `seat` is called only when it has to wait.
+    /// Lets a task join. `seat` is called only if the task has to wait.
     pub(crate) fn join(
         &mut self,
         manner: Manner,
@@ -188,7 +187,7 @@ impl<W> Line<W> {
         match (&self.stage, manner) {
             (Stage::Idle, _) => Joined::Drive(self.ask(mint(), manner)),
             (Stage::Held(_), Manner::Try) => Joined::Busy,
-            // Another attempt is under way, not a waiter: its answer decides for this one too.
+            // Another attempt is in progress, not a waiter, and its answer decides for this task too.
             (Stage::Asking(asking), Manner::Try)
                 if asking.manner == Manner::Wait || self.somebody_waits() =>
             {
@@ -201,13 +200,13 @@ impl<W> Line<W> {
         }
     }
 
-    /// A queued task gave up. `false`: it was not in line any more, a message is on its way to it.
+    /// Removes a queued task that gave up. Returns `false` if it was no longer in line, because a message is on its way to it.
     pub(crate) fn leave(&mut self, ticket: Ticket) -> bool {
         self.waiting.remove(ticket).is_some()
     }
 
-    /// The store granted the driver's claim. Returns those who had only tried: they are refused. `None`: the line has
-    /// abandoned this request.
+    /// Records that the store granted the driver's claim. Returns the tasks that had only tried, which are refused, or `None` if the line
+    /// has abandoned this request.
     pub(crate) fn granted(&mut self, lease: &Arc<Lease>, now: Moment) -> Option<Vec<W>> {
         if !self.is_asking(lease.claim.owner) {
             return None;
@@ -220,7 +219,7 @@ impl<W> Line<W> {
         Some(self.refuse_tries())
     }
 
-    /// The store told the driver, which only tried, that the lock is taken.
+    /// Records that the store told the driver, which only tried, that the lock is taken.
     pub(crate) fn busy(&mut self, owner: OwnerId) -> Undriven<W> {
         let refused = self.refuse_tries();
         Undriven {
@@ -229,13 +228,13 @@ impl<W> Line<W> {
         }
     }
 
-    /// The driver gave up (dropped, or out of time): the next in line goes on with the same claim and keeps its place
-    /// at the store. Without a next one, the caller withdraws the claim.
+    /// Records that the driver gave up (dropped, or out of time). The next task in line continues with the same claim, and keeps its place
+    /// at the store. If there is no next task, the caller withdraws the claim.
     pub(crate) fn driver_left(&mut self, owner: OwnerId) -> Option<(W, Drive)> {
         self.next_drives(owner)
     }
 
-    /// The store failed the driver; it fails all who wait, at once and not one after the other.
+    /// Records that the store failed for the driver. That fails all waiting tasks at once, and not one after the other.
     pub(crate) fn failed(&mut self, owner: OwnerId) -> Vec<W> {
         if !self.is_asking(owner) {
             return Vec::new();
@@ -244,7 +243,7 @@ impl<W> Line<W> {
         self.take_all()
     }
 
-    /// A holder is done with the lease of `owner`.
+    /// Records that a holder is done with the lease of `owner`.
     pub(crate) fn done(
         &mut self,
         owner: OwnerId,
@@ -270,7 +269,7 @@ impl<W> Line<W> {
         }
     }
 
-    /// The lease of `owner` is lost. Its holder learns it from the lease; the line goes on without it.
+    /// Records that the lease of `owner` is lost. Its holder learns that from the lease; the line continues without it.
     pub(crate) fn lost(
         &mut self,
         owner: OwnerId,
@@ -285,13 +284,13 @@ impl<W> Line<W> {
         }
     }
 
-    /// Everybody in line, for good.
+    /// Removes and returns all tasks in line.
     pub(crate) fn take_all(&mut self) -> Vec<W> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_items().map(|(_, seat)| seat).collect()
     }
 
-    /// Gives up a request at the store; the caller withdraws the claim.
+    /// Abandons a request at the store; the caller withdraws the claim.
     pub(crate) fn abandon(&mut self) -> Option<Claim> {
         match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Asking(asking) => Some(asking.claim),
@@ -302,7 +301,7 @@ impl<W> Line<W> {
         }
     }
 
-    /// The lease held here.
+    /// Returns the lease that is held here.
     pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
         match &self.stage {
             Stage::Held(held) => Some(&held.lease),
@@ -310,7 +309,7 @@ impl<W> Line<W> {
         }
     }
 
-    /// Whether the driver's request has been answered by the store; true when there is no request.
+    /// Returns whether the store has answered the driver's request, or `true` if there is no request.
     pub(crate) fn store_was_heard(&self) -> bool {
         match &self.stage {
             Stage::Asking(asking) => asking.wait.was_heard(),
@@ -318,7 +317,7 @@ impl<W> Line<W> {
         }
     }
 
-    /// Nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self.stage, Stage::Idle) && self.waiting.is_empty()
     }
@@ -351,7 +350,7 @@ impl<W> Line<W> {
         Some((seat, self.ask(mint(), manner)))
     }
 
-    /// The front of the line takes over the request of `owner`, or it ends.
+    /// Lets the task at the front of the line take over the request of `owner`. Without such a task, the request ends.
     fn next_drives(&mut self, owner: OwnerId) -> Option<(W, Drive)> {
         let Stage::Asking(asking) = &mut self.stage else {
             return None;
@@ -371,7 +370,7 @@ impl<W> Line<W> {
         Some((seat, drive))
     }
 
-    /// A task that only tries joins only while nobody waits, so they all stand at the front.
+    /// Removes the tasks that only try. They can join only while nobody waits, so all of them are at the front.
     fn refuse_tries(&mut self) -> Vec<W> {
         let mut refused = Vec::new();
         while let Some((Manner::Try, _)) = self.waiting.first() {

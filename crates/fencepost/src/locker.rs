@@ -1,7 +1,8 @@
-//! The locker: taking a lock, from the question to the guard.
+//! The [`Locker`]: how a call becomes a guard.
 //!
-//! What a task does here: it joins the line of its name and waits for its turn, or asks the store for the whole line (`asking.rs`). The order of
-//! tasks and the hand-over between them is the [line](crate::line)'s, renewal is the [keeper](crate::keeper)'s.
+//! A task that wants a lock joins the line of its name. It then either waits for its turn, or asks the store on behalf of the whole line
+//! (`asking.rs`). The [line](crate::line) decides the order of tasks and the hand-over between them; the [keeper](crate::keeper) renews
+//! leases.
 
 mod asking;
 mod builder;
@@ -23,18 +24,18 @@ use crate::guard::Guard;
 use crate::housekeeping;
 use crate::line::Manner;
 
-/// Takes locks in one store. Cheap to clone; clones share everything.
+/// Acquires locks in one store. Cheap to clone; all clones share the same state.
 ///
-/// Tasks that want the same name through the same locker queue inside the process, in order, behind at most one request at
-/// the store, and hand the lock to each other without a round trip (see [`HandOver`](crate::HandOver)). So use *one* locker per store and
-/// process, and clone it.
+/// Tasks that want the same name through the same locker queue inside the process, in order of arrival. At most one of them has a request
+/// at the store, and they hand the lock to each other without a round trip (see [`HandOver`](crate::HandOver)). Create *one* locker per
+/// store and process, and clone it.
 ///
-/// Needs a Tokio runtime with time enabled; without one, see `fencepost::blocking`. Renewals and background releases run in
-/// the runtime that made the first call. If that runtime ends, the next call through the locker moves them to its own;
-/// until then nothing is renewed, and guards that are alive elsewhere end with their lease, and say so.
+/// A locker needs a Tokio runtime with time enabled; without one, use `fencepost::blocking`. Renewals and background releases run in the
+/// runtime of the first call. If that runtime ends, the next call through the locker moves them to its own runtime. Until then
+/// no lease is renewed, and guards that are still alive report the loss when their lease ends.
 ///
-/// A future that waits must be polled or dropped. One that is neither when its turn comes holds up the line, as it would
-/// with a mutex, for up to a TTL.
+/// Poll a waiting future, or drop it. A future that you keep without polling it blocks the line when its turn comes, as it would with a
+/// mutex, for up to one TTL.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -54,7 +55,7 @@ pub struct Locker {
 }
 
 impl Locker {
-    /// A locker with default settings.
+    /// Creates a locker with default settings.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Locker {
         Self::builder(backend).build_unchecked()
     }
 
-    /// Settings to change before building.
+    /// Returns a builder, to change settings before the locker is built.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Locker {
         LockerBuilder::new(backend)
     }
 
-    /// The store this locker takes locks in.
+    /// Returns the store in which this locker takes locks.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -97,7 +98,7 @@ impl Locker {
         &self.engine.backend
     }
 
-    /// What the store calls this locker among holders and waiters.
+    /// Returns the label under which the store lists this locker among holders and waiters.
     pub fn label(&self) -> &str {
         &self.engine.settings.label
     }
@@ -112,7 +113,7 @@ impl Locker {
         self.engine.reaper.errands()
     }
 
-    /// Tries once. Returns `None` if somebody else holds the lock, or waits for it.
+    /// Tries once to acquire the lock. Returns `None` if somebody else holds the lock or waits for it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -125,10 +126,10 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the name is invalid, the store fails, or it does not answer within the store timeout.
+    /// Returns an error if the name is invalid, the store fails, or the store does not answer within the store timeout.
     ///
     /// # Cancel safety
-    /// Dropping the future is safe at every point: what the store may have granted is given back in the background.
+    /// The future can be dropped at any point. If the store may have granted the lock, the locker releases it in the background.
     pub async fn try_acquire<N>(&self, name: N) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
@@ -138,24 +139,24 @@ impl Locker {
         self.enter(name, Manner::Try, Moment::FAR).await
     }
 
-    /// Waits for the lock as long as it takes, in line with the other tasks of this locker and, where the store can, with
+    /// Waits for the lock without a time limit, in line with the other tasks of this locker and, if the store keeps a line, with
     /// other processes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
     /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
     /// let guard = locker.acquire("nightly-report").await?;
-    /// // ... as long as it takes: the lease is renewed meanwhile ...
-    /// drop(guard); // given back in the background
+    /// // ... take as long as you need: the locker renews the lease ...
+    /// drop(guard); // releases the lock in the background
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the name is invalid, the store fails while waiting, or it gives no first answer within the store timeout.
+    /// Returns an error if the name is invalid, the store fails while waiting, or the store gives no first answer within the store timeout.
     ///
     /// # Cancel safety
-    /// Dropping the future is safe at every point: the task leaves the line at once, and what the store may have granted
-    /// goes to the next in line or is given back in the background.
+    /// The future can be dropped at any point. The task leaves the line at once. If the store may have granted the lock, the lock goes to
+    /// the next task in line, or the locker releases it in the background.
     pub async fn acquire<N>(&self, name: N) -> Result<Guard>
     where
         N: TryInto<LockName>,
@@ -166,7 +167,7 @@ impl Locker {
         guard.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for the lock for at most `timeout`. Returns `None` if it was not free in time. A timeout of zero tries once.
+    /// Waits for the lock for at most `timeout`. Returns `None` if the lock did not become free in time. A timeout of zero tries once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -181,11 +182,11 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire). A store that gave no answer at all within `timeout` is an error
+    /// Returns the same errors as [`acquire`](Self::acquire). If the store gives no answer at all within `timeout`, that is an error
     /// ([`ErrorKind::Timeout`](crate::ErrorKind::Timeout)), not `None`.
     ///
     /// # Cancel safety
-    /// As [`acquire`](Self::acquire).
+    /// The same as for [`acquire`](Self::acquire).
     pub async fn acquire_within<N>(&self, name: N, timeout: Duration) -> Result<Option<Guard>>
     where
         N: TryInto<LockName>,
@@ -199,9 +200,11 @@ impl Locker {
         self.enter(name, Manner::Wait, until).await
     }
 
-    /// Ends this locker and its clones: newcomers and those who wait get [`ErrorKind::Closed`](crate::ErrorKind::Closed), guards that are alive are
-    /// [lost](crate::LostReason::Shutdown), and everything is given back to the store. Returns when that is done, or when the store has
-    /// not answered for twice the store timeout.
+    /// Shuts down this locker and its clones, and releases everything they hold.
+    ///
+    /// New calls and waiting tasks get [`ErrorKind::Closed`](crate::ErrorKind::Closed), and guards that are still alive are
+    /// [lost](crate::LostReason::Shutdown). Returns when the store has confirmed the releases, or when it has not answered for twice the
+    /// store timeout.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -214,9 +217,10 @@ impl Locker {
     /// ```
     ///
     /// # Cancel safety
-    /// If dropped, the locker is closed all the same; giving back goes on in the background. Call it again to wait.
+    /// If the future is dropped, the locker is closed nevertheless, and the releases continue in the background. Call it again to wait for
+    /// them.
     pub async fn shutdown(&self) {
-        // Without a runtime there is nobody to give anything back; the leases then end by their TTL.
+        // Without a runtime nothing can be released; the leases then end after their TTL.
         let _no_runtime = housekeeping::hire(&self.engine);
         self.engine.close();
         let clock = &*self.engine.clock;
@@ -282,7 +286,7 @@ impl Locker {
         }
     }
 
-    /// `None`: not in time.
+    /// Returns `None` if the turn did not come in time.
     async fn wait_in_line(&self, mut queued: Queued<'_>, until: Moment) -> Result<Option<Turn>> {
         let turn = match until {
             Moment::FAR => Some(queued.turn().await),
@@ -290,7 +294,7 @@ impl Locker {
         };
         match turn {
             Some(Some(turn)) => Ok(Some(turn)),
-            // A line never drops a seat without a word, except when the whole locker goes.
+            // A line drops a seat without a message only when the whole locker is dropped.
             Some(None) => Err(self.engine.closed_error()),
             None if queued.store_was_heard() => Ok(None),
             None => Err(self.engine.unanswered(Operation::Acquire)),

@@ -1,8 +1,8 @@
-//! Several names at once: all of them, or none.
+//! Locks on several names at once: either all of them are held, or none.
 //!
-//! Names are taken one after the other in the order of their bytes, whatever the order they are given in. So two baskets that
-//! share names never wait for each other in a circle, in one process or in many. Earlier names are held, and kept alive, while
-//! a later one is waited for. Whoever takes a name alone while holding others must keep to the same order.
+//! The locker takes the names one after the other, in the order of their bytes and not in the order in which they were given. Callers whose
+//! names overlap therefore cannot deadlock, in one process or in many. The locker holds the earlier names, and renews them, while it waits
+//! for a later one. Code that takes a single name while it holds others must keep to the same order.
 
 use std::fmt;
 use std::future::Future;
@@ -20,17 +20,17 @@ use crate::lease::Lost;
 use crate::line::Manner;
 use crate::locker::Locker;
 
-/// Several locks that are held together; made by [`Locker::acquire_all`] and its relatives.
+/// Several locks that are held together. [`Locker::acquire_all`] and its variants return it.
 ///
-/// Each name has a [fence](Self::fence) of its own, and the whole is lost as soon as one of them is. Dropped, all go back.
-#[must_use = "the locks are given back as soon as the guard is dropped"]
+/// Each name has its own [fence](Self::fence). The guard is lost as soon as one of its locks is lost. Dropping it releases all locks.
+#[must_use = "the locks are released as soon as the guard is dropped"]
 pub struct MultiGuard {
-    /// In the order in which they were taken; at least one.
+    /// The guards in the order in which they were acquired; at least one.
     guards: Vec<Guard>,
 }
 
 impl Locker {
-    /// Tries once for each of the names. `None`: one of them is somebody else's, or somebody waits for it; then none is held.
+    /// Tries once to acquire each of the names. Returns `None`, and holds none of them, if somebody else holds one of them or waits for it.
     /// A name that is given twice counts once.
     ///
     /// ```
@@ -43,10 +43,11 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// One is not a name, or there is none at all; or as [`try_acquire`](Self::try_acquire). None is held then.
+    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`try_acquire`](Self::try_acquire). No
+    /// lock is held then.
     ///
     /// # Cancel safety
-    /// Dropping the future is safe at every point: what was taken is given back in the background.
+    /// The future can be dropped at any point. The locker releases in the background what it has acquired.
     pub async fn try_acquire_all<I>(&self, names: I) -> Result<Option<MultiGuard>>
     where
         I: IntoIterator,
@@ -57,7 +58,7 @@ impl Locker {
             .await
     }
 
-    /// Waits for all of the names as long as it takes. A name that is given twice counts once.
+    /// Waits for all of the names without a time limit. A name that is given twice counts once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -68,11 +69,11 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// One is not a name, or there is none at all; as [`acquire`](Self::acquire); or [`ErrorKind::Lost`]: one was lost while
-    /// another was waited for. None is held then.
+    /// Returns an error if one of the names is invalid, if no name is given, or for the reasons of [`acquire`](Self::acquire). Returns
+    /// [`ErrorKind::Lost`] if one lock was lost while the locker waited for another. No lock is held after an error.
     ///
     /// # Cancel safety
-    /// As [`acquire`](Self::acquire): what was taken is given back in the background.
+    /// The future can be dropped at any point. The locker releases in the background what it has acquired.
     pub async fn acquire_all<I>(&self, names: I) -> Result<MultiGuard>
     where
         I: IntoIterator,
@@ -84,8 +85,8 @@ impl Locker {
         all.ok_or_else(|| self.unanswered())
     }
 
-    /// Waits for all of the names, together for at most `timeout`. `None`: they were not free in time, and none is held.
-    /// A timeout of zero tries once for each.
+    /// Waits for all of the names, for at most `timeout` in total. Returns `None`, and holds none of them, if they did not become free in
+    /// time. A timeout of zero tries each name once.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -101,11 +102,11 @@ impl Locker {
     /// ```
     ///
     /// # Errors
-    /// As [`acquire_all`](Self::acquire_all). A store that gave no answer at all within `timeout` is an error
-    /// ([`ErrorKind::Timeout`]), not `None`.
+    /// Returns the same errors as [`acquire_all`](Self::acquire_all). If the store gives no answer at all within `timeout`, that is an
+    /// error ([`ErrorKind::Timeout`]), not `None`.
     ///
     /// # Cancel safety
-    /// As [`acquire_all`](Self::acquire_all).
+    /// The same as for [`acquire_all`](Self::acquire_all).
     pub async fn acquire_all_within<I>(
         &self,
         names: I,
@@ -135,7 +136,7 @@ impl Locker {
             match self.enter_next(&held, name, manner, until).await {
                 Ok(Some(guard)) => held.guards.push(guard),
                 Ok(None) => {
-                    // Who asks again at once finds the others free.
+                    // Wait for the release, so that a caller that tries again at once finds these names free.
                     held.release().await;
                     return Ok(None);
                 }
@@ -148,7 +149,7 @@ impl Locker {
         }
     }
 
-    /// One more name, as long as those before are held.
+    /// Acquires one more name while the earlier ones are held.
     async fn enter_next(
         &self,
         held: &MultiGuard,
@@ -164,7 +165,7 @@ impl Locker {
             return Ok(None);
         }
         match held.run(self.enter(name, manner, until)).await {
-            // The store has answered before; the caller's time was over, not the store's.
+            // The store has answered before, so the caller's timeout ended here, not the store's.
             Ok(Err(error)) if error.kind() == ErrorKind::Timeout && is_late() => Ok(None),
             Ok(answer) => answer,
             Err(lost) => Err(self.lost_meanwhile(held, lost)),
@@ -180,7 +181,7 @@ impl Locker {
     }
 }
 
-/// The names as everybody takes them.
+/// Sorts the names into the order in which everybody acquires them.
 fn in_order<I>(names: I) -> Result<Vec<LockName>>
 where
     I: IntoIterator,
@@ -198,12 +199,12 @@ where
 }
 
 impl MultiGuard {
-    /// The single locks, in the order in which they were taken: that of the bytes of their names.
+    /// Returns the single guards in the order in which they were acquired, which is the order of the bytes of their names.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
-    /// The lock of this name, if it is one of them.
+    /// Returns the guard of this name, or `None` if this is not one of the names.
     pub fn guard(&self, name: &str) -> Option<&Guard> {
         let at = self
             .guards
@@ -211,48 +212,48 @@ impl MultiGuard {
         at.ok().map(|at| &self.guards[at])
     }
 
-    /// The fencing token of one of the names.
+    /// Returns the fencing token of one of the names, or `None` if this is not one of them.
     pub fn fence(&self, name: &str) -> Option<Fence> {
         self.guard(name).map(Guard::fence)
     }
 
-    /// How much longer nobody else can hold any of the locks, even if every renewal fails from now on. Zero once one is lost.
+    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on. Zero if one of them is lost.
     pub fn valid_for(&self) -> Duration {
         let each = self.guards.iter().map(Guard::valid_for);
         each.min().unwrap_or_default()
     }
 
-    /// Whether one of the locks is lost. Never turns false again.
+    /// Returns whether one of the locks is lost. Once this returns `true`, it never returns `false` again.
     pub fn is_lost(&self) -> bool {
         self.lost_now().is_some()
     }
 
-    /// Completes when one of the locks is lost, and says why.
+    /// Completes when one of the locks is lost, with the reason.
     ///
     /// # Cancel safety
-    /// Dropping the future has no effect; call it as often as you like.
+    /// Dropping the future has no effect. You can call this any number of times.
     pub async fn lost(&self) -> Lost {
         let each = self.guards.iter().map(|guard| Box::pin(guard.lost()));
         select_all(each).await.0
     }
 
-    /// Runs `work` while all locks are held, and drops it when one is lost. See [`Guard::run`], whose contract this one shares.
+    /// Runs `work` while all locks are held, and drops it if one of them is lost. It has the same contract as [`Guard::run`].
     ///
     /// # Errors
-    /// [`Lost`] when one was lost before `work` was done, or by the time it was done.
+    /// Returns [`Lost`] if a lock was lost before `work` completed, or by the time it completed.
     ///
     /// # Cancel safety
-    /// Dropping the future drops `work` and leaves the locks held.
+    /// Dropping the future drops `work`. The locks stay held.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
         while_held(self.lost(), || self.lost_now(), work).await
     }
 
-    /// The names of the locks, in the order in which they were taken.
+    /// Returns the names of the locks in the order in which they were acquired.
     pub fn names(&self) -> impl Iterator<Item = &LockName> {
         self.guards.iter().map(Guard::name)
     }
 
-    /// Gives all locks back and says how that went, each by itself.
+    /// Releases all locks, and returns the outcome for each name.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -265,7 +266,7 @@ impl MultiGuard {
     /// ```
     ///
     /// # Cancel safety
-    /// If dropped, the releases go on in the background, as when the guard itself is dropped.
+    /// If the future is dropped, the releases continue in the background, as they do when the guard is dropped.
     pub async fn release(self) -> Vec<(LockName, ReleaseOutcome)> {
         let each = self.guards.into_iter().map(|guard| async move {
             let name = guard.name().clone();

@@ -1,8 +1,9 @@
-//! Locks inside a transaction of your own, on Postgres: taken in it, and given back by its end and nothing else.
+//! Locks that belong to your own Postgres transaction: the transaction acquires them, and only its end releases them.
 //!
-//! A lock that is released before the commit protects nothing: the next holder reads what was there before. Here the server itself ends the lock, at
-//! the moment in which the transaction's writes become visible, or in which it is rolled back, closed or lost. There is no guard to drop, no lease to
-//! renew and nobody to release too early. In return the lock lasts as long as the transaction and needs its connection.
+//! A lock that is released before the commit protects nothing, because the next holder reads the old data. Here the server itself ends the
+//! lock, at the moment when the writes of the transaction become visible or when the transaction is rolled back, closed or lost. There is
+//! no guard to drop and no lease to renew, and nobody can release the lock too early. In return, the lock lasts as long as the transaction
+//! and needs its connection.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -22,38 +23,41 @@
 //! ```
 //!
 //! # Two ways to lock
-//! - [`PgTxLock::row`]: the row of that name in the table `fencepost_tx`, as `SELECT … FOR UPDATE` locks it.
-//! - [`PgTxLock::advisory`]: `pg_advisory_xact_lock` with the number that stands for the name, the same that
-//!   [`stores::postgres`](crate::stores::postgres) uses: its locks and this one exclude each other.
+//! - [`PgTxLock::row`] locks the row of that name in the table `fencepost_tx`, as `SELECT … FOR UPDATE` does.
+//! - [`PgTxLock::advisory`] calls `pg_advisory_xact_lock` with the number that stands for the name.
+//!   [`stores::postgres`](crate::stores::postgres) uses the same number, so its locks and this one exclude each other.
 //!
 //! # The fence
-//! Rises with every lock of a name. It is drawn once the lock is granted, from the sequences that [`stores::postgres`](crate::stores::postgres) draws
-//! from, so the fences of both can be compared; its first draw in a session of the server lifts it to the server's time. A sequence does not roll back:
-//! a transaction that does leaves a fence that nobody gets again. The row of the name in `fencepost_tx` is set to the fence.
+//! The fence grows with every lock of a name. It is drawn after the lock is granted, from the same sequences that
+//! [`stores::postgres`](crate::stores::postgres) uses, so the fences of both can be compared. The first draw in a session of the server
+//! lifts the fence to the server's time. Sequences do not roll back: if the transaction does, its fence is never used again. The row of the
+//! name in `fencepost_tx` is set to the fence.
 //!
-//! The writes of the transaction itself need no fence, as they vanish with it. What does is whatever lies outside:
-//! another database, a file, a service. For tables here that a *lease* protects (a [`Guard`](crate::Guard) of any store), put a [`PgGate`] in front of the
-//! transaction's work.
+//! The writes of the transaction itself need no fence, because they vanish with it. Anything outside needs one: another database, a file, a
+//! service. If a *lease* (a [`Guard`](crate::Guard) of any store) protects tables in this database, call a [`PgGate`] at the start of the
+//! transaction.
 //!
-//! A fence is told before the transaction is on the disk. If the server crashes in that moment *and* its clock is set back meanwhile, the
-//! same fence may be drawn again.
+//! You learn the fence before the transaction is on disk. If the server crashes at that moment *and* its clock is set back at the same
+//! time, the same fence may be drawn again.
 //!
 //! # Isolation
-//! Under `READ COMMITTED`, Postgres' default, every statement after the lock sees what the last holder has committed. Under `REPEATABLE READ` and
-//! `SERIALIZABLE` a transaction goes on to see the world as it was at its first statement, and would work on what is long past. As every holder writes its row,
-//! the server notices when another transaction has held it since, and the lock is refused: run the transaction again. A *session* that has held an advisory lock
-//! ([`stores::postgres`](crate::stores::postgres), `pg_advisory_lock`) has not counted: where both are used, stay with `READ COMMITTED`.
+//! Under `READ COMMITTED`, the default of Postgres, every statement after the lock sees what the last holder has committed. Under
+//! `REPEATABLE READ` and `SERIALIZABLE`, a transaction keeps seeing the data as of its first statement, and would work on stale data. Every
+//! holder writes its row, so the server notices if another transaction has held the lock since then, and refuses the lock: run the
+//! transaction again. A *session* that held an advisory lock in between ([`stores::postgres`](crate::stores::postgres), `pg_advisory_lock`)
+//! is not noticed. If you use both, stay with `READ COMMITTED`.
 //!
 //! # What can go wrong
-//! All of these leave nothing behind. After an error (not after `None`), Postgres takes no further statement in this transaction: roll it back.
-//! - *Deadlock* (40P01): two transactions want each other's locks. The server ends one after `deadlock_timeout` (1 s). Take several locks in
-//!   the same order everywhere, and run the transaction again.
-//! - *Serialization* (40001): see above.
-//! - *`lock_timeout`* of the session or role: [`ErrorKind::Timeout`]. [`acquire_within`](PgTxLock::acquire_within) has its own, says `None`, and
-//!   the transaction goes on.
-//! - *A savepoint that is rolled back* gives back the locks that were taken after it.
-//! - *A pool* that hands out a connection in the middle of a transaction. One that gives each transaction a connection to itself is fine, also in front of
-//!   the server ("transaction mode").
+//! None of these failures leaves anything behind. After an error (but not after `None`) Postgres accepts no further statement in this
+//! transaction: roll it back.
+//! - *Deadlock* (40P01): two transactions want each other's locks. The server ends one of them after `deadlock_timeout` (1 s). Acquire
+//!   several locks in the same order everywhere, and run the transaction again.
+//! - *Serialization failure* (40001): see *Isolation*.
+//! - *The `lock_timeout`* of the session or role ended: [`ErrorKind::Timeout`]. [`acquire_within`](PgTxLock::acquire_within) has its own
+//!   timeout; when it ends, the call returns `None` and the transaction continues.
+//! - *A savepoint is rolled back*: that releases the locks that were acquired after it.
+//! - *A pool* that changes the connection in the middle of a transaction does not work. A pool or pooler that gives each transaction one
+//!   connection ("transaction mode") works.
 
 use std::fmt;
 use std::time::Duration;
@@ -78,35 +82,37 @@ mod gate;
 
 pub use gate::PgGate;
 
-/// How errors name this.
+/// The name of the store in errors.
 const STORE: &str = "postgres-transaction";
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1)::text";
 
-/// The row, if it is missing. A fence is only drawn once the row is locked.
+/// Creates the row if it does not exist. A fence is drawn only after the row is locked.
 const MAKE: &str =
     "INSERT INTO fencepost_tx (name, fence) VALUES ($1, 1) ON CONFLICT (name) DO NOTHING";
 
-/// Locks the row. A statement of its own: what is drawn after it is drawn by the holder.
+/// Locks the row. This is a separate statement, so that a fence drawn after it is drawn by the holder.
 const LOCK_ROW: &str = "SELECT 1 FROM fencepost_tx WHERE name = $1 FOR UPDATE";
 
-/// Whether the table is one of programs before the sequences, which must not use it any more: they would count on from its rows alone.
+/// Whether the table belongs to a version before the sequences. Such programs must not use it any more: they would count only from its
+/// rows.
 const IS_OLD: &str = "EXISTS (SELECT 1 FROM pg_catalog.pg_attribute
     WHERE attrelid = to_regclass('fencepost_tx') AND attname = 'epoch' AND NOT attisdropped)";
 
-/// The shortest time Postgres can be told to wait.
+/// The shortest `lock_timeout` of Postgres.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// A lock that belongs to a transaction of yours. See the [module](self).
+/// A lock that belongs to your own transaction. See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PgTxLock {
     name: LockName,
-    /// The number of an advisory lock; `None`: the row is the lock.
+    /// The number of the advisory lock, or `None` if the row is the lock.
     key: Option<i64>,
 }
 
 impl PgTxLock {
-    /// What makes the table, and the sequences that fences are drawn from; for your migrations. Three statements: run them as a script.
+    /// The statements that create the table and the sequences for fences, for your migrations. These are three statements: run them as a
+    /// script.
     pub const CREATE_TABLE: &'static str = concat!(
         "\
 CREATE TABLE IF NOT EXISTS fencepost_tx (
@@ -117,19 +123,21 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         create_sequences!()
     );
 
-    /// What turns a table of an older version into one of this version; for your migrations. Programs of the older version fail from then on,
-    /// with an error: their fences cannot be compared with those of this one.
+    /// The statement that upgrades a table of an older version, for your migrations. Programs of the older version fail with an error from
+    /// then on, because their fences cannot be compared with those of this version.
     pub const UPGRADE_TABLE: &'static str = "ALTER TABLE fencepost_tx RENAME COLUMN epoch TO fence";
 
-    /// Makes the table `fencepost_tx` and the sequences where they are missing, and [upgrades](Self::UPGRADE_TABLE) a table of an older version. Nothing is
-    /// created, and no right to create is needed, where all is there. Programs that do this at the same time take turns.
+    /// Creates the table `fencepost_tx` and the sequences if they do not exist, and [upgrades](Self::UPGRADE_TABLE) a table of an older
+    /// version.
+    ///
+    /// If everything exists, this creates nothing and needs no permission to create. Several programs can call it at the same time.
     ///
     /// # Errors
-    /// [`ErrorKind::Unusable`] when something is missing and the user may not create it; the error has the statements to run. Otherwise what the
-    /// server says.
+    /// Returns [`ErrorKind::Unusable`] if something is missing and the user may not create it; the error contains the statements to run.
+    /// Returns an error if the server does.
     ///
     /// # Cancel safety
-    /// When dropped, everything may have been made, or nothing.
+    /// If the future is dropped, either everything or nothing may have been created.
     pub async fn create_table(client: &Client) -> Result<()> {
         let (create, _sequences) = Self::CREATE_TABLE.split_once(';').unwrap_or_default();
         let upgrade = Self::UPGRADE_TABLE;
@@ -147,10 +155,10 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         }
     }
 
-    /// The lock is the row of this name in the table `fencepost_tx`.
+    /// Creates a lock that is the row of this name in the table `fencepost_tx`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when it is no name for a lock.
+    /// Returns [`ErrorKind::InvalidInput`] if the name is invalid.
     pub fn row<N>(name: N) -> Result<Self>
     where
         N: TryInto<LockName>,
@@ -160,12 +168,12 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         Ok(Self { name, key: None })
     }
 
-    /// The lock is an advisory one, with the number that stands for the name in
-    /// [`stores::postgres`](crate::stores::postgres), or with the number itself when the name is `#NUMBER`. The row of the name in the table
-    /// `fencepost_tx` is locked as well, so this one and [`row`](Self::row) of the same name exclude each other, too.
+    /// Creates an advisory lock, with the number that stands for the name in [`stores::postgres`](crate::stores::postgres), or with the
+    /// given number if the name is `#NUMBER`. It also locks the row of the name in the table `fencepost_tx`, so it and [`row`](Self::row)
+    /// of the same name exclude each other.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when it is no name for a lock.
+    /// Returns [`ErrorKind::InvalidInput`] if the name is invalid.
     pub fn advisory<N>(name: N) -> Result<Self>
     where
         N: TryInto<LockName>,
@@ -176,22 +184,23 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         Ok(Self { name, key })
     }
 
-    /// The name.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
     /// Waits until the transaction has the lock, for as long as the session's `lock_timeout` allows.
     ///
-    /// A transaction that has the lock already gets it again, with a new fence.
+    /// A transaction that already has the lock gets it again, with a new fence.
     ///
     /// # Errors
-    /// The server's, explained; the transaction can only be rolled back then. [`ErrorKind::Unavailable`]: run it again.
+    /// Returns an error if the server does; the transaction can then only be rolled back. Run it again if the kind is
+    /// [`ErrorKind::Unavailable`].
     ///
     /// # Cancel safety
-    /// When dropped, the server may go on waiting, and the transaction may get the lock: roll it back.
+    /// If the future is dropped, the server may continue to wait, and the transaction may get the lock: roll it back.
     pub async fn acquire(&self, transaction: &Transaction<'_>) -> Result<PgTxHeld> {
-        // Sent together; the server does not begin one before it is done with the one before, and none after one that failed.
+        // The statements are sent together. The server runs them one after the other, and stops at the first that fails.
         let name: &[(&(dyn ToSql + Sync), Type)] = &[(&self.name.as_str(), Type::TEXT)];
         let lock = async {
             match self.key {
@@ -212,25 +221,25 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
         })
     }
 
-    /// Takes the lock if nobody has it. `None`: somebody has, and the transaction goes on without.
+    /// Acquires the lock if nobody has it. Returns `None` if somebody has it; the transaction then continues without the lock.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire).
+    /// Returns the same errors as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
-    /// As [`acquire`](Self::acquire).
+    /// The same as for [`acquire`](Self::acquire).
     pub async fn try_acquire(&self, transaction: &Transaction<'_>) -> Result<Option<PgTxHeld>> {
         self.acquire_within(transaction, AT_ONCE).await
     }
 
-    /// Waits for the lock, but not for longer than `patience` (milliseconds; at least one) for each of those who are before this transaction in the server's
-    /// own line. `None`: that was too long, and the transaction goes on without the lock. Its other locks and its work stay.
+    /// Waits for the lock, for at most `patience` (in whole milliseconds, at least one) per transaction that is ahead in the server's own
+    /// line. Returns `None` if that was too long. The transaction then continues without the lock, and keeps its other locks and its work.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire).
+    /// Returns the same errors as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
-    /// As [`acquire`](Self::acquire).
+    /// The same as for [`acquire`](Self::acquire).
     pub async fn acquire_within(
         &self,
         transaction: &Transaction<'_>,
@@ -249,7 +258,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
                 batch(transaction, &go_on).await?;
                 Ok(Some(held))
             }
-            // What failed after the savepoint is undone, the limit with it.
+            // This undoes everything since the savepoint, including the time limit.
             Err(error) if failure::is_too_late(&error) => {
                 let undo = "ROLLBACK TO SAVEPOINT fencepost_lock; RELEASE SAVEPOINT fencepost_lock";
                 batch(transaction, undo).await?;
@@ -260,7 +269,7 @@ CREATE TABLE IF NOT EXISTS fencepost_tx (
     }
 }
 
-/// One statement that leaves nothing prepared on a connection that is not ours. It is sent when this is polled for the first time.
+/// Runs one statement without preparing it, because the connection is not ours. The statement is sent at the first poll.
 async fn ask(
     transaction: &Transaction<'_>,
     statement: &str,
@@ -270,7 +279,7 @@ async fn ask(
     rows.map_err(|cause| failure::of_statement(Operation::Acquire, cause))
 }
 
-/// Several statements without parameters; the first value of the first row.
+/// Runs several statements without parameters, and returns the first value of the first row.
 async fn batch(transaction: &Transaction<'_>, statements: &str) -> Result<Option<String>> {
     let messages = transaction.simple_query(statements).await;
     let messages = messages.map_err(|cause| failure::of_statement(Operation::Acquire, cause))?;
@@ -280,7 +289,7 @@ async fn batch(transaction: &Transaction<'_>, statements: &str) -> Result<Option
     }))
 }
 
-/// Says that a transaction had the lock, and under which fence. Dropping it does nothing: the lock ends with the transaction.
+/// The record that a transaction acquired the lock, with its fence. Dropping it does nothing: the lock ends with the transaction.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PgTxHeld {
     name: LockName,
@@ -288,17 +297,17 @@ pub struct PgTxHeld {
 }
 
 impl PgTxHeld {
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// Larger than every earlier fence of the name.
+    /// Returns the fence, which is larger than every earlier fence of the name.
     pub fn fence(&self) -> Fence {
         self.credential.fence
     }
 
-    /// What to show to a [`resource`](crate::resource) outside of this transaction.
+    /// Returns the fence and the owner, for a fenced [`resource`](crate::resource) outside of this transaction.
     pub fn credential(&self) -> Credential {
         self.credential
     }

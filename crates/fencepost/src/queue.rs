@@ -1,11 +1,11 @@
-//! A queue that can also be left from the middle.
+//! A queue whose items can also leave from the middle.
 //!
-//! Whoever leaves is dropped at once. Its place stays as a gap, and goes when it comes to an end of the queue or when
-//! gaps make up half of it. So all of it costs constant time, but for the search of who leaves: `log n`.
+//! An item that leaves is dropped at once. Its place stays as a gap, which is removed when it reaches an end of the queue or when half of
+//! the queue is gaps. All operations take constant time, except that finding the item that leaves takes `log n`.
 
 use std::collections::VecDeque;
 
-/// A place in a queue; later ones are larger.
+/// A place in a queue; a later place has a larger ticket.
 pub(crate) type Ticket = u64;
 
 /// Items in the order of their tickets. Neither end is ever a gap.
@@ -25,13 +25,13 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Takes `item` in at the end: its ticket is larger than all before it.
+    /// Appends `item`. Its ticket must be larger than all tickets before it.
     pub(crate) fn push(&mut self, ticket: Ticket, item: T) {
         debug_assert!(self.places.back().is_none_or(|(last, _)| *last < ticket));
         self.places.push_back((ticket, Some(item)));
     }
 
-    /// Takes out the item of this ticket, if it is still there.
+    /// Removes and returns the item with this ticket, if it is still in the queue.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
         let at = self.places.binary_search_by_key(&ticket, |place| place.0);
         let item = self.places.get_mut(at.ok()?)?.1.take()?;
@@ -58,7 +58,7 @@ impl<T> Queue<T> {
         self.places.is_empty()
     }
 
-    /// How many are in it, gaps not counted.
+    /// Returns how many items are in the queue, not counting gaps.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.gaps

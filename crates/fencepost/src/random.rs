@@ -1,4 +1,4 @@
-//! Randomness behind a small trait, so that a test can repeat every choice.
+//! [`Random`]: randomness behind a small trait, so that a test can repeat every choice.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 /// A source of random bits.
 pub trait Random: fmt::Debug + Send + Sync + 'static {
-    /// 64 uniformly distributed bits. Owners are made of them: a source for production must be unpredictable
-    /// and must not repeat itself in a forked process.
+    /// Returns 64 uniformly distributed bits. Owners are made of them, so a source for production must be unpredictable and must not repeat
+    /// itself in a forked process.
     fn next_u64(&self) -> u64;
 
-    /// 128 of them, for a new owner.
+    /// Returns 128 uniformly distributed bits, for a new owner.
     fn next_u128(&self) -> u128 {
         u128::from(self.next_u64()) << 64 | u128::from(self.next_u64())
     }
 
-    /// A duration chosen uniformly from zero up to and including `most`.
+    /// Returns a duration chosen uniformly between zero and `most`, inclusive.
     fn up_to(&self, most: Duration) -> Duration {
         let most_ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX - 1);
         // The bias of a 128-bit multiplication is below 2^-64 per value.
@@ -24,13 +24,13 @@ pub trait Random: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The operating system's random numbers, asked anew each time: nothing is kept that a fork could copy.
+/// The random numbers of the operating system, read anew each time, so that there is no state that a fork could copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
     fn next_u64(&self) -> u64 {
-        // Only a system without any source of randomness fails here, and nothing safe can be done there.
+        // This fails only on a system without any source of randomness, where nothing safe can be done.
         getrandom::u64().expect("the operating system gives random numbers")
     }
 
@@ -41,12 +41,12 @@ impl Random for SystemRandom {
     }
 }
 
-/// A repeatable sequence (SplitMix64) for tests. Never for production: owners could be guessed and repeated.
+/// A repeatable sequence (SplitMix64) for tests. Never use it in production: owners could be guessed and could repeat.
 #[derive(Debug)]
 pub struct SeededRandom(AtomicU64);
 
 impl SeededRandom {
-    /// The sequence that belongs to `seed`.
+    /// Creates the sequence that belongs to `seed`.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }

@@ -1,8 +1,8 @@
-//! The reaper: gives back what dropped futures and dropped guards left at the store.
+//! The reaper: it releases what dropped futures and dropped guards left at the store.
 //!
-//! `Drop` cannot wait for a store. It puts the claim into a queue, which never blocks and needs no runtime, and the
-//! housekeeping task works the queue off. If that task is gone (its runtime was shut down), the lease ends by its TTL. So
-//! does everything that could not be released for a TTL and a store timeout.
+//! `Drop` cannot wait for a store. It puts the claim into a queue, which never blocks and needs no runtime, and the housekeeping task
+//! processes the queue. If that task is gone because its runtime was shut down, the lease ends after its TTL. So does everything that could
+//! not be released within a TTL and a store timeout.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,10 +23,10 @@ mod tests;
 pub(crate) use backlog::Reader;
 use backlog::{Backlog, Errand, Kind};
 
-/// Releases under way at once.
+/// The maximum number of releases in progress.
 const AT_ONCE: usize = 256;
 
-/// Where errands are left.
+/// Accepts errands (claims to release) from anywhere, including `Drop`.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     clock: Arc<dyn Clock>,
@@ -35,14 +35,14 @@ pub(crate) struct Reaper {
     open: Arc<Open>,
 }
 
-/// How many errands are not done yet.
+/// The number of errands that are not done yet.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     count: Mutex<usize>,
     none: Notify,
 }
 
-/// Counts one errand, until it is done or nobody is left to do it.
+/// Counts one errand until it is done, or until nobody is left to do it.
 #[derive(Debug)]
 struct Count(Arc<Open>);
 
@@ -73,20 +73,20 @@ impl Reaper {
         }
     }
 
-    /// A new queue; its reader is the new housekeeping task.
+    /// Creates a new queue, and returns its reader for the new housekeeping task.
     pub(crate) fn open(&self) -> Reader {
         let backlog = Arc::<Backlog>::default();
         *lock(&self.backlog) = Some(backlog.clone());
         Reader(backlog)
     }
 
-    /// Leaves a lease that nobody needs any more. Never blocks; without a reader the lease is left to its TTL.
+    /// Queues the release of a lease that nobody needs any more. Never blocks. Without a reader, the lease ends after its TTL.
     pub(crate) fn give_back(&self, claim: Claim) {
         self.send(claim, Kind::Lease);
     }
 
-    /// Leaves an attempt whose answer is not known: the lock may be held, or the owner may stand in line. Otherwise as
-    /// [`give_back`](Self::give_back).
+    /// Queues the withdrawal of an attempt whose answer is not known: the owner may hold the lock or stand in line. Otherwise it is the
+    /// same as [`give_back`](Self::give_back).
     pub(crate) fn withdraw(&self, claim: Claim) {
         self.send(claim, Kind::Attempt);
     }
@@ -103,12 +103,12 @@ impl Reaper {
         }
     }
 
-    /// Whether something waits to be released.
+    /// Returns whether anything waits to be released.
     pub(crate) fn is_busy(&self) -> bool {
         *lock(&self.open.count) > 0
     }
 
-    /// What is left to release, for one who outlives the locker.
+    /// Returns a handle to the open errands that can outlive the locker.
     pub(crate) fn errands(&self) -> Errands {
         Errands(self.open.clone())
     }
@@ -141,7 +141,7 @@ impl Errands {
     }
 }
 
-/// Works the queue off until its writers are gone, then finishes what is under way.
+/// Processes the queue until its writers are gone, and then finishes what is in progress.
 pub(crate) async fn reap(errands: Reader, backend: Arc<dyn Backend>, store_timeout: Duration) {
     let clock = backend.clock();
     let mut under_way = FuturesUnordered::new();
@@ -157,7 +157,7 @@ pub(crate) async fn reap(errands: Reader, backend: Arc<dyn Backend>, store_timeo
     while under_way.next().await.is_some() {}
 }
 
-/// Releases one claim, again and again until the store answers or the lease is over anyway.
+/// Releases one claim. Repeats the request until the store answers or the lease is over anyway.
 async fn run(errand: Errand, backend: &dyn Backend, clock: &dyn Clock, store_timeout: Duration) {
     let claim = &errand.claim;
     let mut pause = Duration::from_millis(50);

@@ -1,18 +1,18 @@
-//! Resources that refuse those whose lock has passed to somebody else.
+//! Fenced resources: they refuse a holder whose lock has passed to somebody else.
 //!
-//! No lock service can keep a paused holder from waking up late and writing. The resource can: it remembers the
-//! highest [`Fence`] it was reached with, and refuses a lower one. Two rules make that tight:
+//! No lock service can prevent a paused holder from waking up late and writing. The resource can: it remembers the highest [`Fence`]
+//! that it has seen, and refuses a lower one. This is safe under two rules:
 //!
-//! - **Reads are fenced too.** If only writes were: A reads, loses the lock, B reads, A writes (its fence is old, but
-//!   still the highest *written*), B writes — and A's update is lost. With fenced reads, B's read shuts A out.
+//! - **Reads are fenced too.** If only writes were fenced, an update could be lost: A reads, A loses the lock, B reads, A writes (its
+//!   fence is old but still the highest *written*), B writes over A's update. If reads are fenced, B's read shuts A out.
 //! - The check, the new highest fence and the operation itself are **one atomic step**.
 //!
 //! An equal fence from another owner is refused as well: it can only come from a store that lost its counter.
 //!
-//! What is here: [`FencedCell`] for memory; with the feature `sqlite`, `SqliteGate` to put in front of whatever your
-//! own transaction does, and `SqliteRegister`, a value behind such a gate; with the feature `postgres`, `pg_tx::PgGate`, the same for Postgres. With another database
-//! crate, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis`, `RedisRegister` is such a value, and `REDIS_ADMIT`
-//! a gate for scripts.
+//! This module contains [`FencedCell`], a value in memory. With the feature `sqlite` it contains `SqliteGate`, a gate in front of whatever
+//! your own transaction does, and `SqliteRegister`, a value behind such a gate. With the feature `postgres`, `pg_tx::PgGate` is a gate for
+//! Postgres; if you use another database crate, use [`CREATE_GATE`] and [`ADMIT`]. With the feature `redis` it contains `RedisRegister`, a
+//! value in Redis, and `REDIS_ADMIT`, a gate for your own scripts.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -31,12 +31,12 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteGate, SqliteRegister};
 
-/// A resource refused a credential: the lock has been somebody else's since.
+/// A resource refused a credential, because somebody else has held the lock since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// The fence that was shown.
+    /// The fence of the refused credential.
     pub offered: Fence,
-    /// The highest fence the resource has seen.
+    /// The highest fence that the resource has seen.
     pub highest: Fence,
 }
 
@@ -59,7 +59,7 @@ impl std::error::Error for Refused {}
 pub enum FencedError {
     /// The credential is stale. Nothing was read or written.
     Refused(Refused),
-    /// The resource could not be reached, or failed. Whether it was changed all the same says [`Error::effect`].
+    /// The resource failed or could not be reached. [`Error::effect`] says whether it may have been changed nevertheless.
     Failed(Error),
 }
 
@@ -93,10 +93,10 @@ impl From<Error> for FencedError {
     }
 }
 
-/// A value that only the holder of a lock reaches.
+/// A value that only the holder of a lock can read and write.
 ///
-/// Both operations check the credential, remember its fence as the highest seen, and are carried out, in one atomic
-/// step. They may block: in async code call them through `spawn_blocking` unless the implementation says otherwise.
+/// Both operations check the credential, remember its fence as the highest seen, and read or write the value, in one atomic
+/// step. They may block: in async code, call them through `spawn_blocking` unless the implementation says otherwise.
 ///
 /// ```
 /// use fencepost::random::SystemRandom;
@@ -113,23 +113,23 @@ impl From<Error> for FencedError {
 /// # Ok::<(), fencepost::Error>(())
 /// ```
 pub trait FencedResource {
-    /// What is read and written.
+    /// The type of the value.
     type Value;
 
-    /// The value.
+    /// Returns the value.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner.
     fn read(&self, credential: Credential) -> Result<Self::Value, FencedError>;
 
     /// Replaces the value.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    /// Returns [`FencedError::Refused`] if the resource has seen a higher fence, or the same fence from another owner.
     fn write(&self, credential: Credential, value: Self::Value) -> Result<(), FencedError>;
 }
 
-/// A fenced value in memory. Never blocks for long.
+/// A fenced value in memory. Its operations do not wait for anything but a short mutex.
 #[derive(Debug, Default)]
 pub struct FencedCell<T>(Mutex<Fenced<T>>);
 
@@ -140,7 +140,7 @@ struct Fenced<T> {
 }
 
 impl<T> FencedCell<T> {
-    /// A value that nobody has reached yet.
+    /// Creates a value that has not seen any fence yet.
     pub fn new(value: T) -> Self {
         Self(Mutex::new(Fenced {
             highest: None,
@@ -148,16 +148,16 @@ impl<T> FencedCell<T> {
         }))
     }
 
-    /// Lets the holder work on the value while nobody else can.
+    /// Calls `work` with exclusive access to the value.
     ///
     /// # Errors
-    /// [`Refused`], without calling `work`, when a higher fence, or this one from another owner, was seen before.
+    /// Returns [`Refused`] without calling `work` if the cell has seen a higher fence, or the same fence from another owner.
     pub fn with<R>(
         &self,
         credential: Credential,
         work: impl FnOnce(&mut T) -> R,
     ) -> Result<R, Refused> {
-        // The fence is set before `work` can panic, and what `work` leaves behind is its own affair.
+        // The fence is set before `work` can panic. In what state `work` leaves the value is its own responsibility.
         let mut fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(highest) = &fenced.highest
             && !credential.follows(highest)
@@ -171,7 +171,7 @@ impl<T> FencedCell<T> {
         Ok(work(&mut fenced.value))
     }
 
-    /// The highest fence seen.
+    /// Returns the highest fence seen, or `None` if there has been no access yet.
     pub fn highest(&self) -> Option<Fence> {
         let fenced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         fenced.highest.map(|credential| credential.fence)
@@ -190,7 +190,7 @@ impl<T: Clone> FencedResource for FencedCell<T> {
     }
 }
 
-/// Creates the table of highest fences; for SQLite and Postgres.
+/// The SQL statement that creates the table of highest fences, for SQLite and Postgres.
 pub const CREATE_GATE: &str = "\
 CREATE TABLE IF NOT EXISTS fencepost_gate (
     resource TEXT PRIMARY KEY,
@@ -198,11 +198,11 @@ CREATE TABLE IF NOT EXISTS fencepost_gate (
     owner TEXT NOT NULL
 )";
 
-/// Admits a credential, or does not; for SQLite and Postgres.
+/// The SQL statement that admits or refuses a credential, for SQLite and Postgres.
 ///
-/// Parameters: the resource's name, [`Fence::as_i64`], the owner's text. **One row changed: admitted. None: refused**,
-/// roll back. It belongs at the beginning of the transaction that reads or writes the resource: the row stays locked
-/// until that ends, so no other holder comes in between.
+/// Its parameters are the name of the resource, [`Fence::as_i64`] and the owner as text. **If it changes one row, the credential is
+/// admitted. If it changes no row, the credential is refused**, and you must roll back. Run it first in the transaction that reads or
+/// writes the resource: the row stays locked until the transaction ends, so no other holder can get in between.
 pub const ADMIT: &str = "\
 INSERT INTO fencepost_gate (resource, fence, owner) VALUES ($1, $2, $3)
 ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence, owner = excluded.owner

@@ -1,7 +1,7 @@
-//! When to try again: pure schedules, as iterators of delays.
+//! [`Schedule`]: how long to pause between attempts, as an iterator of delays.
 //!
-//! A schedule decides nothing and sleeps nowhere; it only says how long the next pause is. They never end by
-//! themselves: use [`Iterator::take`] for a number of retries.
+//! A schedule neither sleeps nor decides whether to try again; it only returns the length of the next pause. Schedules never end: use
+//! [`Iterator::take`] to limit the number of retries.
 
 use std::time::Duration;
 
@@ -22,53 +22,53 @@ use crate::random::Random;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// The same pause each time. Contenders that started together stay together.
+    /// The same pause each time. Clients that started together stay in step.
     Fixed(Duration),
-    /// `base · 2ⁿ`, at most `cap`. Quiet under load, and all of one start sleep and wake in step.
+    /// `base · 2ⁿ`, at most `cap`. Causes little load, but clients that started together sleep and wake in step.
     Exponential {
         /// The first pause.
         base: Duration,
         /// The longest pause.
         cap: Duration,
     },
-    /// A random pause between zero and what [`Exponential`](Self::Exponential) would take: spreads contenders out.
+    /// A random pause between zero and the pause of [`Exponential`](Self::Exponential), which spreads clients out.
     FullJitter {
         /// The upper bound of the first pause.
         base: Duration,
         /// The upper bound of every pause.
         cap: Duration,
     },
-    /// These pauses in turn, then the last one again and again; no pause at all when empty.
+    /// These pauses in turn, then the last one repeatedly. If the list is empty, there is no pause.
     List(Vec<Duration>),
 }
 
 impl Schedule {
-    /// The same pause each time.
+    /// Creates a schedule with the same pause each time.
     pub fn fixed(pause: Duration) -> Self {
         Self::Fixed(pause)
     }
 
-    /// Doubling pauses from `base` up to `cap`.
+    /// Creates a schedule with doubling pauses from `base` up to `cap`.
     pub fn exponential(base: Duration, cap: Duration) -> Self {
         Self::Exponential { base, cap }
     }
 
-    /// Random pauses below doubling bounds from `base` up to `cap`.
+    /// Creates a schedule with random pauses below doubling bounds from `base` up to `cap`.
     pub fn full_jitter(base: Duration, cap: Duration) -> Self {
         Self::FullJitter { base, cap }
     }
 
-    /// Exactly these pauses, the last one repeated.
+    /// Creates a schedule of exactly these pauses; the last one repeats.
     pub fn list(pauses: impl IntoIterator<Item = Duration>) -> Self {
         Self::List(pauses.into_iter().collect())
     }
 
-    /// The pauses, from the first retry on; endless.
+    /// Returns the pauses, starting with the first retry. The iterator never ends.
     pub fn delays<'a>(&'a self, random: &'a dyn Random) -> impl Iterator<Item = Duration> + 'a {
         (0u32..).map(move |retry| self.delay(retry, random))
     }
 
-    /// The pause before retry number `retry`, counted from zero.
+    /// Returns the pause before retry number `retry`, counted from zero.
     pub fn delay(&self, retry: u32, random: &dyn Random) -> Duration {
         match self {
             Self::Fixed(pause) => *pause,
@@ -83,11 +83,11 @@ impl Schedule {
     }
 }
 
-/// `base · 2^retry`, at most `cap`, for every `retry` without overflow.
+/// Returns `base · 2^retry`, at most `cap`, without overflow for any `retry`.
 fn doubled(base: Duration, cap: Duration, retry: u32) -> Duration {
     match 1u32.checked_shl(retry) {
         Some(factor) => base.checked_mul(factor).map_or(cap, |pause| pause.min(cap)),
-        // Past 2^31 only a pause of zero has not met its cap.
+        // Beyond 2^31, only a pause of zero has not reached its cap.
         None if base.is_zero() => Duration::ZERO,
         None => cap,
     }

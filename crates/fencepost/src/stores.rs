@@ -1,7 +1,7 @@
-//! The stores that locks are kept in. Each module is one store, and opens with how it works: what it writes, where its fences come
-//! from, and what happens when it fails.
+//! The stores that can keep locks, one module per store. Each module starts with a description of its algorithm: what it writes, where
+//! its fences come from, and what happens when something fails.
 //!
-//! Every store is a [`Backend`](crate::Backend), and each has its own feature.
+//! Every store implements [`Backend`](crate::Backend) and has its own feature.
 
 mod address;
 #[cfg(feature = "etcd")]

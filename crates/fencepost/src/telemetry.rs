@@ -1,21 +1,21 @@
-//! What is measured, and under which names. Free when nobody listens.
+//! The metrics, spans and events of the library, and their names. They cost almost nothing if nobody listens.
 //!
 //! | metric | kind | labels | meaning |
 //! |---|---|---|---|
 //! | `fencepost_acquire_wait_seconds` | histogram | `store` | from the call to the grant |
 //! | `fencepost_acquires_total` | counter | `store`, `outcome` = `granted`, `busy`, `failed` | finished calls |
-//! | `fencepost_contended_total` | counter | `store` | calls that met the lock taken at first try |
+//! | `fencepost_contended_total` | counter | `store` | calls that found the lock taken on the first try |
 //! | `fencepost_hold_seconds` | histogram | `store` | from the grant to the end of the guard |
 //! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
 //! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
-//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | guards' leases lost |
+//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown` | leases lost while a guard was alive |
 //!
-//! With `tracing`, taking a lock is a span `acquire` (level debug, fields `store` and `name`). Events: "lock lost" (warn; name, epoch,
-//! reason), "renewal failed" (warn; name, error, validity left), "release failed, trying again" and the like (debug).
+//! With `tracing`, acquiring a lock is a span `acquire` (level debug, fields `store` and `name`). Events: "lock lost" (warn; name, epoch,
+//! reason), "renewal failed" (warn; name, error, validity left), and "release failed, trying again" and the like (debug).
 //!
-//! No label carries a lock's name: names are unbounded. Handles are fetched once per [`Locker`](crate::Locker), so install the
-//! recorder before you build one.
+//! No label contains a lock's name, because the number of names is unlimited. Each [`Locker`](crate::Locker) fetches its handles once, so
+//! install the recorder before you build a locker.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) struct Telemetry {
     lost_expired: Counter,
     lost_gone: Counter,
     lost_shutdown: Counter,
-    /// Whether there is a recorder. Without one, times need not be taken.
+    /// Whether there is a recorder. Without one, times need not be measured.
     pub(crate) is_heard: bool,
 }
 
@@ -70,7 +70,7 @@ impl Telemetry {
         }
     }
 
-    /// `waited` is `None` when nobody is [there](Self::is_heard) to hear it.
+    /// `waited` is `None` if there is no [recorder](Self::is_heard).
     pub(crate) fn granted(&self, waited: Option<Duration>) {
         self.granted.increment(1);
         if let Some(waited) = waited {
@@ -120,7 +120,7 @@ impl Telemetry {
     }
 }
 
-/// A handle that nobody listens to does not look at what it is given, not even to record it no times.
+/// Returns whether there is a recorder. A handle without one does not look at its argument, not even to record it zero times.
 fn is_heard(histogram: &Histogram) -> bool {
     struct Probe<'a>(&'a mut bool);
     impl IntoF64 for Probe<'_> {

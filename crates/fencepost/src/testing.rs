@@ -1,4 +1,4 @@
-//! For tests of programs that lock: a clock that moves when told to, and a store that fails when told to.
+//! For tests of programs that use locks: a clock that the test moves, and a store that fails on demand.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::lease::lock;
 
-/// A clock that stands still until it is told to move on.
+/// A clock that stands still until the test moves it.
 #[derive(Debug)]
 pub struct FakeClock {
     state: Mutex<FakeTime>,
@@ -42,7 +42,7 @@ struct FakeTime {
     timers: Vec<Weak<Timer>>,
 }
 
-/// One sleep.
+/// One pending sleep.
 #[derive(Debug)]
 struct Timer {
     until: Moment,
@@ -67,7 +67,7 @@ impl Timer {
 }
 
 impl FakeClock {
-    /// A clock that shows one hour after its zero, as a machine that has been up for a while.
+    /// Creates a clock that shows one hour after its zero, like a machine that has been up for a while.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(FakeTime {
@@ -77,7 +77,7 @@ impl FakeClock {
         })
     }
 
-    /// Moves on by `by` at once, and wakes whose time has come.
+    /// Moves the clock forward by `by`, and wakes the sleeps that are due.
     pub fn advance(&self, by: Duration) {
         self.jump(by);
         let due: Vec<Arc<Timer>> = {
@@ -97,8 +97,8 @@ impl FakeClock {
         due.iter().for_each(|timer| timer.fire());
     }
 
-    /// Moves on by `by` and wakes nobody: a machine that was suspended, on which timers are late. They fire with the next
-    /// [`advance`](Self::advance).
+    /// Moves the clock forward by `by` without waking any sleep, as on a machine that was suspended, where timers fire late. The sleeps
+    /// wake at the next [`advance`](Self::advance).
     pub fn jump(&self, by: Duration) {
         let mut state = lock(&self.state);
         state.now = state.now + by;
@@ -138,20 +138,20 @@ impl Clock for FakeClock {
     }
 }
 
-/// What goes wrong with a request.
+/// How a request to a [`FlakyStore`] fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It never reaches the store; the caller is told so.
+    /// The request never reaches the store, and the caller gets an error that says so.
     Refuse,
-    /// It is carried out, and the answer is lost; the caller gets an error that says "maybe".
+    /// The store executes the request, but the answer is lost. The caller gets an error with [`Effect::Maybe`].
     LoseAnswer,
-    /// It never reaches the store, and no answer comes.
+    /// The request never reaches the store, and no answer comes.
     Swallow,
-    /// It is carried out, and no answer comes.
+    /// The store executes the request, and no answer comes.
     SwallowAnswer,
 }
 
-/// A store that fails when told to, around one that works.
+/// A store that fails on demand, wrapped around a store that works.
 #[derive(Debug)]
 pub struct FlakyStore {
     inner: Arc<dyn Backend>,
@@ -165,11 +165,11 @@ struct Faults {
     every: HashMap<Operation, Fault>,
 }
 
-/// How often each kind of request was made.
+/// How many requests of each kind were made.
 type Requests = HashMap<Operation, u64>;
 
 impl FlakyStore {
-    /// Passes everything on to `inner` until told otherwise.
+    /// Creates a store that passes everything on to `inner` until a fault is set.
     pub fn new(inner: Arc<dyn Backend>) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -178,23 +178,23 @@ impl FlakyStore {
         })
     }
 
-    /// The next request of this kind goes wrong; called again, the one after it too.
+    /// Makes the next request of this kind fail. If called again, the request after that fails too.
     pub fn fail_next(&self, operation: Operation, fault: Fault) {
         let mut faults = lock(&self.faults);
         faults.next.entry(operation).or_default().push_back(fault);
     }
 
-    /// Every request of this kind goes wrong, until [`heal`](Self::heal).
+    /// Makes every request of this kind fail, until [`heal`](Self::heal).
     pub fn fail_every(&self, operation: Operation, fault: Fault) {
         lock(&self.faults).every.insert(operation, fault);
     }
 
-    /// Everything works again. Requests that were swallowed stay so.
+    /// Removes all faults. Requests that were swallowed stay unanswered.
     pub fn heal(&self) {
         *lock(&self.faults) = Faults::default();
     }
 
-    /// How many requests of this kind were made so far, failed ones included.
+    /// Returns how many requests of this kind were made so far, including failed ones.
     pub fn requests(&self, operation: Operation) -> u64 {
         lock(&self.requests).get(&operation).copied().unwrap_or(0)
     }
@@ -209,7 +209,7 @@ impl FlakyStore {
         next.or_else(|| faults.every.get(&operation).copied())
     }
 
-    /// Carries `request` out as far as the fault lets it.
+    /// Executes `request` as far as the fault allows.
     async fn meddle<T>(
         &self,
         operation: Operation,

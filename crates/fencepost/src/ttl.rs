@@ -1,22 +1,22 @@
-//! How long a lease may last.
+//! The default TTL of a lease, and the limits within which a TTL must lie.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// The TTL of a lease when the builder is not told otherwise.
+/// The default TTL of a lease: ten seconds.
 ///
-/// Ten seconds. A crashed holder blocks the others for at most this long. Renewal starts after a third of it, which leaves
-/// more than six seconds of failed attempts, failover or a stopped process before a healthy holder loses the lock.
+/// A crashed holder blocks others for at most this long. Renewal starts after a third of it. That leaves more than six seconds for
+/// failed attempts, a failover or a stopped process before a healthy holder loses the lock.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(10);
 
-/// The shortest TTL: below it, a renewal at a third of it would race with ordinary scheduling delays.
+/// The shortest TTL. With a shorter one, a renewal after a third of it would race with ordinary scheduling delays.
 pub const MIN_TTL: Duration = Duration::from_millis(20);
 
-/// The longest TTL. A crashed holder would block the others for as long; a guard is kept alive anyway while it lives.
+/// The longest TTL. A crashed holder would block others for this long; a live guard is renewed anyway.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Refuses a TTL that cannot be kept, or that would block others for days.
+/// Checks that a TTL is neither too short to be kept nor so long that it would block others for days.
 pub(crate) fn check_ttl(ttl: Duration) -> Result<()> {
     if (MIN_TTL..=MAX_TTL).contains(&ttl) {
         return Ok(());

@@ -1,15 +1,15 @@
-//! An allocator that counts the bytes alive, while it is told to.
+//! An allocator that counts live bytes while counting is turned on.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// The system's allocator, with a counter. Off, it costs one load, so that it does not disturb what measures time.
+/// The system's allocator with a counter. When off, it costs one load, so that it does not disturb time measurements.
 pub(crate) struct Counting;
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static ALIVE: AtomicI64 = AtomicI64::new(0);
 
-/// How many bytes more are allocated after `work` than before, and what it returned.
+/// Returns how many more bytes are allocated after `work` than before, and the result of `work`.
 pub(crate) fn bytes_kept<T>(work: impl FnOnce() -> T) -> (i64, T) {
     let before = ALIVE.load(Ordering::SeqCst);
     COUNTS.store(true, Ordering::SeqCst);
@@ -28,19 +28,19 @@ fn count(bytes: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

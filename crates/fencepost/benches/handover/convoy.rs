@@ -1,7 +1,7 @@
-//! Sixteen tasks that pass one lock around: changes of holder per second.
+//! Sixteen tasks pass one lock around: changes of holder per second.
 //!
-//! All tasks stand in line before the clock starts, and each goes back to the end of the line after its turn. So every
-//! release finds somebody waiting, with both locks: the hand-over is measured, and not the luck of an idle lock.
+//! All tasks are in line before the clock starts, and each goes back to the end of the line after its turn. With both locks, every release
+//! therefore finds a waiter, so this measures the hand-over and not the luck of an idle lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ use crate::measure::{Effort, Table, rounds};
 const TASKS: usize = 16;
 const GOAL: f64 = 0.5;
 
-/// What is done under the lock.
+/// The work under the lock.
 #[derive(Clone, Copy)]
 enum Work {
-    /// As good as nothing: the hand-over alone. Printed without a goal.
+    /// Almost nothing: measures the hand-over alone. Printed without a goal.
     Increment,
-    /// The least that needs an async lock: the holder awaits something once.
+    /// The least work that needs an async lock: the holder awaits once.
     IncrementAndYield,
 }
 
@@ -70,7 +70,7 @@ fn compare_on(runtime: &Runtime, work: Work, effort: Effort, what: &str, table: 
     table.ratio(ours.speed_against(&theirs), work.goal(), what, here);
 }
 
-/// The time per turn when each task takes the lock so many times.
+/// Returns the time per turn when each task takes the lock this many times.
 async fn pass_around<L: Lock>(lock: L, work: Work, turns: usize) -> Duration {
     let counter = Arc::new(AtomicU64::new(0));
     let in_line = Arc::new(AtomicUsize::new(0));
@@ -104,7 +104,7 @@ async fn pass_around<L: Lock>(lock: L, work: Work, turns: usize) -> Duration {
     took / holds as u32
 }
 
-/// The increment is a plain read and write: only the lock keeps it whole.
+/// Increments with a plain read and write, so that only the lock keeps the counter correct.
 async fn do_work(counter: &AtomicU64, work: Work) {
     let value = counter.load(Ordering::Relaxed);
     if let Work::IncrementAndYield = work {

@@ -1,5 +1,5 @@
-//! Ten thousand tasks that wait for one name: what each of them weighs, in which order they are served, what one
-//! hand-over and one cancellation cost in a crowd compared with a small group.
+//! Ten thousand tasks wait for one name: the memory of each, the order in which they are served, and the cost of a hand-over and of a
+//! cancellation in a crowd compared with a small group.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::measure::{Effort, Table, rounds};
 
 type Waiter = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Which end of the line goes first when all give up.
+/// Which end of the line leaves first when all give up.
 #[derive(Clone, Copy)]
 enum Leaving {
     InOrder,
@@ -29,7 +29,7 @@ fn one_thread() -> Runtime {
     runtime.expect("a runtime")
 }
 
-/// Bytes per waiting task.
+/// Measures the bytes per waiting task.
 pub(crate) fn weigh(effort: Effort) -> Table {
     let crowd = effort.pick(10_000, 100);
     let mut table = Table::new("bytes on the heap per waiting task, ours / tokio::sync::Mutex");
@@ -59,8 +59,8 @@ fn weigh_waiters<L: Lock>(crowd: usize, lock: L) -> i64 {
     bytes
 }
 
-/// The heap that `crowd` tasks take while they wait, per task. The second crowd is weighed: the first one has made the
-/// scheduler's own queues as large as they get.
+/// Returns the heap per task that `crowd` tasks take while they wait. Weighs the second crowd, because the first one has grown the
+/// scheduler's own queues to their full size.
 fn weigh_tasks<L: Lock>(crowd: usize, lock: L) -> i64 {
     let runtime = one_thread();
     let started = Arc::new(AtomicUsize::new(0));
@@ -94,7 +94,7 @@ async fn until_all(count: &AtomicUsize, all: usize) {
     }
 }
 
-/// Ten thousand against a thousand.
+/// Compares ten thousand with a thousand.
 pub(crate) fn serve_and_leave(effort: Effort) -> Table {
     let mut table = Table::new(
         "10,000 tasks waiting on one name, served first come first served: time per task, 10,000 / 1,000",
@@ -148,7 +148,7 @@ fn compare_sizes<L: Lock>(
     }
 }
 
-/// The time per task until everybody was served. They join the line one after the other, by their first poll.
+/// Returns the time per task until everybody was served. The tasks join the line one after the other, at their first poll.
 async fn serve<L: Lock>(lock: L, crowd: usize) -> Duration {
     let order = Arc::new(Mutex::new(Vec::with_capacity(crowd)));
     let started = Arc::new(AtomicUsize::new(0));
@@ -184,7 +184,7 @@ async fn serve<L: Lock>(lock: L, crowd: usize) -> Duration {
     took / crowd as u32
 }
 
-/// The time per task to leave the line, when all give up.
+/// Returns the time per task to leave the line when all give up.
 async fn leave<L: Lock>(lock: L, crowd: usize, leaving: Leaving) -> Duration {
     let gate = lock.lock().await;
     let mut waiters = join_line(crowd, |_| {
@@ -201,7 +201,7 @@ async fn leave<L: Lock>(lock: L, crowd: usize, leaving: Leaving) -> Duration {
     }
     let took = clock.elapsed();
     drop(gate);
-    // Somebody who stayed in line would be given the lock now, and keep it.
+    // A task that stayed in line would get the lock now, and keep it.
     drop(lock.lock().await);
     took / crowd as u32
 }
@@ -217,7 +217,7 @@ async fn join_line(crowd: usize, wait: impl Fn(usize) -> Waiter) -> Vec<Waiter> 
         }
         Poll::Ready(())
     });
-    // Else Tokio would tell all but the first hundred to come back later, before they have joined.
+    // Otherwise Tokio would make all but the first hundred yield before they have joined.
     unconstrained(join).await;
     waiters
 }

@@ -1,4 +1,4 @@
-//! One way to use the locks that are compared.
+//! A common interface for the locks that the hand-over benchmark compares.
 
 use std::future::Future;
 use std::path::Path;
@@ -9,7 +9,7 @@ use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Guard, LockName, Locker};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// A lock that is waited for in line and given back by dropping its guard.
+/// A lock with a waiting line that is released by dropping its guard.
 pub(crate) trait Lock: Clone + Send + Sync + 'static {
     type Guard<'a>: Send
     where
@@ -18,7 +18,7 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     fn lock(&self) -> impl Future<Output = Self::Guard<'_>> + Send;
 }
 
-/// Ours, with the default settings.
+/// Our lock, with the default settings.
 #[derive(Clone)]
 pub(crate) struct Ours {
     locker: Locker,
@@ -50,7 +50,7 @@ impl Lock for Ours {
     }
 }
 
-/// Tokio's.
+/// Tokio's mutex.
 #[derive(Clone, Default)]
 pub(crate) struct Theirs(Arc<Mutex<()>>);
 
@@ -62,7 +62,7 @@ impl Lock for Theirs {
     }
 }
 
-/// Waited for in vain, and holding nothing: what a task weighs by itself.
+/// A lock that is never granted and holds nothing: measures the weight of a task by itself.
 #[derive(Clone)]
 pub(crate) struct Nothing;
 

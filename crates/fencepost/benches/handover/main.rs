@@ -1,7 +1,7 @@
-//! Hand-over of a lock between the tasks of one process, against `tokio::sync::Mutex`; and a crowd of waiters.
+//! Hand-over of a lock between the tasks of one process, compared with `tokio::sync::Mutex`, and a crowd of waiters.
 //!
-//! Both are used in the same way: the mutex guards nothing, a counter beside it is incremented under it. What ours does
-//! in addition (a fence, a validity, a lease that others respect) is the reason for the difference.
+//! Both are used in the same way: the mutex protects nothing, and the holder increments a separate counter. The difference pays for
+//! what our lock does in addition: a fence, a validity, and a lease that others respect.
 
 mod allocation;
 mod convoy;

@@ -1,20 +1,20 @@
-//! Interleaved rounds, ratios within a round, and a table: what the benchmarks have in common.
+//! What the benchmarks share: interleaved rounds, ratios within a round, and a table.
 //!
-//! A shared machine is fast one second and slow the next. So contenders take short turns (A B C A B C …), each round
-//! gives its own ratio, and the median of the ratios is what is printed. Absolute figures come last, for orientation.
+//! A shared machine is fast one second and slow the next. Contenders therefore take short turns (A B C A B C …), each round gives its own
+//! ratio, and the median of the ratios is printed. Absolute figures come last, for orientation.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 use std::fmt;
 use std::time::Duration;
 
-/// How much to do: everything under `cargo bench`, a taste under `cargo test --benches`.
+/// How much to measure: everything under `cargo bench`, a short run under `cargo test --benches`.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     full: bool,
 }
 
 impl Effort {
-    /// Cargo tells a benchmark by `--bench` that it is to measure.
+    /// Cargo passes `--bench` to a benchmark that should measure.
     pub(crate) fn from_arguments() -> Self {
         Self {
             full: std::env::args().any(|argument| argument == "--bench"),
@@ -41,10 +41,10 @@ pub(crate) fn rounds<const N: usize>(
     samples.unwrap_or_else(|_| unreachable!("one for each contender"))
 }
 
-/// One that can have its turn again and again; returns its time per operation.
+/// A contender that can have its turn repeatedly; returns its time per operation.
 pub(crate) type Contender<'a> = Box<dyn FnMut() -> Duration + 'a>;
 
-/// The same for as many as there are.
+/// Does the same as [`rounds`] for any number of contenders.
 pub(crate) fn rounds_of(count: usize, contenders: &mut [Contender<'_>]) -> Vec<Samples> {
     let mut samples: Vec<_> = contenders.iter().map(|_| Samples(Vec::new())).collect();
     for round in 0..=count {
@@ -63,22 +63,22 @@ impl Samples {
         self.0.push(time.as_nanos() as f64);
     }
 
-    /// How fast this one is, with `other` as 1: the ratio of each round.
+    /// Returns how fast this one is, with `other` as 1: the ratio of each round.
     pub(crate) fn speed_against(&self, other: &Self) -> Spread {
         Spread::of(other.0.iter().zip(&self.0).map(|(other, own)| other / own))
     }
 
-    /// How long this one takes, with `other` as 1: the ratio of each round.
+    /// Returns how long this one takes, with `other` as 1: the ratio of each round.
     pub(crate) fn time_against(&self, other: &Self) -> Spread {
         other.speed_against(self)
     }
 
-    /// The same for `count` operations.
+    /// Returns the samples for `count` operations.
     pub(crate) fn times(&self, count: usize) -> Self {
         Self(self.0.iter().map(|ns| ns * count as f64).collect())
     }
 
-    /// The median, as time per operation.
+    /// Returns the median as time per operation.
     pub(crate) fn time(&self) -> String {
         let ns = Spread::of(self.0.iter().copied()).median;
         match ns {
@@ -88,7 +88,7 @@ impl Samples {
         }
     }
 
-    /// The median, as operations per second.
+    /// Returns the median as operations per second.
     pub(crate) fn rate(&self) -> String {
         let rate = 1e9 / Spread::of(self.0.iter().copied()).median;
         match rate {
@@ -99,7 +99,7 @@ impl Samples {
     }
 }
 
-/// The middle and the ends of several values.
+/// The median and the extremes of several values.
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -119,7 +119,7 @@ impl Spread {
     }
 }
 
-/// What is printed at the end: the ratio first.
+/// The output of a benchmark, with the ratio first.
 pub(crate) struct Table {
     title: &'static str,
     rows: Vec<[String; 4]>,
@@ -134,7 +134,7 @@ impl Table {
         }
     }
 
-    /// A ratio, the least it should be if there is a goal, what it is, and the absolute figures behind it.
+    /// Adds a ratio, its goal if there is one, its meaning, and the absolute figures behind it.
     pub(crate) fn ratio(&mut self, ratio: Spread, goal: Option<f64>, what: &str, here: String) {
         let goal = match goal {
             Some(goal) if ratio.median >= goal => format!("≥ {goal} met"),
@@ -147,14 +147,14 @@ impl Table {
         self.rows.push([format!("{median:.2}"), ends, goal, what]);
     }
 
-    /// A ratio of two counts, which are the same in every round.
+    /// Adds a ratio of two counts, which are the same in every round.
     pub(crate) fn counts(&mut self, ratio: f64, what: &str, here: String) {
         let what = format!("{what}: {here}");
         self.rows
             .push([format!("{ratio:.2}"), String::new(), String::new(), what]);
     }
 
-    /// A figure without a ratio.
+    /// Adds a figure without a ratio.
     pub(crate) fn figure(&mut self, what: &str, here: String) {
         let what = format!("{what}: {here}");
         self.rows

@@ -1,15 +1,15 @@
-//! A contender in a process of its own, which does what it is asked and says how long it took.
+//! A contender in a separate process, which executes requests and reports how long they took.
 //!
-//! One request per line, one line in answer. Times are nanoseconds; instants are those of CLOCK_MONOTONIC, which all
-//! processes of a machine share.
+//! Each request and each answer is one line. Times are nanoseconds; instants are those of CLOCK_MONOTONIC, which all processes of a
+//! machine share.
 //!
 //! | request | does | answers |
 //! |---|---|---|
 //! | `pairs N` | acquires and releases, N times | the time |
-//! | `many T N` | the same in T tasks at once, each with a lock of its own | the time |
-//! | `turns T MS` | T tasks take turns with the shared lock, so many milliseconds long | instant and task of each turn |
-//! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and who was served, in order |
-//! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, when it has it |
+//! | `many T N` | the same in T tasks at once, each with its own lock | the time |
+//! | `turns T MS` | T tasks take turns with the shared lock for MS milliseconds | instant and task of each turn |
+//! | `queue N` | holds the lock until N tasks have asked for it; each then holds it for 1 ms | the time, and the order of service |
+//! | `hold N` | acquires the lock of this number, with a lease of 2 s, and keeps it | `held`, once it has the lock |
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,9 +20,9 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::time::{ClockId, clock_gettime};
 
-/// Whoever needs longer has lost its way.
+/// A contender that needs longer than this hangs.
 const LONGEST_MS: u16 = 60_000;
-/// Left out at the beginning of a time of turns: not everybody has heard of it yet.
+/// Ignored at the beginning of a period of turns, because not everybody has received the request yet.
 const SETTLING_MS: u64 = 50;
 
 pub(crate) struct Player {
@@ -51,33 +51,33 @@ impl Player {
     }
 
     /// # Errors
-    /// When it has ended.
+    /// Returns an error if the process has ended.
     pub(crate) fn try_ask(&mut self, request: &str) -> io::Result<String> {
         self.request(request)?;
         self.answer()
     }
 
-    /// The time that the request took.
+    /// Sends a request, and returns the time that it took.
     pub(crate) fn time(&mut self, request: &str) -> Duration {
         nanoseconds(self.ask(request).trim())
     }
 
-    /// At once, and for good.
+    /// Kills the process at once.
     pub(crate) fn kill(&mut self) {
-        // Gone already will do as well.
+        // It may already have ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
     /// # Errors
-    /// When it has ended.
+    /// Returns an error if the process has ended.
     pub(crate) fn request(&mut self, request: &str) -> io::Result<()> {
         let requests = self.requests.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(requests, "{request}")
     }
 
     /// # Errors
-    /// When it has ended.
+    /// Returns an error if the process has ended.
     pub(crate) fn answer(&mut self) -> io::Result<String> {
         let mut answers = [PollFd::new(
             self.answers.get_ref().as_fd(),
@@ -97,7 +97,7 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        // It ends with its input; one that does not is ended.
+        // The process ends with its input; if it does not, it is killed.
         self.requests = None;
         for _ in 0..200 {
             if matches!(self.process.try_wait(), Ok(Some(_))) {
@@ -109,16 +109,16 @@ impl Drop for Player {
     }
 }
 
-/// The time per change of holder while these players, with so many tasks each, take turns. Turns in which the lock
-/// comes back to the one who had it before do not count.
+/// Returns the time per change of holder while these players, with this many tasks each, take turns. Turns in which the same player gets
+/// the lock again do not count.
 pub(crate) fn take_turns(players: &mut [Player], tasks: usize, time: Duration) -> Duration {
     try_take_turns(players, tasks, time).expect("players that answer")
 }
 
-/// The same.
+/// Does the same as [`take_turns`].
 ///
 /// # Errors
-/// When one of them has ended or does not answer.
+/// Returns an error if one of the players has ended or does not answer.
 pub(crate) fn try_take_turns(
     players: &mut [Player],
     tasks: usize,
@@ -142,7 +142,7 @@ pub(crate) fn try_take_turns(
     Ok(per_change(turns, start, time))
 }
 
-/// The time per change of holder, of turns (when, who) that began at `start` and went on for `time`.
+/// Returns the time per change of holder, from turns (when, who) that began at `start` and lasted for `time`.
 pub(crate) fn per_change(mut turns: Vec<(u64, usize)>, start: u64, time: Duration) -> Duration {
     let counted = Duration::from_millis(SETTLING_MS)..time;
     let counted = start + counted.start.as_nanos() as u64..start + counted.end.as_nanos() as u64;

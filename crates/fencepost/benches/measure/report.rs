@@ -1,4 +1,4 @@
-//! What a run found: a table for people, and the same as JSON for `cargo xtask bench`.
+//! The results of a run: a table for people, and the same data as JSON for `cargo xtask bench`.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::measure::{Samples, Spread};
 
-/// How we are called among the contenders.
+/// Our name among the contenders.
 pub(crate) const OURS: &str = "fencepost";
 
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
-    /// What was measured, and with which version.
+    /// What was measured, with its version.
     pub(crate) versions: Vec<String>,
 }
 
@@ -32,18 +32,18 @@ pub(crate) struct Row {
     pub(crate) workload: String,
     pub(crate) what: String,
     pub(crate) contender: String,
-    /// What a ratio of 1 would be, and whether more is better.
+    /// What a ratio of 1 stands for, and whether more is better.
     pub(crate) against: Against,
     pub(crate) ratio: Option<Ratio>,
     pub(crate) goal: Option<Goal>,
     pub(crate) met: Option<bool>,
-    /// The absolute figures behind it, of this machine and this hour.
+    /// The absolute figures behind it, on this machine at this time.
     pub(crate) here: String,
-    /// Commands that clients sent, per turn; what scripts call in the server is not counted.
+    /// Commands that clients sent, per turn; commands that scripts call in the server do not count.
     pub(crate) commands: Option<f64>,
-    /// Processor time of the Redis server for one, in microseconds, and for what is 1.
+    /// Processor time of the Redis server for one operation, in microseconds, and the same for the reference.
     pub(crate) server_us: Option<[f64; 2]>,
-    /// Spearman's coefficient of the order of asking and that of service: 1 is first come, first served.
+    /// Spearman's rank correlation between the order of asking and the order of service: 1 is first come, first served.
     pub(crate) order: Option<f64>,
 }
 
@@ -72,28 +72,28 @@ impl Against {
     }
 }
 
-/// A workload in which contenders are held against a limit, round by round.
+/// A workload in which contenders are compared with a limit, round by round.
 #[derive(Clone, Copy)]
 pub(crate) struct Contest<'a> {
     pub(crate) workload: &'a str,
     pub(crate) what: &'a str,
     pub(crate) against: Against,
-    /// Of ours, where one is set.
+    /// The goal for ours, if there is one.
     pub(crate) goal: Option<Goal>,
     pub(crate) shown: Shown,
 }
 
-/// How the absolute figures are written.
+/// How the absolute figures are displayed.
 #[derive(Clone, Copy)]
 pub(crate) enum Shown {
-    /// As the time of one, whatever it is.
+    /// As the time per unit with this name.
     Time(&'static str),
-    /// As so many per second.
+    /// As operations per second.
     Rate,
 }
 
 impl Contest<'_> {
-    /// Ours first, then one for each peer.
+    /// Returns the rows, ours first, then one for each peer.
     pub(crate) fn rows(&self, peers: &[&str], limit: &Samples, samples: &[Samples]) -> Vec<Row> {
         let peers = peers.iter().zip(&samples[1..]);
         let peers = peers.map(|(peer, own)| self.row(peer, own, limit));
@@ -159,7 +159,7 @@ impl fmt::Display for Goal {
 }
 
 impl Row {
-    /// A figure of ours without a ratio.
+    /// Creates a row with a figure of ours without a ratio.
     pub(crate) fn new(
         workload: &str,
         what: impl Into<String>,
@@ -183,7 +183,7 @@ impl Row {
 }
 
 impl Report {
-    /// Where `cargo xtask bench` wants the figures.
+    /// Writes the figures to the file that `cargo xtask bench` expects.
     pub(crate) fn write_json(&self) {
         if let Some(path) = std::env::var_os("FENCEPOST_BENCH_JSON") {
             let text = serde_json::to_string_pretty(self).expect("plain data");
@@ -244,7 +244,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Three digits, as far as they mean anything.
+/// Formats a number with three significant digits.
 fn short(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

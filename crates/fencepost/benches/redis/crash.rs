@@ -1,4 +1,4 @@
-//! W5: the holder is killed; somebody waits.
+//! W5: the holder is killed while another client waits.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::{Bench, OURS, runtime};
 
 const NAME: &str = "bench:crash";
 const TTL: Duration = Duration::from_secs(2);
-/// Tells a child the server's address.
+/// The environment variable with the server's address for a child process.
 const CHILD: &str = "FENCEPOST_BENCH_CRASH";
 
 pub(crate) fn killed_holder(bench: &Bench) -> Vec<Row> {
@@ -43,20 +43,20 @@ pub(crate) fn killed_holder(bench: &Bench) -> Vec<Row> {
     rows
 }
 
-/// The same where nobody renews: the lease ends a TTL after it was granted. In Postgres it ends with the session.
+/// Does the same with a peer that does not renew: its lease ends a TTL after it was granted. In Postgres it ends with the session.
 fn kill_peer(peer: &Peer, number: usize) -> f64 {
     let mut players = peer.players(2);
     let [holder, next] = players.as_mut_slice() else {
         unreachable!("two were asked for");
     };
-    // Connected, both of them.
+    // Make both connect first.
     holder.time("pairs 1");
     next.time("pairs 1");
     let request = format!("hold {number}");
     holder.ask(&request);
     let held = Instant::now();
     next.request(&request).expect("a player that listens");
-    // Time to ask, and to be refused.
+    // Give the waiter time to ask and to be refused.
     std::thread::sleep(TTL / 4);
     holder.kill();
     let killed = Instant::now();
@@ -69,7 +69,7 @@ fn kill_peer(peer: &Peer, number: usize) -> f64 {
     }
 }
 
-/// Milliseconds from the end of the dead holder's lease to the next grant.
+/// Returns the milliseconds from the end of the dead holder's lease to the next grant.
 fn kill_one(bench: &Bench) -> f64 {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .env(CHILD, bench.server.url())
@@ -117,7 +117,7 @@ pub(crate) fn is_child() -> bool {
         let locker = locker.expect("valid settings");
         let _guard = locker.acquire(NAME).await.expect("a free lock");
         println!("held");
-        // For good: the parent kills this process. Should it die first, the pipe breaks and so does this.
+        // Wait for ever: the parent kills this process. If the parent dies first, the pipe breaks and this process ends.
         loop {
             tokio::time::sleep(Duration::from_millis(100)).await;
             if std::os::unix::process::parent_id() == 1 {

@@ -1,4 +1,4 @@
-//! Locks in Redis against the bare store, in the same run; and, where they are asked for, against other people's locks.
+//! Locks in Redis compared with the bare store in the same run and, on request, with locks of other libraries.
 //!
 //! | | workload | 1 is |
 //! |---|---|---|
@@ -9,9 +9,9 @@
 //! | W3p | 16 processes take turns | the same, 16 processes |
 //! | W4 | 200 wait, each holds for 1 ms | tokio's mutex |
 //! | W5 | the holder is killed | what was left of its lease |
-//! | W6 | so many leases are kept alive | – |
+//! | W6 | many leases are kept alive | – |
 //!
-//! Without `--bench` it is a quick test that everything runs. `FENCEPOST_BENCH=W1,W4` picks. `cargo xtask bench --redis`
+//! Without `--bench` this is a quick test that everything runs. `FENCEPOST_BENCH=W1,W4` selects workloads. `cargo xtask bench --redis`
 //! sets `FENCEPOST_BENCH_JSON` (a file for the figures) and `FENCEPOST_BENCH_PEERS` (the program with the peers).
 
 mod crash;
@@ -92,19 +92,19 @@ fn main() {
 /// What the workloads share.
 struct Bench {
     runtime: Runtime,
-    // Before the server: it ends after those who talk to it.
+    // Declared before the server, so that the peers are dropped first.
     peers: Peers,
     server: fencepost_rig::Redis,
     effort: Effort,
 }
 
 impl Bench {
-    /// Of the peers, in the order in which they have their turns.
+    /// Returns the names of the peers, in the order of their turns.
     fn names(&self) -> Vec<&'static str> {
         self.peers.list.iter().map(|peer| peer.name).collect()
     }
 
-    /// Writes the server's work into the rows of a contest; that of the limit comes first.
+    /// Writes the server's work into the rows of a contest; the first value belongs to the limit.
     fn add_work(&self, rows: &mut [Row], work: &[f64]) {
         let on_redis = self.peers.list.iter().map(|peer| peer.on_redis);
         let on_redis = std::iter::once(true).chain(on_redis);
@@ -126,7 +126,7 @@ impl Bench {
         Raw::connect(self.server.address())
     }
 
-    /// Processor time of the Redis server per operation of each contender, in microseconds: in some more rounds.
+    /// Measures the processor time of the Redis server per operation of each contender, in microseconds, in some extra rounds.
     fn server_work(&self, contenders: &mut [Contender<'_>]) -> Vec<f64> {
         let mut wire = self.wire();
         let mut work = |contender: &mut Contender<'_>| {

@@ -65,7 +65,7 @@ fn keep(bench: &Bench, leases: usize, time: Duration) -> String {
     })
 }
 
-/// Processor time of this process, in seconds.
+/// Returns the processor time of this process, in seconds.
 fn own_cpu() -> f64 {
     let usage = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
     usage.map_or(0.0, |time| Duration::from(time).as_secs_f64())

@@ -1,4 +1,4 @@
-//! Other people's locks, in the same rounds, where they are installed. `cargo xtask bench --redis --peers` sees to that.
+//! Locks of other libraries, in the same rounds, if they are installed. `cargo xtask bench --redis --peers` installs them.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -9,28 +9,28 @@ use fencepost_rig::Postgres;
 
 use crate::player::Player;
 
-/// Where the program with the peers in Rust lies; without it, there are no peers.
+/// The environment variable with the path of the program that contains the Rust peers; without it, there are no peers.
 const PROGRAM: &str = "FENCEPOST_BENCH_PEERS";
 
 pub(crate) struct Peers {
     pub(crate) list: Vec<Peer>,
     pub(crate) skipped: Vec<String>,
-    // After the players: they hold sessions there.
+    // Declared after the players, because they have sessions there.
     _postgres: Option<Postgres>,
 }
 
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) version: String,
-    /// Whether it talks to the Redis server that is watched.
+    /// Whether it uses the Redis server that is measured.
     pub(crate) on_redis: bool,
     start: Box<dyn Fn() -> Command>,
-    /// The one that plays where one process is enough.
+    /// The player for workloads with one process.
     player: RefCell<Player>,
 }
 
 impl Peers {
-    /// Those that are there, and why the others are not.
+    /// Finds the peers that are installed, and the reasons why others are not.
     pub(crate) fn find(redis: &str) -> Self {
         let mut peers = Self {
             list: Vec::new(),
@@ -88,7 +88,7 @@ impl Peers {
         on_redis: bool,
         start: impl Fn() -> Command + 'static,
     ) {
-        // One pair tells whether it works at all.
+        // One pair shows whether it works at all.
         let player = Player::start(&mut start())
             .and_then(|mut player| player.try_ask("pairs 1").map(|_| player));
         match player {
@@ -124,7 +124,7 @@ impl Peer {
         crate::player::take_turns(std::slice::from_mut(&mut player), tasks, time)
     }
 
-    /// So many processes of it.
+    /// Starts this many processes of it.
     pub(crate) fn players(&self, count: usize) -> Vec<Player> {
         (0..count)
             .map(|_| Player::start(&mut (self.start)()).expect("it started before"))
@@ -143,7 +143,7 @@ fn script(name: &str) -> String {
     folder.join(name).to_string_lossy().into_owned()
 }
 
-/// The folder and the version of a client in another language, as `cargo xtask prepare` installs it.
+/// Returns the folder and the version of a client in another language, as `cargo xtask prepare` installs it.
 fn client(language: &str, interpreter: &str) -> Result<(PathBuf, String), String> {
     let mut command = Command::new(interpreter);
     command.arg("--version").stdout(Stdio::null());

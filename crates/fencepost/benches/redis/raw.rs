@@ -1,9 +1,9 @@
-//! The limit: a blocking socket, commands encoded beforehand, and nothing else.
+//! The limit for Redis: a blocking socket, pre-encoded commands, and nothing else.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// Compare and delete, as every client of the plain layout releases.
+/// Compares and deletes, as every client of the plain layout does to release a lock.
 const RELEASE: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) else return 0 end";
 
@@ -12,7 +12,7 @@ pub(crate) struct Raw {
     release: String,
 }
 
-/// A command in the words of the wire.
+/// Encodes a command in the wire format.
 pub(crate) fn encode(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -45,7 +45,7 @@ impl Raw {
             .expect("a server that reads");
     }
 
-    /// The next answer; of an array, its last text.
+    /// Returns the next answer; for an array, its last text.
     pub(crate) fn answer(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).expect("an answer");
@@ -79,7 +79,7 @@ impl Raw {
         encode(&["EVALSHA", &self.release, "1", name, "token"])
     }
 
-    /// How often the server was called from outside with a script, since it was started.
+    /// Returns how often clients have called scripts since the server was started.
     pub(crate) fn script_calls(&mut self) -> u64 {
         let stats = self.ask(&["INFO", "commandstats"]);
         let calls = |name: &str| {
@@ -93,8 +93,8 @@ impl Raw {
             .sum()
     }
 
-    /// How many commands clients send while `work` is done. What scripts call inside the server does not count, which is
-    /// why its own statistics are of no use here. Being watched slows the server down: do not take the time meanwhile.
+    /// Returns how many commands clients send during `work`. Commands that scripts call inside the server do not count, so the server's own
+    /// statistics cannot be used here. `MONITOR` slows the server down, so do not measure time during this.
     pub(crate) fn commands_during(&mut self, address: SocketAddr, work: impl FnOnce()) -> u64 {
         const LAST: &str = "bench:last";
         let mut watching = Self::connect(address);
@@ -112,7 +112,7 @@ impl Raw {
         }
     }
 
-    /// Processor time of the server, in seconds.
+    /// Returns the processor time of the server, in seconds.
     pub(crate) fn server_cpu(&mut self) -> f64 {
         let stats = self.ask(&["INFO", "cpu"]);
         ["used_cpu_sys:", "used_cpu_user:"]

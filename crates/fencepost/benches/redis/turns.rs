@@ -1,4 +1,4 @@
-//! W3 and W3p: sixteen take turns with one lock, against sixteen that pass a token. What counts is a change of holder.
+//! W3 and W3p: sixteen clients take turns with one lock, compared with sixteen that pass a token. Changes of holder count.
 
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::{Bench, runtime};
 const PLAYERS: usize = 16;
 const NAME: &str = "bench:turns";
 const TOKEN: &str = "bench:token";
-/// Says what a child plays with, `ours` or `token`, and the server's address.
+/// The environment variable that tells a child what to play with (`ours` or `token`) and the server's address.
 const CHILD: &str = "FENCEPOST_BENCH_TURNS";
 
 const ONE_PROCESS: Contest<'_> = Contest {
@@ -36,7 +36,7 @@ const PROCESSES: Contest<'_> = Contest {
     goal: Some(Goal::AtLeast(0.6)),
     ..ONE_PROCESS
 };
-/// The best lock with a line of its own that there was before.
+/// Postgres' advisory lock, the fastest lock with its own line so far.
 const AHEAD_OF_POSTGRES: Contest<'_> = Contest {
     against: Against::speed_of("Postgres advisory locks"),
     goal: Some(Goal::AtLeast(1.0)),
@@ -65,7 +65,7 @@ pub(crate) fn in_one_process(bench: &Bench) -> Vec<Row> {
     ONE_PROCESS.rows(&bench.names(), &samples[0], &samples[1..])
 }
 
-/// Sixteen processes, a connection each.
+/// Sixteen processes, each with its own connection.
 pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
     let time = Duration::from_millis(bench.effort.pick(1500, 200) as u64);
     let mut wire = bench.wire();
@@ -91,7 +91,7 @@ pub(crate) fn across_processes(bench: &Bench) -> Vec<Row> {
     rows
 }
 
-/// The time per change of holder.
+/// Returns the time per change of holder.
 fn tasks(bench: &Bench, locker: &Locker, turns: usize) -> Duration {
     let last = Arc::new(AtomicUsize::new(PLAYERS));
     let changes = Arc::new(AtomicUsize::new(0));
@@ -127,7 +127,7 @@ fn lay_token(wire: &mut Raw) {
 }
 
 impl Bench {
-    /// A process that takes turns with the token or with our lock.
+    /// Starts a process that takes turns with the token or with our lock.
     fn player(&self, with: &str) -> Player {
         let program = std::env::current_exe().expect("this program");
         let mut command = Command::new(program);
@@ -172,7 +172,7 @@ pub(crate) fn is_child() -> bool {
     true
 }
 
-/// One task, turn after turn: each instant.
+/// One task takes turn after turn, and returns the time of each.
 async fn with_lock(locker: Locker, end: Instant) -> String {
     let mut turns = Vec::new();
     while Instant::now() < end {
@@ -184,14 +184,14 @@ async fn with_lock(locker: Locker, end: Instant) -> String {
     in_words(0, &turns)
 }
 
-/// Sees the last release through: a dropped guard's is under way in the background, and nothing happens there while this process
-/// waits for its next request. The others would wait for the end of a lease.
+/// Waits for the last release. The release of a dropped guard runs in the background, and nothing happens there while this process waits
+/// for its next request; the other players would then wait for the end of a lease.
 async fn settle(locker: &Locker) {
     let guard = locker.acquire(NAME).await.expect("a turn");
     assert!(guard.release().await.is_released());
 }
 
-/// A thread and a connection for each.
+/// Each player has its own thread and connection.
 fn with_token(address: SocketAddr, threads: usize, end: Instant) -> String {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)

@@ -82,7 +82,7 @@ fn name(number: usize) -> LockName {
     LockName::new(&format!("bench:{number}")).expect("a good name")
 }
 
-/// In a task of its own, as a server would; the outermost future of a runtime is woken in a roundabout way.
+/// Runs the work in a spawned task, as a server would; waking the outermost future of a runtime takes a detour.
 pub(crate) fn in_a_task<T: Send + 'static>(
     runtime: &Runtime,
     work: impl Future<Output = T> + Send + 'static,
@@ -91,7 +91,7 @@ pub(crate) fn in_a_task<T: Send + 'static>(
     runtime.block_on(work).expect("no panic")
 }
 
-/// One task: acquire, release, and again.
+/// One task acquires and releases in a loop.
 fn ours(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
     let name = name(0);
     let locker = locker.clone();
@@ -105,7 +105,7 @@ fn ours(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
     })
 }
 
-/// One task: acquire, drop, and again; the release is under way while the next is asked for.
+/// One task acquires and drops in a loop; a release is still in progress when the next acquisition starts.
 fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
     let name = name(0);
     let locker = locker.clone();
@@ -115,14 +115,14 @@ fn dropped(runtime: &Runtime, locker: &Locker, pairs: usize) -> Duration {
             drop(locker.acquire(&name).await.expect("a free lock"));
         }
         let elapsed = started.elapsed();
-        // The last release is to be over before somebody else has a turn.
+        // Wait for the last release before another contender has its turn.
         let last = locker.acquire(&name).await.expect("a free lock");
         assert!(last.release().await.is_released());
         elapsed / pairs as u32
     })
 }
 
-/// The same on the wire: two round trips.
+/// Does the same on the wire: two round trips.
 fn raw(raw: &mut Raw, pairs: usize) -> Duration {
     let (set, delete) = (raw.set("bench:raw"), raw.delete("bench:raw"));
     let started = Instant::now();
@@ -135,7 +135,7 @@ fn raw(raw: &mut Raw, pairs: usize) -> Duration {
     started.elapsed() / pairs as u32
 }
 
-/// So many tasks, each with a name of its own.
+/// Runs this many tasks, each with its own name.
 fn many_ours(runtime: &Runtime, locker: &Locker, tasks: usize, pairs: usize) -> Duration {
     runtime.block_on(async {
         let started = Instant::now();
@@ -158,7 +158,7 @@ fn many_ours(runtime: &Runtime, locker: &Locker, tasks: usize, pairs: usize) -> 
     })
 }
 
-/// The same on the wire: all of them in one write, twice.
+/// Does the same on the wire: all commands in one write, twice.
 fn many_raw(raw: &mut Raw, names: usize, pairs: usize) -> Duration {
     let of_each = |make: &dyn Fn(&Raw, &str) -> Vec<u8>, raw: &Raw| {
         (0..names)

@@ -1,4 +1,4 @@
-//! W4: two hundred wait, and each holds the lock for a millisecond.
+//! W4: two hundred clients wait, and each holds the lock for a millisecond.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const WAITERS: Contest<'_> = Contest {
     shown: Shown::Time("per hold"),
 };
 
-/// Those who wait, in one process: as our users have it, each on its own at the server, and as others do it.
+/// Waiters in one process: with hand-over as our users have it, each on its own at the server, and with other libraries.
 pub(crate) fn all(bench: &Bench) -> Vec<Row> {
     let waiters = bench.effort.pick(200, 10);
     let handing_over = bench.locker();
@@ -76,7 +76,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Commands per hold, and the order of service: in one more round, while the server is watched.
+    /// Returns the commands per hold and the order of service, measured in one more round while the server is monitored.
     fn watched(&mut self, bench: &Bench) -> (Option<f64>, Option<f64>) {
         let mut served = None;
         let turn = || served = Some((self.turn)());
@@ -90,15 +90,15 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How two hundred were served.
+/// How the waiters were served.
 struct Served {
     time: Duration,
-    /// Numbers in the order of asking, as they were served.
+    /// The numbers of the waiters (in order of asking), in the order in which they were served.
     order: Vec<usize>,
 }
 
 impl Served {
-    /// A player's answer.
+    /// Parses a player's answer.
     fn read(answer: &str) -> Self {
         let mut words = answer.split_whitespace();
         let time = nanoseconds(words.next().expect("a time"));
@@ -110,7 +110,7 @@ impl Served {
         self.time / self.order.len().max(1) as u32
     }
 
-    /// Spearman's coefficient: 1 is first come, first served, and 0 is chance.
+    /// Returns Spearman's rank correlation: 1 is first come, first served, and 0 is chance.
     fn rank_correlation(&self) -> f64 {
         let count = self.order.len() as f64;
         let square = |(at, &number): (usize, &usize)| (at as f64 - number as f64).powi(2);
@@ -119,7 +119,7 @@ impl Served {
     }
 }
 
-/// Everybody stands in line before the first gets its turn; served in that order.
+/// All waiters are in line before the first gets its turn, and are served in that order.
 fn queue(bench: &Bench, locker: &Locker, waiters: usize) -> Served {
     bench.runtime.block_on(async {
         let first = locker.acquire(NAME).await.expect("a free lock");

@@ -1,4 +1,4 @@
-//! Two lockers that want one lock, each with a connection of its own, as two processes would.
+//! Two lockers compete for one lock, each with its own connection, as two processes would.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use crate::NAME;
 use crate::measure::{Effort, Table, rounds};
 
-/// Changes of holder per second; printed, with nothing to compare it with.
+/// Measures changes of holder per second; printed without a comparison.
 pub(crate) fn count(effort: Effort) -> Table {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("contended.db");
@@ -23,7 +23,7 @@ pub(crate) fn count(effort: Effort) -> Table {
     table
 }
 
-/// The time per change of holder while both take the lock `holds` times.
+/// Returns the time per change of holder while both take the lock `holds` times.
 fn time_change(lockers: &[Locker; 2], holds: usize) -> Duration {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)

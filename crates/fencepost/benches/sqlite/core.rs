@@ -1,9 +1,9 @@
-//! Which core the benchmark runs on.
+//! Pins the benchmark to one processor core.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Keeps this thread, and every thread it starts from now on, on one core: the last it may use.
+/// Keeps this thread, and every thread that it starts from now on, on one core: the last one that it may use.
 pub(crate) fn stay_on_one() {
     let this_thread = Pid::from_raw(0);
     let allowed = sched_getaffinity(this_thread).expect("Linux tells the cores of a thread");

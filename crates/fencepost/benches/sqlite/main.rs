@@ -1,11 +1,11 @@
-//! Acquire + release on SQLite, uncontended, against the same statements without a lock library around them.
+//! Uncontended acquire and release on SQLite, compared with the same statements without a lock library.
 //!
-//! Three contenders, each on a file of its own in one temporary folder, opened and set up alike:
-//! *ours* is `Locker::acquire` and `Guard::release`; the *worker* gets the same statements through one thread with a
-//! channel and answers through a oneshot, as any async program has to; *raw* calls them on the thread that measures.
+//! There are three contenders, each with its own file in one temporary folder, opened and set up in the same way. *Ours* is
+//! `Locker::acquire` and `Guard::release`. The *worker* sends the same statements to one thread over a channel and gets the answers over a
+//! oneshot, as any async program has to. *Raw* calls them on the measuring thread.
 //!
-//! Measured twice. On one core, waking the other thread costs the same every time: this is the ratio with the goal. On
-//! the cores the scheduler picks, it depends on which core sleeps how deeply, which says more about the machine.
+//! This is measured twice. On one core, waking the other thread costs the same every time; this ratio has a goal. On the cores that the
+//! scheduler picks, the cost depends on how deeply each core sleeps, which says more about the machine.
 
 mod contention;
 mod core;
@@ -34,7 +34,7 @@ fn main() {
     statements::are_those_of_the_library();
     let free = compare(effort);
     let contended = contention::count(effort);
-    // For good: threads inherit it, so it comes last.
+    // This is permanent and inherited by threads, so it comes last.
     core::stay_on_one();
     let on_one_core = compare(effort);
 
@@ -44,7 +44,7 @@ fn main() {
     print!("{table}{contended}");
 }
 
-/// How the contenders did.
+/// The results of the contenders.
 struct Comparison {
     ours: Samples,
     worker: Samples,
@@ -92,7 +92,7 @@ impl Comparison {
     }
 }
 
-/// A file with the library's tables.
+/// Creates a file with the library's tables.
 fn create(path: &Path) -> Sqlite {
     Sqlite::open_blocking(path).expect("a new file in a new folder")
 }

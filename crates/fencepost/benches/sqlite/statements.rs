@@ -1,8 +1,8 @@
-//! The statements of one uncontended acquire and release, with nothing around them: the same text, the same order, the
-//! same pragmas, prepared once, in the same transactions, with the same parameters.
+//! The statements of one uncontended acquire and release, with nothing around them: the same text, order and pragmas, prepared once, in the
+//! same transactions, with the same parameters.
 //!
-//! Left out, so that the library pays for it alone: the check after each transaction that the path still leads to the
-//! same file, random owners, decisions about what the rows mean, deadlines, errors, telemetry.
+//! Only the library does the following, so only it pays for it: the check after each transaction that the path still leads to the same
+//! file, random owners, decisions about the meaning of rows, deadlines, errors, telemetry.
 
 use std::path::Path;
 
@@ -37,10 +37,10 @@ const DELETE_LOCK: &str = "DELETE FROM fencepost_lock WHERE name = ?1";
 const LABEL: &str = "host:12345";
 const TTL_NS: i64 = 10_000_000_000;
 
-/// Stops a benchmark that would compare with statements of yesterday.
+/// Stops a benchmark that would compare with outdated statements.
 ///
 /// # Panics
-/// When a statement here is not in the library's source, word for word.
+/// Panics if a statement here is not in the library's source, word for word.
 pub(crate) fn are_those_of_the_library() {
     const SOURCE: &str = include_str!("../../src/stores/sqlite/requests.rs");
     for statement in [
@@ -59,7 +59,7 @@ pub(crate) fn are_those_of_the_library() {
     }
 }
 
-/// An open file and the boot its rows belong to.
+/// An open file, and the boot to which its rows belong.
 pub(crate) struct Statements {
     connection: Connection,
     boot: String,
@@ -86,13 +86,13 @@ impl Statements {
         Self { connection, boot }
     }
 
-    /// Takes the lock, which is free.
+    /// Acquires the lock, which is free.
     pub(crate) fn acquire(&self, name: &str, owner: usize) {
         let done = self.try_acquire(name, &format!("{owner:032x}"));
         done.expect("the statements work");
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     pub(crate) fn release(&self, name: &str, owner: usize) {
         let done = self.try_release(name, &format!("{owner:032x}"));
         done.expect("the statements work");

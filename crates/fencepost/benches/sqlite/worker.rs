@@ -1,4 +1,4 @@
-//! The least an async program needs to use SQLite: one thread that owns the connection, a channel, and oneshot answers.
+//! The minimum that an async program needs to use SQLite: one thread that owns the connection, a channel, and oneshot answers.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::statements::Statements;
 
-/// Dropping it ends the thread.
+/// The thread; dropping this ends it.
 pub(crate) struct Worker {
     requests: Sender<Request>,
 }

@@ -1,4 +1,4 @@
-//! The workloads, with everybody who takes part at one store.
+//! The workloads W1 to W4, each run with all parties at one store.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::player::{Player, try_take_turns};
 use crate::raw::Limit;
 use crate::report::{Against, Contest, OURS, Row, Shown};
 
-/// One who takes part.
+/// A participant.
 pub(crate) struct Party {
     pub(crate) name: String,
     pub(crate) play: Box<dyn Play>,
-    /// Makes a process of it; `None`: it does not take part where there are sixteen.
+    /// Starts a process of it, or `None` if it does not take part with sixteen processes.
     pub(crate) process: Option<Box<dyn Fn() -> Player>>,
 }
 
-/// All of them at one store.
+/// All participants at one store.
 pub(crate) struct Parties {
-    /// `None`: the first of the others is 1.
+    /// The limit, or `None` if the first of the others is 1.
     pub(crate) limit: Option<Box<dyn Limit>>,
-    /// Ours first.
+    /// The participants, ours first.
     pub(crate) list: Vec<Party>,
 }
 
 pub(crate) struct Contests<'a> {
     pub(crate) store: &'static str,
-    /// What 1 is in W1.
+    /// What 1 stands for in W1.
     pub(crate) one_is: &'static str,
     pub(crate) bench: &'a Bench,
 }
@@ -132,7 +132,7 @@ impl<'a> Contests<'a> {
             let mut players: Vec<Player> = (0..count).map(|_| process()).collect();
             let (name, failed) = (party.name.clone(), &failed);
             names.push(name.clone());
-            // The first round, which does not count, connects them.
+            // The first round, which does not count, makes them connect.
             contenders.push(Box::new(move || {
                 if players.is_empty() {
                     return time;
@@ -162,7 +162,7 @@ impl<'a> Contests<'a> {
             &samples,
         );
         drop(contenders);
-        // Who did not come to an end has no figure.
+        // A participant that did not finish has no figure.
         let failed = failed.into_inner();
         let is_whole = |row: &Row| !failed.contains(&row.contender);
         rows.into_iter().filter(is_whole).collect()
@@ -292,7 +292,7 @@ impl<'a> Contests<'a> {
     }
 }
 
-/// The name of ours in a list.
+/// Returns the name of ours in a list.
 pub(crate) fn ours() -> String {
     OURS.to_owned()
 }

@@ -1,4 +1,4 @@
-//! Locks of other languages, where they are installed: Curator, kazoo, node redlock.
+//! Locks of other languages, if they are installed: Curator, kazoo, node redlock.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,14 @@ use crate::contests::Party;
 use crate::lock::There;
 use crate::player::Player;
 
-/// Debian's; the first names all others that it needs.
+/// Debian's packages; the first one names all others that it needs.
 const JARS: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar";
 
-/// One that can be started; or why not.
+/// A participant, or the reason why it cannot be started.
 type Started = Result<Party, String>;
 
 /// # Errors
-/// Why it does not take part.
+/// Returns the reason why it does not take part.
 fn party(name: &str, start: impl Fn() -> Command + 'static, is_light: bool) -> Started {
     let play = move || Player::start(&mut start());
     let started = play().and_then(|mut player| player.try_ask("pairs 1").map(|_| player));
@@ -37,8 +37,8 @@ fn tools(language: &str) -> PathBuf {
     tools.join(language)
 }
 
-/// Curator's `InterProcessMutex`; `classes` is where its program is compiled to. Sixteen Java machines would measure the machine, and
-/// not the lock.
+/// Curator's `InterProcessMutex`; `classes` is the folder for its compiled program. It does not take part with sixteen processes: sixteen
+/// Java machines would measure the computer, and not the lock.
 pub(crate) fn curator(hosts: &str, classes: &Path) -> Started {
     let compiled = Command::new("javac")
         .args(["-cp", JARS, "-d"])

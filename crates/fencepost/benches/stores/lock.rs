@@ -1,4 +1,4 @@
-//! A lock as a contender: the same four workloads for everybody.
+//! The four workloads for any lock, in this process or in another program.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,15 @@ use tokio::runtime::Runtime;
 
 use crate::player::{Player, monotonic_ns, nanoseconds, per_change, take_turns};
 
-/// Whoever wants to be measured.
+/// A contender.
 pub(crate) trait Play {
-    /// One task acquires and releases: the time of a pair.
+    /// One task acquires and releases. Returns the time per pair.
     fn pairs(&mut self, pairs: usize) -> Duration;
-    /// So many tasks do, each with a lock of its own: the time of a pair.
+    /// This many tasks do so, each with its own lock. Returns the time per pair.
     fn many(&mut self, tasks: usize, pairs: usize) -> Duration;
-    /// So many tasks take turns with one lock: the time of a change of holder.
+    /// This many tasks take turns with one lock. Returns the time per change of holder.
     fn turns(&mut self, tasks: usize, time: Duration) -> Duration;
-    /// So many wait for one lock, and each holds it for a millisecond: the time of a hold.
+    /// This many tasks wait for one lock, and each holds it for a millisecond. Returns the time per hold.
     fn queue(&mut self, waiters: usize) -> Duration;
 }
 
@@ -27,39 +27,39 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     /// Waits for lock `name` on behalf of task `seat`.
     fn lock(&self, seat: usize, name: usize) -> impl Future<Output = Self::Held> + Send;
 
-    /// Returns when it is released.
+    /// Returns when the lock is released.
     fn unlock(&self, held: Self::Held) -> impl Future<Output = ()> + Send;
 
-    /// Returns as soon as its users may go on.
+    /// Returns as soon as the user of the lock can continue.
     fn let_go(&self, held: Self::Held) -> impl Future<Output = ()> + Send {
         self.unlock(held)
     }
 }
 
-/// The names of the locks that the workloads want; those of tasks follow.
+/// The names of the locks in the workloads; the names of tasks follow.
 const ALONE: usize = 0;
 const TURNS: usize = 1;
 const QUEUE: usize = 2;
 const OWN: usize = 3;
 /// How many names there are.
 pub(crate) const NAMES: usize = OWN + 64;
-/// Everybody stands in line by then.
+/// How long it takes until everybody stands in line.
 const ARRIVING: Duration = Duration::from_millis(150);
 
-/// Plays with a lock in this process.
+/// A contender with a lock in this process.
 pub(crate) struct Here<L> {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) lock: L,
 }
 
 impl<L: Lock> Here<L> {
-    /// In a task of its own, as a server would; the outermost future of a runtime is woken in a roundabout way.
+    /// Runs the work in a spawned task, as a server would; waking the outermost future of a runtime takes a detour.
     fn in_a_task<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let work = self.runtime.spawn(work);
         self.runtime.block_on(work).expect("no panic")
     }
 
-    /// When somebody had a turn, and who.
+    /// Returns when somebody had a turn, and who.
     pub(crate) fn turns_taken(&self, tasks: usize, time: Duration) -> Vec<(u64, usize)> {
         let seen: Arc<Mutex<Vec<(u64, usize)>>> = Arc::default();
         let end = Instant::now() + time;
@@ -81,7 +81,7 @@ impl<L: Lock> Here<L> {
             for task in playing {
                 task.await.expect("no panic");
             }
-            // The last release is over before anybody else has a turn.
+            // Wait for the last release before anybody else has a turn.
             let last = lock.lock(0, TURNS).await;
             lock.unlock(last).await;
         });
@@ -153,7 +153,7 @@ impl<L: Lock> Play for Here<L> {
     }
 }
 
-/// Plays with a lock of another program.
+/// A contender with a lock of another program.
 pub(crate) struct There(pub(crate) Player);
 
 impl Play for There {

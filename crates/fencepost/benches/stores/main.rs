@@ -1,18 +1,18 @@
-//! Locks in every store against the fewest requests that such a lock needs there, and against the lock that people use there already; all
-//! in the same interleaved rounds.
+//! Locks in every store, compared with the fewest requests that such a lock needs there, and with the lock that people already use there;
+//! all in the same interleaved rounds.
 //!
 //! | | workload | 1 is |
 //! |---|---|---|
 //! | W1 | one task acquires and releases | the bare requests, by the store's bare client |
 //! | W2 | 64 tasks, a name each | the same for 64 names at once |
-//! | W3 | 16 tasks of one process take turns | one after the other, a change of holder is a release and a grant: a pair of W1 |
+//! | W3 | 16 tasks of one process take turns | without parallelism, a change of holder is a release and a grant: a pair of W1 |
 //! | W3p | 16 processes take turns | the same |
 //! | W4 | 200 wait, each holds for 1 ms | tokio's mutex |
 //!
-//! At last Redis against Postgres, in rounds of their own, with ours on Redis as 1.
+//! Finally, Redis is compared with Postgres in separate rounds, with ours on Redis as 1.
 //!
-//! Without `--bench` it is a quick test that everything runs. `FENCEPOST_BENCH=W1,W4` picks workloads and `FENCEPOST_BENCH_STORES=etcd,redis` stores.
-//! `cargo xtask bench --stores` sets `FENCEPOST_BENCH_JSON` (a file for the figures).
+//! Without `--bench` this is a quick test that everything runs. `FENCEPOST_BENCH=W1,W4` selects workloads, and
+//! `FENCEPOST_BENCH_STORES=etcd,redis` selects stores. `cargo xtask bench --stores` sets `FENCEPOST_BENCH_JSON` (a file for the figures).
 
 mod contests;
 mod foreign;
@@ -40,7 +40,7 @@ use measure::Effort;
 use report::{Machine, Report};
 use stage::{STORES, Stage};
 
-/// What goes on in one run.
+/// The settings of one run.
 pub(crate) struct Bench {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) effort: Effort,
@@ -90,9 +90,9 @@ fn main() {
             }
         }
         report.skipped.extend(skipped);
-        // What was measured is kept, whatever happens next.
+        // Keep what was measured, whatever happens next.
         report.write_json();
-        // Those who talk to the servers end before them.
+        // Drop the clients before the servers.
         drop(parties);
         drop(servers);
     }

@@ -1,4 +1,4 @@
-//! The locks that stores or their Rust clients bring themselves, as their users use them.
+//! The locks that stores or their Rust clients provide themselves, used as their users do.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::lock::Lock;
 
-/// Advisory locks belong to a session: each seat has a connection that is held.
+/// Postgres' advisory locks. They belong to a session, so each seat has its own connection.
 #[derive(Clone)]
 pub(crate) struct Advisory(Arc<Vec<Session>>);
 
@@ -57,14 +57,14 @@ impl Lock for Advisory {
     }
 }
 
-/// etcd's `Lock` service, through `etcd-client`; each seat has a lease that is there already.
+/// etcd's `Lock` service, through `etcd-client`; each seat has an existing lease.
 #[derive(Clone)]
 pub(crate) struct EtcdLock {
     client: EtcdClient,
     leases: Arc<Vec<i64>>,
 }
 
-/// Longer than any run.
+/// A lease that is longer than any run.
 const LEASE_SECONDS: i64 = 3_600;
 
 impl EtcdLock {

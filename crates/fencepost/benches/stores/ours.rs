@@ -1,4 +1,4 @@
-//! Our own lock, on whatever store an address names; and as a process of its own.
+//! Our own lock on the store of an address, in this process or in a child process.
 
 use std::io::{BufRead, Write};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::native::{Advisory, EtcdLock};
 use crate::player::Player;
 use crate::runtime;
 
-/// Says what a child plays with, and the address of the store.
+/// The environment variable that tells a child what to play with, and the address of the store.
 const CHILD: &str = "FENCEPOST_BENCH_CHILD";
 
 #[derive(Clone)]
@@ -50,7 +50,7 @@ impl Lock for Ours {
     }
 }
 
-/// A process that takes turns: `ours`, `advisory` or `etcd`.
+/// Starts a process that takes turns: `ours`, `advisory` or `etcd`.
 pub(crate) fn player(kind: &str, address: &str) -> Player {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.env(CHILD, format!("{kind} {address}"));

@@ -1,4 +1,4 @@
-//! The limits: the fewest requests that a lock in such a store needs, by its bare client.
+//! The limits for every store: the fewest requests that a lock needs there, sent by the store's bare client.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -12,15 +12,15 @@ use zookeeper_client::{Acls, Client as ZkClient, CreateMode};
 
 use crate::wire::Raw;
 
-/// Takes a lock and gives it back, and knows nothing else.
+/// Acquires and releases a lock, and does nothing else.
 pub(crate) trait Limit {
-    /// One after the other: the time of a pair.
+    /// Runs pairs one after the other. Returns the time per pair.
     fn pairs(&mut self, pairs: usize) -> Duration;
-    /// So many names at once: the time of a pair.
+    /// Runs pairs on this many names at once. Returns the time per pair.
     fn many(&mut self, names: usize, pairs: usize) -> Duration;
 }
 
-/// What the asynchronous clients have in common.
+/// What the async clients share.
 pub(crate) struct Bare<R> {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) requests: R,
@@ -57,7 +57,7 @@ impl<R: Requests> Limit for Bare<R> {
     }
 }
 
-/// `SET NX PX` and compare-and-delete, on blocking sockets: to all servers, then the answers of all.
+/// `SET NX PX` and compare-and-delete on blocking sockets: first to all servers, then the answers of all.
 pub(crate) struct Redis(pub(crate) Vec<Raw>);
 
 impl Redis {
@@ -90,7 +90,7 @@ impl Limit for Redis {
     }
 }
 
-/// Two statements that write, each a transaction of its own: a file has one writer at a time.
+/// Two writing statements, each in its own transaction, because a file has one writer at a time.
 pub(crate) struct Sqlite(rusqlite::Connection);
 
 impl Sqlite {
@@ -125,7 +125,7 @@ impl Limit for Sqlite {
     }
 }
 
-/// Two statements on one connection that is there already.
+/// Two statements on an existing connection.
 #[derive(Clone)]
 pub(crate) struct Postgres {
     client: std::sync::Arc<Client>,
@@ -150,7 +150,7 @@ impl Postgres {
         let take = "INSERT INTO raw VALUES ($1, now() at time zone 'utc' + interval '10 s', now() at time zone 'utc', 'owner')
             ON CONFLICT (name) DO UPDATE SET lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by
             WHERE raw.lock_until <= now() at time zone 'utc' RETURNING true";
-        // Rounded down: a lock that was given back a moment ago is free.
+        // Rounded down, so that a lock that was released a moment ago is free.
         let give = "UPDATE raw SET lock_until = date_trunc('milliseconds', now() at time zone 'utc') WHERE name = $1 AND locked_by = 'owner' RETURNING true";
         Self::open(address, make, take, give).await
     }
@@ -178,7 +178,7 @@ impl Requests for Postgres {
     }
 }
 
-/// A key under a lease that is there already, and its removal.
+/// Creates a key under an existing lease, and deletes it.
 #[derive(Clone)]
 pub(crate) struct Etcd {
     client: EtcdClient,
@@ -211,13 +211,13 @@ impl Requests for Etcd {
     }
 }
 
-/// A node in the line, a look at the line, and its removal.
+/// Creates a node in the line, reads the line, and deletes the node.
 #[derive(Clone)]
 pub(crate) struct Zookeeper(ZkClient);
 
 impl Zookeeper {
     pub(crate) async fn open(hosts: &str, names: usize) -> Self {
-        // Nobody keeps it alive while other processes have their turns.
+        // Nobody keeps the session alive while other processes have their turns.
         let connector = ZkClient::connector().with_session_timeout(Duration::from_secs(120));
         let client = connector.connect(hosts).await.expect("a session");
         let folder = CreateMode::Persistent.with_acls(Acls::anyone_all());

@@ -1,4 +1,4 @@
-//! The stores: their servers, and who takes part there.
+//! The stores that are measured: their servers, and the parties at each.
 
 use std::any::Any;
 
@@ -42,12 +42,12 @@ pub(crate) const STORES: &[Store] = &[
             one_is: "ours on Redis" },
 ];
 
-/// A store that runs, with everybody who takes part.
+/// A running store, with all its participants.
 pub(crate) struct Stage {
     pub(crate) parties: Parties,
     pub(crate) versions: Vec<String>,
     pub(crate) skipped: Vec<String>,
-    /// Kept alive as long as somebody talks to them.
+    /// The servers, which live as long as their clients.
     pub(crate) servers: Vec<Box<dyn Any>>,
 }
 
@@ -180,7 +180,7 @@ fn postgres_table(bench: &Bench) -> Stage {
         .keep(server)
 }
 
-/// The address of the tables, which are made.
+/// Creates the tables, and returns their address.
 fn with_table(bench: &Bench, server: &Postgres) -> String {
     let address = format!("{}?table=shedlock", server.url());
     let making = PostgresTable::builder(&address).create_table(true).open();
@@ -222,7 +222,7 @@ fn zookeeper(bench: &Bench) -> Stage {
     .keep(server)
 }
 
-/// Ours on Redis is 1; the same on Postgres, with and without waiting for its disk; and what Postgres has by itself.
+/// Ours on Redis is 1, compared with ours on Postgres, with and without waiting for its disk, and with Postgres' own locks.
 fn versus(bench: &Bench) -> Stage {
     let redis = Redis::start().expect("a private redis-server");
     let server = Postgres::start().expect("a private Postgres");
@@ -241,7 +241,7 @@ fn versus(bench: &Bench) -> Stage {
     stage.keep(redis).keep(server).keep(lax)
 }
 
-/// The first number that a program says.
+/// Returns the first number in a program's output.
 fn version(name: &str, program: &str) -> String {
     let said = std::process::Command::new(program)
         .arg("--version")

@@ -1,4 +1,4 @@
-//! Answers the lab, so that the store can be put on trial: one line of JSON in, one out. The protocol is in `docs/lab.md`.
+//! Answers the lab, so that the store can be put on trial: one JSON line per request, one per answer. `docs/lab.md` describes the protocol.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Folder;
 
-/// What the lab asks.
+/// A request of the lab.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Ask {
@@ -22,7 +22,7 @@ enum Ask {
     Shutdown,
 }
 
-/// Until the lab has no more questions.
+/// Answers requests until the lab sends no more.
 pub(super) async fn answer_the_lab() {
     let mut subject = None;
     for line in std::io::stdin().lines() {
@@ -43,7 +43,7 @@ pub(super) async fn answer_the_lab() {
             (Ok(_), None) => error("not ready".to_owned()),
             (Err(message), _) => error(message),
         };
-        // A line that ends is written at once.
+        // `println!` flushes at the end of a line.
         println!("{answer}");
     }
 }
@@ -59,7 +59,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// Each trial has a place of its own: the folder is made beside it.
+    /// Opens a separate folder for each trial, beside the trial's own place.
     fn ready(ttl_ms: u64, endpoints: &[String]) -> Result<Self, String> {
         let file = endpoints
             .first()

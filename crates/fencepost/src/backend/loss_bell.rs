@@ -1,4 +1,4 @@
-//! How a backend tells its lockers that leases may have ended early.
+//! [`LossBell`]: how a backend tells its lockers that leases may have ended early.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -9,10 +9,10 @@ use crate::lease::lock;
 /// The bell that a backend rings when it learns that leases may have ended early: the connection or session that held
 /// them is gone, or the server said that they were taken away.
 ///
-/// A backend owns one bell and returns it from [`Backend::loss_bell`](super::Backend::loss_bell). Every
-/// [`Locker`](crate::Locker) that uses the backend listens to it. When it rings, the locker renews the leases in question
-/// at once, and the answer to that renewal decides: [`Renewal::Lost`](super::Renewal::Lost) is reported to the holder, an
-/// extended lease goes on, and a failed renewal is no loss until the lease ends.
+/// A backend owns one bell and returns it from [`Backend::loss_bell`](super::Backend::loss_bell). Every [`Locker`](crate::Locker) that uses
+/// the backend listens to it. When the bell rings, the locker renews the leases in question at once, and the answer decides: after
+/// [`Renewal::Lost`](super::Renewal::Lost) the holder is told, after an extension the lease continues, and after a failed renewal the lock
+/// is not lost until the lease ends.
 ///
 /// Ringing too often does no harm. A locker renews one lease at most every 100 ms (or tenth of its TTL) because of the
 /// bell, and a lease whose last renewal failed waits for its next attempt as usual. A locker without keep-alive renews
@@ -23,12 +23,12 @@ pub struct LossBell {
 }
 
 impl LossBell {
-    /// A bell that nobody listens to yet.
+    /// Creates a bell that nobody listens to yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says that the leases of `owners` may have ended. Owners that hold nothing are ignored.
+    /// Reports that the leases of `owners` may have ended. Owners that hold nothing are ignored.
     ///
     /// Does not block and needs no runtime, so it may be called in `Drop`. Update your own state first: a locker may
     /// call [`renew`](super::Backend::renew) before this returns.
@@ -38,14 +38,14 @@ impl LossBell {
         }
     }
 
-    /// Says that every lease held through this backend may have ended. Otherwise as [`ring`](Self::ring).
+    /// Reports that every lease held through this backend may have ended. Otherwise it behaves like [`ring`](Self::ring).
     pub fn ring_all(&self) {
         for alarm in self.listeners() {
             alarm.doubt_all();
         }
     }
 
-    /// From now on the keeper with this alarm hears the bell, as long as it lives.
+    /// Connects the bell to the keeper that owns this alarm, for as long as the keeper lives.
     pub(crate) fn listen(&self, alarm: &Arc<Alarm>) {
         let mut listeners = lock(&self.listeners);
         listeners.retain(|listener| listener.strong_count() > 0);

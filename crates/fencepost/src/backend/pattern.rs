@@ -1,7 +1,7 @@
-//! Which names a pattern means, decided as Redis' `MATCH` does, so that a pattern means the same in every store.
+//! Matches names against patterns with the rules of Redis' `MATCH`, so that a pattern means the same in every store.
 
-/// Whether `pattern`, as [`Backend::list`](super::Backend::list) has it, matches the whole of `name`: `*` stands for any bytes, `?` for one byte, `[a-z]` and
-/// `[^a-z]` for one of a set, and `\` takes the next byte as it is.
+/// Returns whether `pattern`, as in [`Backend::list`](super::Backend::list), matches the whole of `name`: `*` stands for any bytes, `?` for
+/// one byte, `[a-z]` and `[^a-z]` for one byte of a set, and `\` takes the next byte literally.
 ///
 /// ```
 /// use fencepost::backend::name_matches;
@@ -10,10 +10,10 @@
 /// assert!(!name_matches("order:?", "order:42"));
 /// ```
 ///
-/// Takes at most time proportional to the product of the lengths: only the last `*` is ever reconsidered.
+/// The time is at most proportional to the product of both lengths: only the last `*` is ever reconsidered.
 pub fn name_matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut text) = (pattern.as_bytes(), name.as_bytes());
-    // What follows the last `*`, and the text it has not swallowed yet.
+    // The pattern after the last `*`, and the text that this `*` has not consumed yet.
     let mut resume: Option<(&[u8], &[u8])> = None;
     loop {
         if let Some(rest) = pattern.strip_prefix(b"*") {
@@ -36,21 +36,22 @@ pub fn name_matches(pattern: &str, name: &str) -> bool {
 }
 
 enum Step<'a> {
-    /// Pattern and text end together.
+    /// Pattern and text end at the same time.
     End,
-    /// One byte matched; this is left of both.
+    /// One byte matched; these are the rests of pattern and text.
     On(&'a [u8], &'a [u8]),
     Differs,
 }
 
-/// Compares one byte of the text with what stands first in the pattern, which is no `*`.
+/// Compares one byte of the text with the first element of the pattern, which is not a `*`.
 fn one<'a>(pattern: &'a [u8], text: &'a [u8]) -> Step<'a> {
     let (Some((&first, mut rest)), Some((&byte, text_rest))) =
         (pattern.split_first(), text.split_first())
     else {
-        return match pattern.is_empty() && text.is_empty() {
-            true => Step::End,
-            false => Step::Differs,
+        return if pattern.is_empty() && text.is_empty() {
+            Step::End
+        } else {
+            Step::Differs
         };
     };
     let is_match = match first {
@@ -60,7 +61,7 @@ fn one<'a>(pattern: &'a [u8], text: &'a [u8]) -> Step<'a> {
             rest = after;
             contains
         }
-        // A backslash at the very end stands for itself.
+        // A backslash at the very end of the pattern stands for itself.
         b'\\' if !rest.is_empty() => {
             let literal = rest[0];
             rest = &rest[1..];
@@ -68,13 +69,14 @@ fn one<'a>(pattern: &'a [u8], text: &'a [u8]) -> Step<'a> {
         }
         literal => literal == byte,
     };
-    match is_match {
-        true => Step::On(rest, text_rest),
-        false => Step::Differs,
+    if is_match {
+        Step::On(rest, text_rest)
+    } else {
+        Step::Differs
     }
 }
 
-/// Whether the set that `pattern` begins with contains `byte`, and what follows its `]`. A set that is never closed ends
+/// Returns whether the set at the start of `pattern` contains `byte`, and what follows its `]`. A set that is never closed ends
 /// with the pattern.
 fn set(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
     let (negated, mut rest) = match pattern.strip_prefix(b"^") {

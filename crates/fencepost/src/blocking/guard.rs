@@ -1,4 +1,4 @@
-//! Locks that are held, for programs without an async runtime.
+//! [`Guard`] and [`MultiGuard`] for programs without an async runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::fence::Fence;
 use crate::lease::Lost;
 use crate::resource::Credential;
 
-/// A lock that is held; given back when dropped. See [`fencepost::Guard`](crate::Guard), whose contract this one shares.
-#[must_use = "the lock is given back as soon as the guard is dropped"]
+/// A lock that is held; dropping it releases the lock. It has the same contract as [`fencepost::Guard`](crate::Guard).
+#[must_use = "the lock is released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct Guard {
     pub(super) inner: crate::Guard,
     pub(super) worker: Arc<Worker>,
 }
 
-/// Several locks that are held together; given back when dropped. See [`fencepost::MultiGuard`](crate::MultiGuard).
-#[must_use = "the locks are given back as soon as the guard is dropped"]
+/// Several locks that are held together; dropping it releases them all. See [`fencepost::MultiGuard`](crate::MultiGuard).
+#[must_use = "the locks are released as soon as the guard is dropped"]
 #[derive(Debug)]
 pub struct MultiGuard {
     pub(super) inner: crate::MultiGuard,
@@ -29,28 +29,28 @@ pub struct MultiGuard {
 }
 
 impl MultiGuard {
-    /// The fencing token of one of the names.
+    /// Returns the fencing token of one of the names, or `None` if the guard does not contain the name.
     pub fn fence(&self, name: &str) -> Option<Fence> {
         self.inner.fence(name)
     }
 
-    /// What a fenced [`resource`](crate::resource) asks for, of one of the names.
+    /// Returns the credential of one of the names, which a fenced [`resource`](crate::resource) checks.
     pub fn credential(&self, name: &str) -> Option<Credential> {
         self.inner.guard(name).map(crate::Guard::credential)
     }
 
-    /// How much longer nobody else can hold any of the locks, even if every renewal fails from now on.
+    /// Returns how much longer nobody else can hold any of the locks, even if every renewal fails from now on.
     pub fn valid_for(&self) -> Duration {
         self.inner.valid_for()
     }
 
-    /// Whether one of the locks is lost. Never turns false again. Ask between the steps of long work.
+    /// Returns whether one of the locks is lost. Once this returns `true`, it stays `true`. Check it between the steps of long work.
     pub fn is_lost(&self) -> bool {
         self.inner.is_lost()
     }
 
-    /// Gives all locks back and says how that went, each by itself. Inside an async runtime it goes on in the background, and the outcomes
-    /// are [`Unknown`](ReleaseOutcome::Unknown).
+    /// Releases all locks, and returns the outcome for each name. Inside an async runtime, the releases continue in the background and the
+    /// outcomes are [`Unknown`](ReleaseOutcome::Unknown).
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -73,7 +73,7 @@ impl MultiGuard {
 }
 
 impl Guard {
-    /// The name of the lock.
+    /// Returns the name of the lock.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -85,7 +85,7 @@ impl Guard {
         self.inner.name()
     }
 
-    /// The fencing token of this hold.
+    /// Returns the fencing token of this hold.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -97,17 +97,17 @@ impl Guard {
         self.inner.fence()
     }
 
-    /// Whether somebody else had the lock when it was asked for.
+    /// Returns whether somebody else had the lock when this thread asked for it.
     pub fn was_contended(&self) -> bool {
         self.inner.was_contended()
     }
 
-    /// How many renewals in a row have failed so far, and what the last one said; `None` while they succeed.
+    /// Returns how many renewals in a row have failed, and the error of the last one. Returns `None` if the last renewal succeeded.
     pub fn renewal_trouble(&self) -> Option<(u32, Error)> {
         self.inner.renewal_trouble()
     }
 
-    /// Who holds the lock at the store.
+    /// Returns the owner of the lease at the store.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -119,7 +119,7 @@ impl Guard {
         self.inner.owner()
     }
 
-    /// What a fenced [`resource`](crate::resource) asks for.
+    /// Returns the fence and the owner, which a fenced [`resource`](crate::resource) checks.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -134,7 +134,7 @@ impl Guard {
         self.inner.credential()
     }
 
-    /// How much longer nobody else can hold the lock, even if every renewal fails from now on.
+    /// Returns how much longer nobody else can hold the lock, even if every renewal fails from now on.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -146,7 +146,7 @@ impl Guard {
         self.inner.valid_for()
     }
 
-    /// Whether the lock is lost. Never turns false again. Ask between the steps of long work.
+    /// Returns whether the lock is lost. Once this returns `true`, it stays `true`. Check it between the steps of long work.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -163,7 +163,7 @@ impl Guard {
         self.inner.is_lost()
     }
 
-    /// Waits until the lock is lost, at most for `timeout`. Returns `None` if it is still held.
+    /// Waits until the lock is lost, for at most `timeout`. Returns `None` if it is still held.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -175,14 +175,14 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
+    /// Returns [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
     pub fn lost_within(&self, timeout: Duration) -> Result<Option<Lost>> {
         let clock = self.inner.clock();
         let until = clock.now() + timeout;
         self.worker.wait(within(&*clock, until, self.inner.lost()))
     }
 
-    /// Makes the lease last at least `ttl` from now on.
+    /// Extends the lease so that it lasts at least `ttl` from now on.
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -194,12 +194,12 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// As [`fencepost::Guard::extend`](crate::Guard::extend).
+    /// Returns the same errors as [`fencepost::Guard::extend`](crate::Guard::extend).
     pub fn extend(&self, ttl: Duration) -> Result<()> {
         self.worker.wait(self.inner.extend(ttl))?
     }
 
-    /// Another guard of the same hold: re-entry, made explicit.
+    /// Returns another guard of the same hold (explicit re-entry).
     ///
     /// ```
     /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
@@ -216,7 +216,7 @@ impl Guard {
         }
     }
 
-    /// Gives the lock back and says how that went. Inside an async runtime it goes on in the background, and the outcome
+    /// Releases the lock, and returns the outcome. Inside an async runtime, the release continues in the background and the outcome
     /// is [`Unknown`](ReleaseOutcome::Unknown).
     ///
     /// ```

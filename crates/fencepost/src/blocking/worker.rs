@@ -1,4 +1,4 @@
-//! The background thread of a locker.
+//! The background thread of a blocking locker, and the runtime in it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::reaper::Errands;
 
-/// The background thread. Ends with the last locker and guard, after giving back what they held.
+/// The background thread. It ends after the last locker and guard are dropped and everything they held is released.
 #[derive(Debug)]
 pub(super) struct Worker {
     runtime: Option<Runtime>,
     errands: Errands,
-    /// How long the end may take.
+    /// How long the end of the thread may take.
     farewell: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Drop for Worker {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        // Waiting inside an async runtime would stall it; the leases then end by their TTL.
+        // Waiting would stall the async runtime that we are in; the leases then end after their TTL.
         if Handle::try_current().is_err() {
             runtime.block_on(async {
                 let done = tokio::time::timeout(self.farewell, self.errands.done());

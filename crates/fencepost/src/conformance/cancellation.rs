@@ -1,4 +1,4 @@
-//! Dropping a future at any point leaves no lock, no place in line and no task behind.
+//! Trials of cancellation: a future dropped at any point leaves no lock, no place in line and no task behind.
 
 use std::future::Future;
 use std::time::Duration;
@@ -19,7 +19,7 @@ table! {
     a_dropped_release_still_releases: ALWAYS,
 }
 
-/// How the lock is asked for.
+/// The way in which the future asks for the lock.
 #[derive(Clone, Copy)]
 enum Way {
     Try,
@@ -27,9 +27,9 @@ enum Way {
     Within,
 }
 
-/// A future that waits for a lock which stays held, and is not woken for this long, will not get further.
+/// If a future that waits for a held lock is not woken for this long, it makes no further progress.
 const NO_PROGRESS: Duration = Duration::from_millis(60);
-/// After a cancellation the lock must be free within this time, though its TTL is a minute.
+/// After a cancellation, the lock must be free within this time, although its TTL is a minute.
 const FREE_WITHIN: Duration = Duration::from_secs(2);
 
 async fn ask(locker: Locker, name: LockName, asked: Way) -> Result<Option<Guard>> {
@@ -50,7 +50,7 @@ fn rival(subject: &Subject) -> Locker {
     rival.expect("valid settings")
 }
 
-/// The name can be had by somebody else at once, and nothing is left of it afterwards.
+/// Checks that somebody else can acquire the name at once, and that nothing is left of it afterwards.
 async fn is_free(rival: &Locker, name: &LockName) {
     let guard = rival
         .acquire_within(name, FREE_WITHIN)
@@ -70,14 +70,14 @@ async fn is_free(rival: &Locker, name: &LockName) {
     .await;
 }
 
-/// Polls `polls` times and drops; whether the future was done before.
+/// Polls the future `polls` times and drops it. Returns whether it completed before.
 async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
     soon("the future", PollLimit::new(polls, future))
         .await
         .is_some()
 }
 
-/// The same for a future that cannot be done, because the lock stays held: whether it stopped making progress before.
+/// Does the same with a future that cannot complete because the lock stays held. Returns whether it stopped making progress before.
 async fn cut_off_waiting<F: Future>(polls: usize, future: F) -> bool {
     let cut = tokio::time::timeout(NO_PROGRESS, PollLimit::new(polls, future)).await;
     !matches!(cut, Ok(None))
@@ -111,7 +111,8 @@ async fn alone(subject: &Subject, asked: Way) {
     no_task_is_left(tasks_before).await;
 }
 
-/// The lock is held by another; it stays so, or is released while the future waits and after every number of polls.
+/// Cancels futures while another client holds the lock: once while it stays held, and once while it is released, after every number of
+/// polls.
 async fn contended(subject: &Subject, asked: Way) {
     let rival = rival(subject);
     let tasks_before = alive_tasks();
@@ -120,20 +121,22 @@ async fn contended(subject: &Subject, asked: Way) {
             let name = fresh_name("cancel-contended");
             let locker = locker(subject);
             let held = rival.acquire(&name).await.expect("an answer");
-            let (released, kept) = match released_meanwhile {
-                true => (Some(held), None),
-                false => (None, Some(held)),
+            let (released, kept) = if released_meanwhile {
+                (Some(held), None)
+            } else {
+                (None, Some(held))
             };
             let cut = async {
                 let asking = ask(locker.clone(), name.clone(), asked);
-                let done = match released_meanwhile {
-                    true => cut_off(polls, asking).await,
-                    false => cut_off_waiting(polls, asking).await,
+                let done = if released_meanwhile {
+                    cut_off(polls, asking).await
+                } else {
+                    cut_off_waiting(polls, asking).await
                 };
                 drop(kept);
                 done
             };
-            // Joins the line behind the one that is cut off, and must not be lost with it.
+            // This waiter joins the line behind the one that is cut off, and must not lose its place with it.
             let behind = soon(
                 "the task behind",
                 ask(locker.clone(), name.clone(), Way::Wait),

@@ -1,4 +1,4 @@
-//! One holder at a time; names apart; nothing touched that belongs to others; fences that grow.
+//! Trials of exclusion: one holder at a time, independent names, growing fences, and no request that touches what belongs to others.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Leases end by themselves, not before their time, and renewals are honest.
+//! Trials of leases: they end by themselves, but not too early, and a renewal does what it reports.
 
 use super::{ALWAYS, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, table};
 use crate::backend::{Release, Renewal};
@@ -29,7 +29,7 @@ async fn renew(subject: &Subject, claim: &Claim) -> Renewal {
     answers.remove(0).expect("an answer")
 }
 
-/// Tries with `claim` until it is granted.
+/// Tries with `claim` until the lock is granted.
 async fn take_when_free(subject: &Subject, claim: &Claim) -> Grant {
     let mut grant = None;
     while grant.is_none() {
@@ -108,7 +108,7 @@ async fn a_renewal_extends(subject: Subject) {
         ttl: LONG,
         ..claim.clone()
     };
-    // A machine may be slow enough for the lease to end before the renewal: then there is nothing to see.
+    // On a slow machine the lease may end before the renewal; then there is nothing to check.
     let answer = renew(&subject, &longer).await;
     if subject.one.clock().now() < grant.asked_at + grant.lease {
         assert_eq!(answer, Renewal::Extended);

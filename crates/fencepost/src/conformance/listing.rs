@@ -1,4 +1,4 @@
-//! Finding locks whose names are not known: those held and those wanted, and nothing else.
+//! Trials of `list`: it finds exactly the locks that are held or wanted.
 
 use super::{ALWAYS, FIFO, LEASES, LONG, SHORT, Subject, claim, eventually, fresh_name, table};
 use crate::backend::{Listed, Wait};
@@ -12,7 +12,7 @@ table! {
     list_forgets_what_has_expired: LEASES,
 }
 
-/// What the store lists under this name. Trials share a store, so others may be listed, too.
+/// Returns what the store lists under this name. Trials share a store, so the store may list other names, too.
 async fn listed(subject: &Subject, pattern: Option<&str>, name: &LockName) -> Option<Listed> {
     let all = subject.other.list(pattern).await.expect("an answer");
     let mut found = all.into_iter().filter(|lock| lock.name == name.as_str());
@@ -73,7 +73,7 @@ async fn list_shows_what_is_wanted(subject: Subject) {
 }
 
 async fn list_knows_patterns(subject: Subject) {
-    // Characters that mean something in a pattern stand in a name.
+    // The name contains characters that have a meaning in a pattern.
     let plain = fresh_name("pattern");
     let odd = LockName::new(&format!("{plain}:[*?]\\")).expect("a valid name");
     let claims = [claim(&plain, LONG), claim(&odd, LONG)];

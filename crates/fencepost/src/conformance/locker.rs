@@ -1,4 +1,4 @@
-//! What the locker makes of the store: exclusion under load, order, keep-alive, loss.
+//! Trials of a `Locker` on the store: exclusion under load, order, keep-alive, loss.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,7 +113,7 @@ async fn tasks_are_served_in_order(subject: Subject) {
                 drop(guard);
             }
         });
-        // Joins the line when first polled.
+        // The future joins the line at its first poll.
         assert!(futures_util::poll!(&mut waiting).is_pending());
         tasks.push(tokio::spawn(waiting));
     }
@@ -170,7 +170,7 @@ async fn other_processes_get_their_turn(subject: Subject) {
     );
 }
 
-/// A store may grant one who waited a short lease at first. That is no reason to give the lock back after every hold.
+/// A store may grant a waiter a short lease at first. That is no reason to release the lock after every hold.
 async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
     const TASKS: usize = 8;
     const TURNS: usize = 10;
@@ -194,7 +194,7 @@ async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
                 }
             }
         });
-        // Joins the line when first polled: nobody is alone.
+        // The futures join the line at their first poll, so no task is alone.
         assert!(futures_util::poll!(&mut turns).is_pending());
         tasks.push(tokio::spawn(turns));
     }
@@ -204,7 +204,7 @@ async fn tasks_hand_on_what_they_waited_for(subject: Subject) {
     }
     let holds = 2 * TASKS * TURNS;
     let leases = leases.lock().expect("not poisoned").len();
-    // Eight holds each would be 20 or 21. A machine that stands still for a part of a short lease needs more.
+    // Eight holds each would be 20 or 21 leases. A machine that stands still for part of a short lease needs more.
     assert!(leases <= holds / 5, "{holds} holds took {leases} leases");
 }
 
@@ -221,7 +221,7 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
     for number in 0..6 {
-        // Two tasks of one locker in a row, then two of the other.
+        // First two tasks of one locker, then two of the other.
         let (locker, wanted, order) =
             (lockers[number / 2 % 2].clone(), name.clone(), order.clone());
         tasks.push(tokio::spawn(async move {
@@ -244,7 +244,7 @@ async fn without_hand_over_the_order_holds_across_lockers(subject: Subject) {
 }
 
 async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
-    // Long enough that a slow machine renews in time.
+    // Long enough for a slow machine to renew in time.
     const TTL: Duration = Duration::from_secs(1);
     let name = fresh_name("kept");
     let (mine, rival) = (locker(&subject.one, TTL), locker(&subject.other, TTL));
@@ -253,10 +253,11 @@ async fn a_guard_is_kept_alive_beyond_its_ttl(subject: Subject) {
         .acquire_within(&name, TTL * 3)
         .await
         .expect("an answer");
-    match guard.is_lost() {
-        false => assert!(got.is_none(), "granted to another while kept alive"),
-        // A machine that stood still for a second says so, and proves nothing.
-        true => assert_eq!(guard.lost().await.reason(), LostReason::Expired),
+    if guard.is_lost() {
+        // The machine stood still for a second: the guard reports it, and the trial proves nothing.
+        assert_eq!(guard.lost().await.reason(), LostReason::Expired);
+    } else {
+        assert!(got.is_none(), "granted to another while kept alive");
     }
     drop(got);
     drop(guard);

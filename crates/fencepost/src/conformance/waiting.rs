@@ -1,4 +1,4 @@
-//! Waiting at the store: woken by a release and by an expiry, in order, and never blocked for long by the dead.
+//! Trials of waiting at the store: a release or an expiry wakes the next waiter, in order, and dead waiters block nobody for long.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ table! {
     inspect_shows_who_waits: FIFO,
 }
 
-/// Waits for the lock in a task of its own, with a claim that outlives it.
+/// Waits for the lock in a separate task, with a claim that outlives it.
 fn waiting(backend: &Arc<dyn Backend>, claim: &Claim) -> JoinHandle<Grant> {
     let (backend, claim) = (backend.clone(), claim.clone());
     tokio::spawn(async move {
@@ -41,7 +41,7 @@ async fn hold(subject: &Subject, claim: &Claim) -> Grant {
     grant.expect("a free lock")
 }
 
-/// Waits until so many stand in line.
+/// Waits until this many clients stand in line.
 async fn until_waiting(subject: &Subject, claim: &Claim, count: usize) {
     eventually("they stand in line", || async {
         let record = subject.one.inspect(&claim.name).await.expect("an answer");
@@ -172,7 +172,7 @@ async fn waiters_are_served_in_order(subject: Subject) {
     );
 }
 
-/// Puts `claim` in line and drops its future there, without a release.
+/// Puts `claim` in line, and drops its future there without a release.
 async fn abandon(subject: &Subject, backend: &Arc<dyn Backend>, claim: &Claim, line: usize) {
     let task = waiting(backend, claim);
     until_waiting(subject, claim, line).await;
@@ -181,8 +181,8 @@ async fn abandon(subject: &Subject, backend: &Arc<dyn Backend>, claim: &Claim, l
 }
 
 async fn a_try_does_not_overtake_those_who_wait(subject: Subject) {
-    // The waiter is dropped, so that the moment in which the lock is free and wanted lasts. It does not last for ever,
-    // so an attempt on a slow machine may come too late to count.
+    // The waiter's future is dropped, so that the lock stays free and wanted for a while. It does not stay so for ever, and on a slow
+    // machine an attempt may come too late to count.
     for _ in 0..10 {
         let name = fresh_name("overtake");
         let (holder, waiter, hasty) = (claim(&name, LONG), claim(&name, LONG), claim(&name, LONG));

@@ -1,4 +1,4 @@
-//! What a task owns while it waits or asks: dropped at any point, each of these leaves the line in order.
+//! What a task owns while it waits or asks. Each of these can be dropped at any point, and leaves the line in order.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Queued<'a> {
     key: LineKey,
     ticket: Ticket,
     turn: oneshot::Receiver<Turn>,
-    /// The turn has come: whoever sent it took the place out of the line first.
+    /// Whether the turn has come. The sender removed the place from the line before.
     served: bool,
 }
 
@@ -39,14 +39,14 @@ impl<'a> Queued<'a> {
         }
     }
 
-    /// Completes with the turn. `None`: the line is gone without a word, and so is the place.
+    /// Completes with the turn. Returns `None` if the line is gone without a message, and with it the place.
     pub(crate) async fn turn(&mut self) -> Option<Turn> {
         let turn = (&mut self.turn).await.ok();
         self.served = true;
         turn
     }
 
-    /// Whether the store has answered the one who asks for this line.
+    /// Returns whether the store has answered the task that asks on behalf of this line.
     pub(crate) fn store_was_heard(&self) -> bool {
         let heard = self
             .engine
@@ -66,7 +66,7 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// The duty to ask the store for a whole line. Dropping it passes the duty on.
+/// The duty to ask the store on behalf of a whole line. Dropping it passes the duty on.
 pub(crate) struct Duty {
     engine: Arc<Engine>,
     drive: Option<Drive>,
@@ -87,10 +87,11 @@ impl Duty {
         }
     }
 
-    /// The store granted the claim.
+    /// Records that the store granted the claim.
     ///
     /// # Errors
-    /// The grant cannot be used: it carries no valid fence, or the locker was shut down meanwhile. It is given back.
+    /// Returns an error if the grant cannot be used because it carries no valid fence or the locker was shut down. The grant is released
+    /// then.
     pub(crate) fn granted(mut self, grant: Grant, now: Moment) -> Result<Arc<Hold>> {
         let engine = self.engine.clone();
         if grant.epoch >= Fence::EPOCH_END {
@@ -108,16 +109,17 @@ impl Duty {
         for seat in refused {
             engine.deliver(seat, Turn::Refused);
         }
-        let look_at = match engine.settings.keep_alive {
-            true => lease.renew_at(),
-            false => lease.valid_until(),
+        let look_at = if engine.settings.keep_alive {
+            lease.renew_at()
+        } else {
+            lease.valid_until()
         };
         engine.alarm.wake_by(look_at);
         engine.alarm.ring_if_doubted(&lease);
         Ok(engine.hold(lease, 0, now))
     }
 
-    /// The store said that the lock is taken, to a driver that only tried.
+    /// Records that the store told a driver, which only tried, that the lock is taken.
     pub(crate) fn busy(mut self) {
         if let Some(drive) = self.drive.take() {
             let undriven = self
@@ -132,7 +134,7 @@ impl Duty {
         }
     }
 
-    /// The store failed; so it does for everybody in line. Returns the error for the driver itself.
+    /// Records that the store failed, which fails everybody in line. Returns the error for the driver itself.
     pub(crate) fn failed(mut self, error: Error) -> Error {
         if let Some(drive) = self.drive.take() {
             let claim = &drive.claim;
@@ -161,7 +163,7 @@ impl Drop for Duty {
             .with_line(&drive.claim, |line| line.driver_left(owner));
         match next.flatten() {
             Some(next) => {
-                // The next in line cannot know what became of this request.
+                // The next task in line cannot know what happened to this request.
                 drive.wait.leave_something();
                 self.engine.deliver_drive(Some(next));
             }
@@ -170,7 +172,7 @@ impl Drop for Duty {
     }
 }
 
-/// A release whose answer is not in yet. Dropping it leaves the rest to the reaper.
+/// A release that is not confirmed yet. If it is dropped, the reaper takes over.
 pub(crate) struct Unfinished<'a> {
     engine: &'a Engine,
     claim: Option<&'a Claim>,

@@ -1,4 +1,4 @@
-//! One hold of a lock, and what becomes of the lock when it ends.
+//! One hold of a lock, and what happens to the lock when it ends.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::lease::{Lease, Lost, LostReason};
 
-/// How giving back a lock went.
+/// The outcome of releasing a lock.
 #[derive(Debug, Clone)]
 #[must_use]
 pub enum ReleaseOutcome {
-    /// The lock was held until now, and is not any more: it went back to the store, or to the next task in line.
+    /// The lock was held until the release. It went back to the store or to the next task in line.
     Released,
-    /// Another guard made by [`Guard::reenter`](crate::Guard::reenter) is still alive: the lock goes back with the last one.
+    /// Another guard from [`Guard::reenter`](crate::Guard::reenter) is still alive; the lock is released with the last one.
     StillHeld,
-    /// The lock had been lost before. What was done under it lately may not have been exclusive.
+    /// The lock had been lost before. The latest work under it may not have been exclusive.
     AlreadyLost,
-    /// The store did not say. The release is tried again in the background, and the TTL ends the lease in any case.
+    /// The store did not answer. The release is tried again in the background, and the lease ends after its TTL in any case.
     Unknown(Error),
 }
 
 impl ReleaseOutcome {
-    /// The lock was held up to the release.
+    /// Returns whether the lock was held up to the release.
     pub fn is_released(&self) -> bool {
         matches!(self, Self::Released)
     }
 }
 
-/// One hold. Dropping it gives the lock back, or hands it on.
+/// One hold. Dropping it releases the lock, or hands it on.
 pub(crate) struct Hold {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) fence: Fence,
-    /// When the lock became this hold's.
+    /// When this hold got the lock.
     pub(crate) since: Moment,
     ended: bool,
 }
@@ -81,8 +81,8 @@ impl Hold {
         if let Some(lost) = self.lease.lost_at(now) {
             self.engine.lose(&self.lease, lost.reason());
             if lost.reason() != LostReason::Shutdown {
-                // The store's lease ends a margin later than ours, and a store of several servers may still have a lease
-                // that is gone from most of them. Others cannot be hit: the store compares owners.
+                // The store's lease ends a margin later than ours, and a store of several servers may still have a lease that most of its
+                // servers have lost. This cannot affect others, because the store compares owners.
                 self.engine.reaper.give_back(self.lease.claim.clone());
             }
             return Ending::NotHeld;
@@ -96,7 +96,7 @@ impl Drop for Hold {
         if !self.ended
             && let Ending::Release { next } = self.end()
         {
-            // In this order: the next one's question then mostly finds the lock free, instead of waiting at the store.
+            // Release first: the next task's request then usually finds the lock free, instead of waiting at the store.
             self.engine.reaper.give_back(self.lease.claim.clone());
             self.engine.deliver_drive(next);
         }

@@ -1,10 +1,9 @@
-//! Renewals that are due and renewals under way.
+//! The renewals that are due or in progress.
 //!
-//! Leases are renewed in calls of at most [`Backend::renewed_at_once`] claims, many calls at the same time. Each call has
-//! an answer, a deadline and a moment of asking of its own, so a call that gets stuck costs only its own leases time. The
-//! lease that ends first goes first. [`CALLS_AT_ONCE`] bounds what one locker asks of a store, but a lease with less than
-//! half a TTL left does not wait for others: neither a lock that was granted for a short time at first, nor one that
-//! stands behind calls that get no answer.
+//! Leases are renewed in calls of at most [`Backend::renewed_at_once`] claims, with many calls at the same time. Each call has its own
+//! answer, deadline and time of sending, so a call that gets stuck delays only its own leases. The lease that ends first goes first.
+//! [`CALLS_AT_ONCE`] limits the load of one locker on a store. A lease with less than half a TTL left is exempt from that limit: a lock
+//! that was granted for a short time at first must not wait, and neither must one that is behind calls without an answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,24 +19,24 @@ use crate::engine::Engine;
 use crate::error::{Operation, Result};
 use crate::lease::{Lease, LostReason, Renewing};
 
-/// Calls under way at once, unless a lease is in a hurry. With 64 leases per call and a round trip of 100 ms, they renew
-/// some 40,000 leases a second.
+/// The maximum number of calls in progress, except for urgent leases. With 64 leases per call and a round trip of 100 ms, they renew about
+/// 40,000 leases per second.
 const CALLS_AT_ONCE: usize = 64;
 
 /// The renewals of one keeper.
 #[derive(Default)]
 pub(super) struct Renewals {
-    /// Due and not asked for yet, by the moment at which the lease ends. The number tells apart those that end together.
+    /// The leases that are due and not requested yet, by the moment at which they end. The number distinguishes leases that end together.
     due: BTreeMap<(Moment, u64), Renewing>,
     number: u64,
     calls: FuturesUnordered<BoxFuture<'static, Answered>>,
 }
 
-/// A call that has ended.
+/// A completed call.
 pub(super) struct Answered {
     leases: Vec<Renewing>,
     asked_at: Moment,
-    /// In the order of the leases; `None` when no answer came in time.
+    /// The answers in the order of the leases, or `None` if no answer came in time.
     answers: Option<Vec<Result<Renewal>>>,
 }
 
@@ -48,7 +47,7 @@ impl Renewals {
         self.due.insert((ends_at, self.number), renewing);
     }
 
-    /// Starts as many calls as may be under way.
+    /// Starts as many calls as the limit allows.
     pub(super) fn start(&mut self, engine: &Engine) {
         let now = engine.clock.now();
         while self.may_start(engine, now) {
@@ -59,16 +58,16 @@ impl Renewals {
         }
     }
 
-    /// When a lease that waits will be in a hurry.
+    /// Returns when a waiting lease will be urgent.
     pub(super) fn hurry_at(&self, engine: &Engine) -> Option<Moment> {
         let ((ends_at, _), _) = self.due.first_key_value()?;
         Some(ends_at.back(engine.settings.ttl / 2))
     }
 
-    /// The next call that ends; waits for ever while none is under way.
+    /// Returns the next call that completes. Waits for ever while no call is in progress.
     ///
     /// # Cancel safety
-    /// No answer is lost when this is dropped.
+    /// No answer is lost if the future is dropped.
     pub(super) async fn answered(&mut self) -> Answered {
         match self.calls.next().await {
             Some(answered) => answered,
@@ -83,7 +82,7 @@ impl Renewals {
         }
     }
 
-    /// As many as one call carries. Those that were given back or lost while they waited are left out.
+    /// Removes and returns as many leases as one call carries, without those that were released or lost while they waited.
     fn take_most_urgent(&mut self, engine: &Engine) -> Vec<Renewing> {
         let most = engine.backend.renewed_at_once().max(1);
         let mut leases = Vec::with_capacity(most.min(self.due.len()));
@@ -98,12 +97,12 @@ impl Renewals {
     }
 }
 
-/// How long the keeper waits for the answer to a call.
+/// Returns how long the keeper waits for the answer to a call.
 pub(super) fn longest_call(engine: &Engine) -> Duration {
     (engine.settings.ttl / 4).min(engine.settings.store_timeout)
 }
 
-/// One call. Gives up waiting for the answer when it could not help any of its leases any more.
+/// Makes one call. Stops waiting for the answer when it could not help any of its leases any more.
 fn call(engine: &Engine, leases: Vec<Renewing>, asked_at: Moment) -> BoxFuture<'static, Answered> {
     let ends = leases.iter().map(|renewing| renewing.lease.valid_until());
     let last_end = ends.max().unwrap_or(asked_at);
@@ -132,7 +131,7 @@ async fn ask(
     }
 }
 
-/// Applies the answers of a call to its leases. Returns those that go on.
+/// Applies the answers of a call to its leases. Returns those that continue.
 pub(super) fn note(engine: &Arc<Engine>, answered: Answered) -> Vec<Renewing> {
     let now = engine.clock.now();
     let asked_at = answered.asked_at;
@@ -159,7 +158,7 @@ fn goes_on(
             lease.renewed(asked_at, lease.claim.ttl);
             true
         }
-        // It was given back while the call was under way: nothing was lost.
+        // The lease was released during the call, so nothing was lost.
         Ok(Renewal::Lost) if !engine.holds(lease) => false,
         Ok(Renewal::Lost) => {
             engine.telemetry.renewal_lost();
@@ -169,7 +168,7 @@ fn goes_on(
         Err(error) => {
             engine.telemetry.renewal_failed();
             tracing::warn!(name = %lease.claim.name, %error, left = ?lease.left(now), "renewal failed");
-            // Counted from the question: one that was not answered has used up the pause, and is put again at once.
+            // The pause counts from the request: if it was not answered, the pause is already over, and it is repeated at once.
             let pause = (lease.claim.ttl / 10).min(Duration::from_secs(1));
             lease.renewal_failed(error, now.max(asked_at + pause));
             true

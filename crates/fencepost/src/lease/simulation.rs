@@ -1,4 +1,4 @@
-//! A lease under simulation: whatever is renewed, fails or comes late, belief ends before the store's lease does.
+//! Simulates a lease: whatever is renewed, fails or arrives late, belief ends before the store's lease does.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
-//! The line under simulation: several processes, one store, made-up time, and every order of events that proptest finds.
+//! Simulates the line: several processes, one store, artificial time, and every order of events that proptest finds.
 //!
-//! The simulated store grants in order, those who waited a short lease, and forgets leases that ended. The world does what the engine does with a line's
-//! decisions. After every event: at most one believes to hold, and rightly; fences grow; nobody is overtaken in its own
-//! process; the bounds of hand-over are kept, and nothing is given back that could be handed on; no waiter is forgotten. In the end, nothing is left anywhere.
+//! The simulated store grants in order, gives waiters a short lease, and forgets leases that ended. The world does with a line's decisions
+//! what the engine does. After every event these must hold: at most one process believes that it holds the lock, and it is right; fences
+//! grow; nobody is overtaken in its own process; hand-over stays within its limits; nothing is released that could be handed on; no waiter
+//! is forgotten. At the end, nothing is left anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;

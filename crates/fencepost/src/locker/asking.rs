@@ -1,4 +1,4 @@
-//! Asking the store: how long an answer may take, and which answers count.
+//! One task asks the store on behalf of its line: how long the answer may take, and which answers count.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::engine::{Duty, Hold};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::line::Manner;
 
-/// How often in a row a grant may arrive after its own end before the locker gives up.
+/// How many grants in a row may arrive after they have already ended before the locker gives up.
 const STALE_GRANTS: u32 = 3;
 
 impl Locker {
-    /// Asks the store, for this task and everybody behind it. Boxed, so that those who only wait in line do not carry the
-    /// room for it.
+    /// Asks the store on behalf of this task and everybody behind it. The future is boxed, so that tasks that only wait in line do not
+    /// reserve space for it.
     pub(super) fn ask(
         &self,
         duty: Duty,
@@ -31,7 +31,7 @@ impl Locker {
         until: Moment,
     ) -> Result<Option<Arc<Hold>>> {
         let engine = &self.engine;
-        // What was dropped just now is given back first: the store then need not make this task wait for it.
+        // Locks that were dropped just now are released first, so that the store does not make this task wait for them.
         if engine.reaper.is_busy() {
             tokio::task::yield_now().await;
         }
@@ -44,14 +44,14 @@ impl Locker {
             };
             let now = engine.clock.now();
             match answer {
-                // Nobody would renew it: the same owner asks again for the full time.
+                // Without keep-alive nobody would extend the short lease, so the same owner asks again for the full time.
                 Ok(Answer::Granted(grant)) if self.is_cut_short(&grant) => {
                     duty.drive().wait.leave_something();
                 }
                 Ok(Answer::Granted(grant)) if grant_is_fresh(&grant, now) => {
                     return duty.granted(grant, now).map(Some);
                 }
-                // Stopped or slowed down between question and answer. The store extends the same lease when asked again.
+                // The process was stopped or slow between request and answer. If asked again, the store extends the same lease.
                 Ok(Answer::Granted(_)) if stale < STALE_GRANTS => {
                     duty.drive().wait.leave_something();
                     stale += 1;
@@ -68,7 +68,7 @@ impl Locker {
                     duty.busy();
                     return Ok(None);
                 }
-                // Dropping the duty lets the next in line go on with the same request.
+                // When the duty is dropped, the next task in line continues with the same request.
                 Ok(Answer::NotInTime) => return Ok(None),
                 Ok(Answer::Unheard) => return Err(engine.unanswered(Operation::Acquire)),
                 Err(error) => return Err(duty.failed(error)),
@@ -76,13 +76,14 @@ impl Locker {
         }
     }
 
-    /// A store may grant a waiter less than the TTL, for the keeper to extend.
+    /// Returns whether the lease is shorter than the TTL and nobody would extend it. A store may grant a waiter a short lease, which the
+    /// keeper extends if keep-alive is on.
     fn is_cut_short(&self, grant: &Grant) -> bool {
         let settings = &self.engine.settings;
         !settings.keep_alive && grant.lease < settings.ttl
     }
 
-    /// One request at the store, bounded by `until` and, as long as the store has not answered, by the store timeout.
+    /// Sends one request to the store. It is limited by `until` and, while the store has not answered, by the store timeout.
     async fn request(&self, duty: &Duty, manner: Manner, until: Moment) -> Result<Answer> {
         let engine = &self.engine;
         let clock = &*engine.clock;
@@ -113,12 +114,12 @@ impl Locker {
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Answer {
     Granted(Grant),
     Busy,
     NotInTime,
-    /// This task's own time was over before the store had answered; it may yet answer those behind it.
+    /// This task ran out of time before the store answered. The store may still answer the tasks behind it.
     Unheard,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of a locker.
+//! [`LockerBuilder`]: the settings of a locker, and their limits.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,13 +13,13 @@ use crate::line::HandOver;
 use crate::random::{Random, SystemRandom};
 use crate::ttl::{DEFAULT_TTL, check_ttl};
 
-/// How long the store may take to answer one request when the builder is not told otherwise.
+/// The default of [`LockerBuilder::store_timeout`]: how long the store may take to answer one request.
 pub const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest store timeout: who waits longer for an answer than that has no deadline at all.
+/// The longest store timeout. A longer one would be the same as no timeout.
 const MAX_STORE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Settings of a locker, made by [`Locker::builder`]. `L` is the locker that [`build`](Self::build) makes.
+/// The settings of a locker; [`Locker::builder`] creates it. `L` is the type that [`build`](Self::build) returns.
 #[must_use]
 pub struct LockerBuilder<L = Locker> {
     backend: Arc<dyn Backend>,
@@ -44,51 +44,51 @@ impl<L> LockerBuilder<L> {
         }
     }
 
-    /// How long a lease lasts without renewal, and so how long a crashed holder blocks the others: [`MIN_TTL`](crate::MIN_TTL) to
-    /// [`MAX_TTL`](crate::MAX_TTL), by default [`DEFAULT_TTL`].
+    /// Sets how long a lease lasts without renewal, and therefore how long a crashed holder blocks others. Must be between
+    /// [`MIN_TTL`](crate::MIN_TTL) and [`MAX_TTL`](crate::MAX_TTL); the default is [`DEFAULT_TTL`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl;
         self
     }
 
-    /// Whether leases are renewed while their guards live. On by default. Off: a hold ends with its TTL.
+    /// Sets whether the locker renews leases while their guards are alive. The default is `true`. If `false`, a hold ends after its TTL.
     pub fn keep_alive(mut self, keep_alive: bool) -> Self {
         self.settings.keep_alive = keep_alive;
         self
     }
 
-    /// The bounds of handing a lease from task to task inside this process.
+    /// Sets the limits for handing a lease from task to task inside this process.
     pub fn hand_over(mut self, bounds: HandOver) -> Self {
         self.settings.hand_over = bounds;
         self
     }
 
-    /// No hand-over inside the process: every task asks the store itself, and is served in the store's order. Where the
-    /// store serves waiters first come first served, that then holds across all processes.
+    /// Turns off hand-over inside the process: every task asks the store itself and is served in the store's order. If the store serves
+    /// waiters in order of arrival, that order then holds across all processes.
     pub fn without_hand_over(self) -> Self {
         self.hand_over(HandOver::default().turns(0))
     }
 
-    /// How long the store may take to answer one request; by default [`DEFAULT_STORE_TIMEOUT`].
+    /// Sets how long the store may take to answer one request. The default is [`DEFAULT_STORE_TIMEOUT`].
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.settings.store_timeout = timeout;
         self
     }
 
-    /// Who this is, for people who look at the store; by default host and process.
+    /// Sets the label that people see when they list holders and waiters in the store. The default is the host name and process id.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.settings.label = label.into();
         self
     }
 
-    /// Where owners come from; by default the operating system. Two lockers with the same sequence would take each other for
-    /// themselves: a seeded one is for tests with a single locker.
+    /// Sets the source of random owner ids. The default is the operating system. Two lockers with the same sequence would mistake each
+    /// other's leases for their own, so use a seeded source only in tests with a single locker.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self
     }
 
-    /// Checks the settings, and makes an async locker of them.
+    /// Checks the settings and creates an async locker.
     pub(crate) fn checked(self) -> Result<Locker> {
         check_ttl(self.settings.ttl)?;
         if self.settings.store_timeout.is_zero() || self.settings.store_timeout > MAX_STORE_TIMEOUT
@@ -119,11 +119,11 @@ impl<L> LockerBuilder<L> {
 }
 
 impl LockerBuilder {
-    /// Checks the settings.
+    /// Checks the settings and creates the locker.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range, or the label contains control
-    /// characters.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the TTL or the store timeout is out of range, or the label
+    /// contains control characters.
     pub fn build(self) -> Result<Locker> {
         self.checked()
     }

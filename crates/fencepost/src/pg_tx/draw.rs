@@ -1,8 +1,8 @@
-//! The fence of a lock in the user's transaction: drawn from the sequences that [`stores::postgres`](crate::stores::postgres) draws from.
+//! How a lock in the user's transaction gets its fence from the sequences of [`stores::postgres`](crate::stores::postgres).
 //!
-//! Sequences do not roll back, so no fence is drawn twice, whatever becomes of the transaction. The row of the lock follows: it is set
-//! to the fence that was drawn, which lets the server refuse transactions that see an older world. Should the row be ahead (it was
-//! restored from elsewhere, or the sequences were), the fence is lifted past it.
+//! Sequences do not roll back, so no fence is drawn twice, whatever happens to the transaction. The row of the lock is set to the fence
+//! that was drawn, which lets the server refuse transactions that see an older snapshot. If the row is ahead of the sequences (because one
+//! of them was restored from elsewhere), the fence is lifted past it.
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, SimpleQueryMessage, Transaction};
@@ -12,10 +12,11 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::stores::postgres::fence::{self, DRAW, LIFT_END, LIFT_IN_TURN, NOTE_LIFTED};
 
-/// A lift that others undo again and again is no lift.
+/// How often to lift. If others undo every lift, more attempts would not help.
 const LIFTS: usize = 3;
 
-/// Draws, and sets the row that is locked. The fence if that was done; what the row said; NULL for both: there is no row.
+/// Draws a fence, and sets the locked row to it. Returns the fence if that was done, and the old value of the row; both are NULL if there
+/// is no row.
 pub(super) fn draw_statement() -> String {
     format!(
         "WITH drawn AS MATERIALIZED (SELECT {DRAW} AS fence), \
@@ -25,7 +26,7 @@ pub(super) fn draw_statement() -> String {
     )
 }
 
-/// The fence out of the first attempt to draw; lifts and draws again where that did not succeed.
+/// Returns the fence of the first attempt. If that attempt did not get one, lifts the sequence and draws again.
 pub(super) async fn finish(
     lock: &PgTxLock,
     transaction: &Transaction<'_>,
@@ -55,8 +56,8 @@ pub(super) async fn finish(
     ))
 }
 
-/// Lifts past the time and past `stored`. The savepoint is rolled back, so that others can lift before this transaction ends: the
-/// sequence does not go back with it. The limit is that of this wait alone, which is short.
+/// Lifts the sequence past the time and past `stored`. Rolls back to a savepoint, so that others can lift before this transaction ends; the
+/// sequence does not roll back. The time limit applies only to this wait, which is short.
 async fn lift(transaction: &Transaction<'_>, stored: i64) -> Result<()> {
     let lift = fence::lift(&stored.to_string());
     let statements = format!(
@@ -69,7 +70,7 @@ async fn lift(transaction: &Transaction<'_>, stored: i64) -> Result<()> {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
-    // After that of the turn.
+    // The last row is the lift; the rows before it belong to the turn.
     fence::lifted(STORE, rows.last())?;
     batch(transaction, NOTE_LIFTED).await?;
     Ok(())

@@ -1,6 +1,6 @@
-//! What an error means for the transaction it happened in, and what to do.
+//! What an error of Postgres means for the user's transaction, and what the user should do.
 //!
-//! None of them has an effect: what a transaction did is undone unless it commits.
+//! None of these errors has an effect: whatever a transaction did is undone unless it commits.
 
 use tokio_postgres::error::SqlState;
 
@@ -68,13 +68,13 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
     Error::new(kind, STORE, operation, message).with_source(cause)
 }
 
-/// No right to create, not the owner of what is to be upgraded, or no schema to create in.
+/// Returns whether the user may not create, does not own what is to be upgraded, or has no schema to create in.
 pub(super) fn is_missing_right(cause: &tokio_postgres::Error) -> bool {
     let code = cause.code().map(SqlState::code);
     matches!(code, Some("42501" | "3F000"))
 }
 
-/// The table or the sequences could not be made for want of a right.
+/// The error for a table or sequences that could not be created because the user lacks a permission.
 pub(super) fn not_made(cause: tokio_postgres::Error, user: Option<String>) -> Error {
     let said = cause.as_db_error().map(|said| said.message().to_owned());
     let said = said.unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn not_made(cause: tokio_postgres::Error, user: Option<String>) -> Er
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message).with_source(cause)
 }
 
-/// Whether the server waited for as long as it was told to.
+/// Returns whether the server waited until the end of the time limit.
 pub(super) fn is_too_late(error: &Error) -> bool {
     common::code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }

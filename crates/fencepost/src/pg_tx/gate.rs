@@ -1,4 +1,4 @@
-//! A gate for the user's own transactions on Postgres: it refuses stale credentials.
+//! [`PgGate`] refuses stale credentials inside the user's own Postgres transaction.
 
 use tokio_postgres::{Client, Transaction};
 
@@ -10,7 +10,7 @@ use crate::stores::postgres::fence::in_turn;
 
 const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
 
-/// Refuses stale credentials inside a transaction of yours, so that the check is atomic with whatever else it does.
+/// Refuses stale credentials inside your own transaction, so that the check is atomic with whatever else the transaction does.
 ///
 /// ```no_run
 /// use fencepost::Guard;
@@ -29,29 +29,30 @@ const HIGHEST: &str = "SELECT fence FROM fencepost_gate WHERE resource = $1";
 pub struct PgGate;
 
 impl PgGate {
-    /// Creates the table `fencepost_gate` where it is missing.
+    /// Creates the table `fencepost_gate` if it does not exist.
     ///
     /// # Errors
-    /// What the server says.
+    /// Returns an error if the server does.
     ///
     /// # Cancel safety
-    /// When dropped, the table may have been made.
+    /// If the future is dropped, the table may have been created.
     pub async fn create(client: &Client) -> Result<(), Error> {
         let table = format!("IF to_regclass('fencepost_gate') IS NULL THEN {CREATE_GATE}; END IF;");
         let made = client.batch_execute(&in_turn(&table)).await;
         made.map_err(|cause| failure::of_statement(Operation::Resource, cause))
     }
 
-    /// Admits a credential to the resource of this name (`UPDATE … WHERE fence < mine`), and remembers its fence with the commit of the transaction.
+    /// Admits a credential to the resource of this name (`UPDATE … WHERE fence < mine`). The gate remembers the fence when the transaction
+    /// commits.
     ///
-    /// Call it *first* in the transaction, for reads as well as for writes: from then on no other holder comes in between, so that what
-    /// the transaction reads is the latest, and stays so until it ends.
+    /// Call it *first* in the transaction, for reads as well as for writes: from then on no other holder can get in between, so the
+    /// transaction reads the latest data, and the data stay the latest until it ends.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was admitted before: roll back.
+    /// Returns [`FencedError::Refused`] if the gate has admitted a higher fence, or the same fence from another owner. Roll back then.
     ///
     /// # Cancel safety
-    /// When dropped, the credential may have been admitted to this transaction: roll it back.
+    /// If the future is dropped, the gate may have admitted the credential in this transaction: roll it back.
     pub async fn admit(
         transaction: &Transaction<'_>,
         resource: &str,

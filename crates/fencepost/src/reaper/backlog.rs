@@ -1,8 +1,8 @@
-//! What waits to be released.
+//! The queue of claims to release.
 //!
-//! The queue may always lose entries: a lease or a place in line that nobody renews ends by itself. So nothing is kept for
-//! longer than it can matter, and during an outage, when every attempt may leave something behind, the number of withdrawn
-//! attempts is bounded. Leases that were held are not, since there are only as many as were granted.
+//! The queue may lose entries, because a lease or a place in line that nobody renews ends by itself. No entry is kept for longer than it
+//! can matter. During an outage every attempt may leave something behind, so the number of withdrawn attempts is limited. The number of
+//! leases that were held is not limited, because there are only as many as were granted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use crate::claim::Claim;
 use crate::clock::Moment;
 use crate::lease::lock;
 
-/// Attempts that wait to be withdrawn; the oldest, which end first by themselves, make room for others.
+/// The maximum number of attempts that wait to be withdrawn. The oldest ones, which end first by themselves, make room for others.
 pub(super) const MOST_ATTEMPTS: usize = 8192;
 
 /// A claim to release.
 #[derive(Debug)]
 pub(super) struct Errand {
     pub(super) claim: Claim,
-    /// At this moment at the latest, what the claim left at the store has ended by itself.
+    /// When whatever the claim left at the store has ended by itself.
     pub(super) over_at: Moment,
     _count: Count,
 }
@@ -39,13 +39,13 @@ impl Errand {
 /// Whether a lock was held under the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It was granted, and nobody needs it any more.
+    /// The lock was granted, and nobody needs it any more.
     Lease,
-    /// It was asked for, and the answer is not known.
+    /// The lock was requested, and the answer is not known.
     Attempt,
 }
 
-/// A queue with one reader. Its writers may be anywhere, also in `Drop`.
+/// A queue with one reader. It can be written from anywhere, including `Drop`.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: Mutex<Waiting>,
@@ -56,11 +56,11 @@ pub(super) struct Backlog {
 struct Waiting {
     leases: VecDeque<Errand>,
     attempts: VecDeque<Errand>,
-    /// The bound was reached, and not everything has been worked off since.
+    /// Whether the limit was reached and the queue has not been emptied since.
     is_overfull: bool,
-    /// Nothing comes any more.
+    /// Whether no more entries will come.
     has_ended: bool,
-    /// Nobody reads any more.
+    /// Whether there is no reader any more.
     is_abandoned: bool,
 }
 
@@ -100,7 +100,7 @@ impl Waiting {
 }
 
 impl Backlog {
-    /// Leaves an errand. Returns whether somebody is there to do it.
+    /// Adds an errand. Returns whether there is a reader that will do it.
     pub(super) fn push(&self, errand: Errand, kind: Kind, now: Moment) -> bool {
         let mut waiting = lock(&self.waiting);
         if waiting.is_abandoned {
@@ -112,22 +112,22 @@ impl Backlog {
         true
     }
 
-    /// Nothing more comes.
+    /// Records that no more entries will come.
     pub(super) fn end(&self) {
         lock(&self.waiting).has_ended = true;
         self.bell.notify_one();
     }
 }
 
-/// The reader. When it is dropped, what waits is left to its TTL.
+/// The reader. If it is dropped, the remaining entries end after their TTLs.
 #[derive(Debug)]
 pub(crate) struct Reader(pub(super) Arc<Backlog>);
 
 impl Reader {
-    /// The next errand that still matters; `None` when nothing more comes.
+    /// Returns the next errand that still matters, or `None` if no more will come.
     ///
     /// # Cancel safety
-    /// No errand is lost when this is dropped.
+    /// No errand is lost if the future is dropped.
     pub(super) async fn next(&self, now: impl Fn() -> Moment) -> Option<Errand> {
         loop {
             {
@@ -137,7 +137,7 @@ impl Reader {
                     return errand;
                 }
             }
-            // Whoever rang since then left a permit.
+            // A writer that rang since then left a permit.
             self.0.bell.notified().await;
         }
     }

@@ -1,6 +1,6 @@
--- Admits a pass to a resource, or does not. gate: a key in the resource's slot, without expiry; it lives as long as the resource.
--- Returns nil when admitted, else the highest fence seen, as "epoch.seq". Epoch and seq are compared apart: together they
--- have more digits than a number in a script.
+-- Admits or refuses a credential. gate: a key in the resource's slot, without expiry; it lives as long as the resource.
+-- Returns nil if admitted, and otherwise the highest fence seen, as "epoch.seq". Epoch and seq are compared separately: together
+-- they have more digits than a number in a script.
 local function admit(gate, epoch, seq, owner)
   local seen = redis.call('GET', gate)
   if seen then

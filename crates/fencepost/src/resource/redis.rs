@@ -1,4 +1,4 @@
-//! Fenced resources in Redis: a gate for scripts of your own, and a value behind it.
+//! Fenced resources in Redis: a gate for your own scripts, and a value behind such a gate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use crate::stores::redis::hub::Hub;
 use crate::stores::redis::scripts::{Answer, Script};
 use crate::stores::redis::{failure, keys};
 
-/// A function for scripts of yours: `admit(gate, epoch, seq, owner)`, in Lua.
+/// A Lua function for your own scripts: `admit(gate, epoch, seq, owner)`.
 ///
-/// Put it in front of a script, call it *first*, for reads as well as for writes, and do nothing else when it returns a value: that is the
-/// highest fence seen, and the credential is stale. `gate` is a key of yours, declared in `KEYS`, in the slot of the resource and
-/// without expiry; give [`Fence::epoch`](crate::Fence::epoch), [`Fence::seq`](crate::Fence::seq) and the owner's text.
+/// Put it at the start of a script and call it *first*, for reads as well as for writes. If it returns a value, the credential is stale and
+/// the value is the highest fence seen: do nothing else in the script. `gate` is a key of your own, declared in `KEYS`, in the slot of the
+/// resource and without expiry. The other arguments are [`Fence::epoch`](crate::Fence::epoch), [`Fence::seq`](crate::Fence::seq) and the
+/// owner as text.
 ///
 /// ```lua
 /// local highest = admit(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
@@ -29,9 +30,9 @@ pub const REDIS_ADMIT: &str = include_str!("admit.lua");
 static REGISTER: LazyLock<Script> =
     LazyLock::new(|| Script::new(&[REDIS_ADMIT, include_str!("register.lua")]));
 
-/// A value in Redis that only the holder of a lock reaches: a plain string key, and its gate beside it.
+/// A value in Redis that only the holder of a lock can read and write through it: a plain string key, with its gate in another key.
 ///
-/// Others can read the key with `GET`. What writes it without the gate is not fenced.
+/// Any client can read the key with `GET`. A client that writes the key without the gate is not fenced.
 #[derive(Clone)]
 pub struct RedisRegister {
     hub: Arc<Hub>,
@@ -40,7 +41,7 @@ pub struct RedisRegister {
 }
 
 impl RedisRegister {
-    /// The value under `key`, over the connection of `redis`. Nothing is sent yet.
+    /// Creates a register for the value under `key`, which uses the connection of `redis`. It sends nothing yet.
     pub fn new(redis: &Redis, key: &str) -> Self {
         Self {
             hub: redis.hub.clone(),
@@ -49,13 +50,13 @@ impl RedisRegister {
         }
     }
 
-    /// The value; `None` when there is none.
+    /// Returns the value, or `None` if the key does not exist.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner.
     ///
     /// # Cancel safety
-    /// If dropped, the fence may have been remembered or not.
+    /// If the future is dropped, the gate may or may not have remembered the fence.
     pub async fn read(&self, credential: Credential) -> Result<Option<Vec<u8>>, FencedError> {
         let answer = self.call(credential, None).await?;
         match answer.item(1) {
@@ -68,10 +69,10 @@ impl RedisRegister {
     /// Replaces the value.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was seen before.
+    /// Returns [`FencedError::Refused`] if the gate has seen a higher fence, or the same fence from another owner.
     ///
     /// # Cancel safety
-    /// If dropped, the value may have been written or not.
+    /// If the future is dropped, the value may or may not have been written.
     pub async fn write(
         &self,
         credential: Credential,

@@ -1,5 +1,5 @@
--- KEYS: value gate. ARGV: epoch seq owner, and the new value when it is written.
--- Returns {0, highest fence} refused · {1, value} read · {1} written, or nothing there to read
+-- KEYS: value gate. ARGV: epoch seq owner, and the new value for a write.
+-- Returns {0, highest fence}, if refused · {1, value}, if read · {1}, if written or if there is no value
 local highest = admit(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 if highest then return {0, highest} end
 if ARGV[4] then

@@ -1,4 +1,4 @@
-//! Fenced resources in an SQLite database: a gate for the user's own transactions, and a value behind it.
+//! Fenced resources in an SQLite database: a gate for your own transactions, and a value behind such a gate.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::fence::Fence;
 
 const STORE: &str = "sqlite";
 
-/// Refuses stale credentials inside a transaction of yours, so that the check is atomic with whatever else it does.
+/// Refuses stale credentials inside your own transaction, so that the check is atomic with whatever else the transaction does.
 ///
 /// ```
 /// use fencepost::random::SystemRandom;
@@ -38,22 +38,22 @@ const STORE: &str = "sqlite";
 pub struct SqliteGate;
 
 impl SqliteGate {
-    /// Creates the table `fencepost_gate` where it is missing.
+    /// Creates the table `fencepost_gate` if it does not exist.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error if SQLite does.
     pub fn create(connection: &Connection) -> Result<(), Error> {
         connection.execute_batch(CREATE_GATE).map_err(failed)
     }
 
-    /// Admits a credential to the resource of this name, and remembers its fence with the commit of the transaction.
+    /// Admits a credential to the resource of this name. The gate remembers the fence when the transaction commits.
     ///
-    /// Call it *first* in the transaction, for reads as well as for writes: from then on the transaction has SQLite's
-    /// write lock, so what it reads is the latest. Begin the transaction as `IMMEDIATE`: a deferred one is as
-    /// safe, but fails at once (`SQLITE_BUSY`) where an immediate one waits its turn.
+    /// Call it *first* in the transaction, for reads as well as for writes: from then on the transaction has SQLite's write lock, so it
+    /// reads the latest data. Begin the transaction as `IMMEDIATE`. A deferred transaction is just as safe, but fails at once
+    /// (`SQLITE_BUSY`) where an immediate one waits for its turn.
     ///
     /// # Errors
-    /// [`FencedError::Refused`] when a higher fence, or this one from another owner, was admitted before: roll back.
+    /// Returns [`FencedError::Refused`] if the gate has admitted a higher fence, or the same fence from another owner. Roll back then.
     pub fn admit(
         transaction: &Transaction<'_>,
         resource: &str,
@@ -82,9 +82,9 @@ impl SqliteGate {
     }
 }
 
-/// A value in an SQLite file, shared by processes, that only the holder of a lock reaches. Blocks while others write.
+/// A value in an SQLite file that several processes share and only the holder of a lock can access. Blocks while others write.
 ///
-/// `T` is whatever SQLite stores in one column: `i64`, `f64`, `String`, `Vec<u8>`, an `Option` of these.
+/// `T` is a type that SQLite stores in one column: `i64`, `f64`, `String`, `Vec<u8>`, or an `Option` of these.
 pub struct SqliteRegister<T> {
     connection: Mutex<Connection>,
     resource: String,
@@ -93,10 +93,10 @@ pub struct SqliteRegister<T> {
 }
 
 impl<T: FromSql + ToSql> SqliteRegister<T> {
-    /// Opens the file, creating it and the value named `resource` (as `initial`) where they are missing.
+    /// Opens the file, and creates the file and the value named `resource` (with the value `initial`) if they do not exist.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error if SQLite does.
     pub fn open(path: impl AsRef<Path>, resource: &str, initial: &T) -> Result<Self, Error> {
         let connection = Connection::open(path).map_err(failed)?;
         let register = Self {
@@ -126,10 +126,10 @@ impl<T: FromSql + ToSql> SqliteRegister<T> {
         transaction.commit()
     }
 
-    /// Lets the holder replace the value by what `work` makes of it, in one transaction.
+    /// Replaces the value with the result of `work`, in one transaction.
     ///
     /// # Errors
-    /// As [`FencedResource::read`]; then `work` is not called, or what it made is not kept.
+    /// Returns the same errors as [`FencedResource::read`]. After an error, `work` was not called or its result was discarded.
     pub fn update(
         &self,
         credential: Credential,
@@ -191,7 +191,7 @@ impl<T> fmt::Debug for SqliteRegister<T> {
     }
 }
 
-/// A failed statement leaves its transaction to be rolled back.
+/// A failed statement has no effect, because its transaction is rolled back.
 fn failed(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorKind::Unavailable,

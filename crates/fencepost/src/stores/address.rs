@@ -1,4 +1,4 @@
-//! The address of a store: which kind it is, and what of it may be shown.
+//! [`StoreAddress`]: parses the address of a store, finds its kind, and hides its passwords.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use super::kinds::{KINDS, Opener, Scheme, StoreKind};
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// What errors about addresses name as their store.
+/// The store that errors about addresses name.
 const STORE: &str = "address";
 
-/// Where a store is: `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock`, `sqlite:/var/lib/shop/locks.db`.
+/// The address of a store, such as `redis://cache:6379`, `postgres://shop@db/shop?table=shedlock` or `sqlite:/var/lib/shop/locks.db`.
 ///
-/// Shown ([`Display`](fmt::Display), [`Debug`]) without its passwords; [`as_str`](Self::as_str) has them.
+/// [`Display`](fmt::Display) and [`Debug`] hide its passwords; [`as_str`](Self::as_str) returns them.
 ///
 /// ```
 /// use fencepost::stores::StoreAddress;
@@ -31,22 +31,22 @@ pub struct StoreAddress {
 }
 
 impl StoreAddress {
-    /// The kind of store that it names.
+    /// Returns the kind of store that the address names.
     pub fn kind(&self) -> &'static StoreKind {
         self.kind
     }
 
-    /// How it begins, and whether this build knows such addresses.
+    /// Returns how the address begins, and whether this build supports such addresses.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The whole address. It may carry passwords.
+    /// Returns the whole address. It may contain passwords.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The address without its scheme: for SQLite, the path. It may carry passwords.
+    /// Returns the address without its scheme; for SQLite, that is the path. It may contain passwords.
     pub fn rest(&self) -> &str {
         &self.text[self.scheme.prefix.len()..]
     }
@@ -54,24 +54,24 @@ impl StoreAddress {
     /// Opens the store with the default settings.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if this build does not have the store, and what the store's own `open` returns.
+    /// Returns [`ErrorKind::InvalidInput`] if this build does not contain the store, and otherwise the errors of the store's own `open`.
     ///
     /// # Cancel safety
-    /// Dropping the future closes what it has opened.
+    /// If the future is dropped, the connections that it has opened are closed.
     pub async fn open(&self) -> Result<Arc<dyn Backend>> {
         (self.opener()?.open)(&self.text).await
     }
 
-    /// Opens the store to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+    /// Opens the store only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
     ///
-    /// It differs from [`open`](Self::open) where a store is changed by opening it, or refuses to grant locks beside programs of an older
-    /// version: SQLite and advisory locks in Postgres.
+    /// This differs from [`open`](Self::open) for SQLite, which `open` would change, and for advisory locks in Postgres, where `open`
+    /// refuses to grant locks next to programs of an older version.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     ///
     /// # Cancel safety
-    /// As [`open`](Self::open).
+    /// The same as for [`open`](Self::open).
     pub async fn open_to_look(&self) -> Result<Arc<dyn Backend>> {
         (self.opener()?.look)(&self.text).await
     }
@@ -87,7 +87,7 @@ impl StoreAddress {
     }
 }
 
-/// The text decides the kind.
+/// Compares the text only, because the text determines the kind.
 impl PartialEq for StoreAddress {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -99,7 +99,7 @@ impl Eq for StoreAddress {}
 impl FromStr for StoreAddress {
     type Err = Error;
 
-    /// Finds out which kind of store is meant. Whether the rest of the address is valid is for the store to say.
+    /// Finds the kind of store. Does not check the rest of the address; the store does that when it is opened.
     ///
     /// # Errors
     /// Returns [`ErrorKind::InvalidInput`] if no store has such addresses. The error does not quote the address.
@@ -141,7 +141,7 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
-/// Whether an address has this parameter after its question mark.
+/// Returns whether an address has this parameter after its question mark.
 pub(super) fn has_parameter(address: &str, name: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     let mut names = query
@@ -150,12 +150,12 @@ pub(super) fn has_parameter(address: &str, name: &str) -> bool {
     names.any(|own| own == name)
 }
 
-/// The same text with `***` for every password in it, also if it is not a valid address.
+/// Returns the text with `***` in place of every password, even if it is not a valid address.
 pub fn without_password(address: &str) -> String {
     let servers = address
         .strip_prefix("redlock://")
         .map(|servers| servers.split(','));
-    // Each server has its own user. What is neither host nor port may be the rest of a password with a comma.
+    // Each server may have its own user. A part that is neither host nor port may belong to a password that contains a comma.
     if let Some(servers) = servers.filter(|servers| servers.clone().all(has_user_or_is_host)) {
         let one = |server| without_password_of_one(&format!("redlock://{server}"));
         let servers: Vec<String> = servers.map(one).collect();
@@ -189,7 +189,7 @@ fn without_password_of_one(address: &str) -> String {
     format!("{scheme}{person}{}", without_password_parameter(place))
 }
 
-/// Sockets have it among their parameters: `unix:/PATH?pass=…`.
+/// Hides the password in the parameters of a socket's address: `unix:/PATH?pass=…`.
 fn without_password_parameter(place: &str) -> String {
     let Some((path, parameters)) = place.split_once('?') else {
         return place.to_owned();

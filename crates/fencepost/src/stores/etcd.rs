@@ -14,44 +14,47 @@
 //! ```
 //!
 //! # How it works
-//! A lock is the set of keys below its name, each attached to a lease of its own: the one that was created first has the lock, the others stand
-//! in line. That is how etcd's own `Lock` and `etcdctl lock` do it; they keep us out and are kept out.
+//! A lock is the set of keys below its name. Each key is attached to its own lease. The key that was created first has the lock, and the
+//! others stand in line. etcd's own `Lock` and `etcdctl lock` work the same way, so their locks and ours exclude each other.
 //!
-//! **Waiting.** Who waits watches the key just before its own, and looks for it once more when the watch has begun: nobody polls, nobody is woken in vain, and
-//! nothing that happens in between is missed. Its place is kept by a lease of 5 s at most, which it keeps alive: a dead waiter costs the line 5 s and what etcd
-//! takes to notice (a second), never a long TTL.
+//! **Waiting.** A waiter watches the key just ahead of its own, and checks once more for that key after the watch has begun. Nobody polls,
+//! nobody is woken in vain, and no event in between is missed. A lease of at most 5 s, which the waiter keeps alive, keeps its place. A
+//! dead waiter therefore costs the line 5 s and the time that etcd needs to notice (one second), but never a long TTL.
 //!
-//! **A grant** is given only after a look at our own key that was asked for after the lease was kept alive: it exists, nobody is before it, and the
-//! leader that kept the lease alive still leads. So nobody is told it has the lock whose lease died while it waited
-//! ([etcd#11456](https://github.com/etcd-io/etcd/issues/11456)).
+//! **A grant** is returned only after a read of our own key that was requested after the lease was kept alive. The read must show that the
+//! key exists, that no key is ahead of it, and that the leader that kept the lease alive still leads. A waiter whose lease died while it
+//! waited therefore never believes that it has the lock ([etcd#11456](https://github.com/etcd-io/etcd/issues/11456)).
 //!
-//! **Validity** is counted from before the lease was asked for or kept alive, and lasts as long as the claim wants, never longer.
+//! **Validity** counts from before the request that granted the lease or kept it alive, and lasts for the TTL of the claim, never longer.
 //!
-//! **The fence** is the revision that created our key. Revisions of a cluster only grow, over all keys, restarts and changes of leader.
+//! **The fence** is the revision that created our key. The revisions of a cluster only grow, across all keys, restarts and changes of
+//! leader.
 //!
-//! **Whole seconds.** A lease of etcd has whole seconds, at least 2 (one and a half times the election timeout). A TTL in between is rounded up: the holder
-//! believes in it for as long as it asked for, and when it dies, others get the lock after the rounded time. With the default settings of etcd
-//! that is at most `max(2 s, TTL rounded up to seconds) + 1 s`.
+//! **Whole seconds.** A lease of etcd has whole seconds, at least 2 (one and a half times the election timeout). Other TTLs are rounded up.
+//! The holder believes in the lock for the TTL that it asked for; if it dies, others get the lock after the rounded time. With the default
+//! settings of etcd that is at most `max(2 s, TTL rounded up to seconds) + 1 s`.
 //!
 //! # Keys
 //! | key | holds | until |
 //! |---|---|---|
 //! | `PREFIX/NAME/NUMBER` | `owner ttl held\|waiting since label` | the lease ends |
 //!
-//! `NUMBER` is the last 63 bits of the owner in hexadecimal, and also the number of the lease, except while one waits or when its lease was
-//! lengthened. `etcdctl lock PREFIX/NAME` is the same lock.
+//! `NUMBER` is the last 63 bits of the owner in hexadecimal. It is also the number of the lease, except while the owner waits and after its
+//! lease was lengthened. `etcdctl lock PREFIX/NAME` is the same lock.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends; see above.
-//! - *One server dies or is cut off.* Another of the address is asked. While the cluster elects a leader (1–2 s) requests wait.
-//! - *The majority is lost.* Nothing can be taken, renewed or given back; a holder's belief ends with its TTL. No lease ends at the servers meanwhile, and after
-//!   an election all of them begin anew: the lock is free one TTL later at most.
-//! - *An old leader wakes up.* Before etcd mended [#15247](https://github.com/etcd-io/etcd/issues/15247) in 2024, a leader that was stopped for longer than a
-//!   TTL could end leases that others had kept alive meanwhile. The holder watches its key, and is told when that goes ([`Backend::loss_bell`]); what protects the data until then is the
-//!   fence, or [`write_while_held`](Etcd::write_while_held).
-//! - *A backup is restored.* Revisions may go back, and fences with them. Restore with `--bump-revision` where `etcdutl` has it, or reset the resources.
-//! - *The store is full* (`mvcc: database space exceeded`): no lock can be taken; those held can be given back.
-//! - *A lock below another.* `a` and `a/b` are two locks for us. `etcdctl lock a` also waits for `a/b`.
+//! - *One server dies or is cut off.* The store asks another server of the address. While the cluster elects a leader (1–2 s), requests
+//!   wait.
+//! - *The majority is lost.* Nothing can be acquired, renewed or released, and a holder's belief ends with its TTL. No lease ends at the
+//!   servers in the meantime, and after an election all leases start again: the lock is free at most one TTL later.
+//! - *An old leader wakes up.* Before etcd fixed [#15247](https://github.com/etcd-io/etcd/issues/15247) in 2024, a leader that was stopped
+//!   for longer than a TTL could end leases that others had kept alive in the meantime. The holder watches its key and is told when the key
+//!   is deleted ([`Backend::loss_bell`]). Until then, the fence or [`write_while_held`](Etcd::write_while_held) protects the data.
+//! - *A backup is restored.* Revisions may go back, and fences with them. Restore with `--bump-revision` if your `etcdutl` has it, or reset
+//!   the resources.
+//! - *The store is full* (`mvcc: database space exceeded`): no lock can be acquired, but locks that are held can be released.
+//! - *A lock below another.* For us, `a` and `a/b` are two locks. `etcdctl lock a` also waits for `a/b`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -81,7 +84,7 @@ mod vigil;
 mod waiting;
 
 pub use builder::EtcdBuilder;
-/// The client whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] speak.
+/// The client crate whose conditions and operations [`Etcd::while_held`] and [`Etcd::write_while_held`] use.
 #[cfg(feature = "unstable-hooks")]
 pub use etcd_client as client;
 #[cfg(feature = "unstable-hooks")]
@@ -90,12 +93,13 @@ pub use hooks::{Borrower, Visit};
 use builder::Servers;
 use hub::{Failed, Hub, SILENCE};
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "etcd";
 
-/// Locks in an etcd cluster, for everybody who can reach it. See the [module](self).
+/// Locks in an etcd cluster, for all clients that can reach it. See the [module](self).
 ///
-/// One connection to one of the servers serves everything; when it breaks, another server is asked. Dropping this closes it.
+/// One connection to one of the servers serves everything. If it breaks, the store connects to another server. Dropping this closes the
+/// connection.
 pub struct Etcd {
     address: String,
     hub: Arc<Hub>,
@@ -109,38 +113,42 @@ impl Etcd {
         leases: true,
     };
 
-    /// Connects with the default settings: `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, the same with `etcds://` for TLS (feature
-    /// `etcd-tls`), where `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` what is shown to the servers (all
-    /// PEM, read once). Name all servers of the cluster: when one is gone, another is asked.
+    /// Connects with the default settings.
+    ///
+    /// The address is `etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]`, or the same with `etcds://` for TLS (feature
+    /// `etcd-tls`). With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` name the client's
+    /// own certificate and its key (all PEM, read once). List all servers of the cluster, so that the store can use another one if one is
+    /// gone.
     ///
     /// # Errors
-    /// As [`EtcdBuilder::open`].
+    /// Returns the same errors as [`EtcdBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`EtcdBuilder::open`].
+    /// The same as for [`EtcdBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Connects like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`EtcdBuilder::open_blocking`].
+    /// Returns the same errors as [`EtcdBuilder::open_blocking`].
     #[cfg(feature = "blocking")]
     pub fn open_blocking(address: &str) -> Result<Self> {
         Self::builder(address).open_blocking()
     }
 
-    /// The settings for connecting to `address`.
+    /// Returns the settings for connecting to `address`.
     pub fn builder(address: &str) -> EtcdBuilder {
         EtcdBuilder::new(Servers::Address(address.to_owned()))
     }
 
-    /// The settings for connecting to `endpoints` with options of your own, both as [`etcd_client::Client::connect`] takes them. Name all servers of
-    /// the cluster.
+    /// Returns the settings for connecting to `endpoints` with your own options, both as in [`etcd_client::Client::connect`]. List all
+    /// servers of the cluster.
     ///
-    /// The store opens connections of its own, one server at a time, and always with
-    /// [`with_require_leader`](ConnectOptions::with_require_leader). How long connecting may take is [the builder's](EtcdBuilder::connect_timeout).
+    /// The store opens its own connections, to one server at a time, and always with
+    /// [`with_require_leader`](ConnectOptions::with_require_leader). [The builder](EtcdBuilder::connect_timeout) limits how long connecting
+    /// may take.
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {
@@ -163,12 +171,12 @@ impl Etcd {
         })
     }
 
-    /// Where the servers are and below which key the locks, without user and password.
+    /// Returns the addresses of the servers and the prefix of the locks, without user and password.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Asks something harmless of the majority.
+    /// Sends a harmless request that needs the majority.
     async fn is_there(&self) -> Result<()> {
         let root = &keys::line_of(&self.hub.prefix, "");
         let asked = self
@@ -179,7 +187,7 @@ impl Etcd {
             });
         match asked.await {
             Ok(_) => Ok(()),
-            // The user may have rights on single locks.
+            // The user may have permissions for single locks only.
             Err(Failed::Refused { cause, .. }) if failure::is_forbidden(&cause) => Ok(()),
             Err(failed) => Err(failed.into_error(Operation::Open)),
         }
@@ -219,7 +227,7 @@ impl Backend for Etcd {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// Every lease has requests of its own.
+    /// Every lease needs its own requests.
     fn renewed_at_once(&self) -> usize {
         1
     }

@@ -1,4 +1,4 @@
-//! The table of stores: one entry each, whether this build has it or not.
+//! The table of stores, with one entry per store, including those that this build does not contain.
 
 use std::sync::Arc;
 
@@ -8,39 +8,40 @@ use crate::error::Result;
 
 /// A kind of store, as addresses name it.
 ///
-/// Those of this crate are in [`KINDS`], also the ones that this build leaves out: whoever names one is told which feature brings it.
+/// [`KINDS`] lists all kinds of this crate, including those that this build does not contain, so that an error can name the missing
+/// feature.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StoreKind {
-    /// A short name, such as `redis`: that of its module.
+    /// The short name, such as `redis`, which is also the name of the module.
     pub name: &'static str,
-    /// What people call it, such as `Redis`.
+    /// The name for people, such as `Redis`.
     pub title: &'static str,
-    /// The server that a user has to run, such as `Redis` for Redlock; for SQLite, the library itself.
+    /// The server that a user has to run, such as `Redis` for Redlock. For SQLite, the library itself.
     pub server: &'static str,
-    /// What an address of it looks like, for people.
+    /// The form of its addresses, for people.
     pub form: &'static str,
-    /// How addresses of it begin.
+    /// The schemes of its addresses.
     pub schemes: &'static [Scheme],
-    /// The parameter that tells it from another kind with the same schemes.
+    /// The parameter that distinguishes it from another kind with the same schemes.
     pub(super) parameter: Option<&'static str>,
-    /// `None` if this build does not have it.
+    /// How to open the store, or `None` if this build does not contain it.
     pub(super) opener: Option<Opener>,
 }
 
 impl StoreKind {
-    /// Whether this build has the store.
+    /// Returns whether this build contains the store.
     pub fn is_built_in(&self) -> bool {
         self.opener.is_some()
     }
 
-    /// The kind with this [name](Self::name).
+    /// Returns the kind with this [name](Self::name).
     pub fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().copied().find(|kind| kind.name == name)
     }
 }
 
-/// No two kinds have the same name.
+/// Compares names, because no two kinds have the same name.
 impl PartialEq for StoreKind {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -49,23 +50,23 @@ impl PartialEq for StoreKind {
 
 impl Eq for StoreKind {}
 
-/// How an address begins.
+/// The beginning of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scheme {
-    /// Such as `redis://`.
+    /// The text, such as `redis://`.
     pub prefix: &'static str,
-    /// The feature of this crate that it needs.
+    /// The feature of this crate that enables it.
     pub feature: &'static str,
     /// Whether this build has that feature.
     pub is_built_in: bool,
 }
 
-/// How a store is opened by its address.
+/// The functions that open a store by its address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opener {
     pub(super) open: fn(&str) -> Opening<'_>,
-    /// To look at its locks.
+    /// Opens the store only to look at its locks.
     pub(super) look: fn(&str) -> Opening<'_>,
 }
 
@@ -81,7 +82,7 @@ macro_rules! scheme {
     };
 }
 
-/// The opener of a store, if its feature is on.
+/// The opener of a store, or `None` if its feature is off.
 macro_rules! opener {
     ($feature:literal, $open:expr) => {
         opener!($feature, $open, look $open)
@@ -104,7 +105,7 @@ fn shared(opened: Result<impl Backend>) -> Result<Arc<dyn Backend>> {
     Ok(store)
 }
 
-/// Every store of this crate that has an address. Of several that fit an address, the first is meant.
+/// Every store of this crate that has an address. If several kinds match an address, the first one counts.
 pub static KINDS: &[&StoreKind] = &[
     &SQLITE,
     &REDIS,
@@ -152,7 +153,7 @@ pub static REDLOCK: StoreKind = StoreKind {
     opener: opener!("redlock", super::redlock::Redlock::open),
 };
 
-/// Leases in a table of Postgres.
+/// Leases in a Postgres table.
 pub static POSTGRES_TABLE: StoreKind = StoreKind {
     name: "postgres_table",
     title: "Postgres",

@@ -1,4 +1,4 @@
-//! What the stores share, written once.
+//! Code that several stores share: opening from blocking code, certificates, outages, and parts of addresses.
 
 #[cfg(all(
     feature = "blocking",

@@ -1,4 +1,4 @@
-//! Locks inside one process: the reference for how every store behaves, and a lock for programs that are alone.
+//! Locks inside one process, for tests and for programs that run alone. This store is the reference for the behaviour of all others.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
@@ -12,14 +12,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! **Algorithm.** One mutex around a table of names. A name has at most one lease, with its end on the clock, and a line of
-//! waiters by ticket. A release wakes the first in line, which claims when it is polled. A waiter whose
-//! future was dropped and that does not come back within the [claim window](CLAIM_WINDOW) is passed over, so it delays the line for a moment
-//! and not for ever; if it comes back later it has its old place. A future that is kept but not polled may cost the rest of a TTL.
+//! **Algorithm.** One mutex protects a table of names. A name has at most one lease, which ends at a moment of the clock, and a line of
+//! waiters with tickets. A release wakes the first waiter, which claims the lock when it is polled. A waiter whose future was dropped, and
+//! which does not come back within the [claim window](CLAIM_WINDOW), is passed over. It therefore delays the line only for a moment; if it
+//! comes back later, it has its old place. A future that is kept but not polled may cost the rest of a TTL.
 //!
-//! **Fence source.** One counter for the whole store; it ends with the process, as everything here.
+//! **The fence** comes from one counter for the whole store, which ends with the process, like everything here.
 //!
-//! **Failure modes.** None of a network. A clock handed in by a test may jump ahead; leases then end.
+//! **What can go wrong.** There is no network that could fail. If a test's clock jumps ahead, leases end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::Result;
 use crate::lease::lock;
 
-/// How long the first in line has to claim a free lock before the second may.
+/// How long the first waiter has to claim a free lock before the second one may.
 pub const CLAIM_WINDOW: Duration = Duration::from_millis(500);
 
 /// Locks in memory.
@@ -55,7 +55,7 @@ struct Table {
 #[derive(Debug, Default)]
 struct Entry {
     lease: Option<Lease>,
-    /// When the lock last became free by a release.
+    /// When a release last made the lock free.
     freed_at: Option<Moment>,
     line: BTreeMap<u64, Waiter>,
     places: HashMap<OwnerId, u64>,
@@ -68,7 +68,7 @@ struct Lease {
     epoch: u64,
     since: Moment,
     ends: Moment,
-    /// What was asked for when it was granted or last extended.
+    /// The TTL of the request that granted or last extended the lease.
     ttl: Duration,
 }
 
@@ -77,26 +77,26 @@ struct Waiter {
     label: Arc<str>,
     owner: OwnerId,
     bell: Arc<Notify>,
-    /// When it joined the line.
+    /// When the waiter joined the line.
     since: Moment,
-    /// Somebody polls it. False after its future was dropped: it may come back, or release.
+    /// Whether a future of this waiter is alive. If the future was dropped, the waiter may come back or release.
     attended: bool,
 }
 
-/// What a waiter learns when it looks.
+/// What a waiter learns when it checks the lock.
 enum Look {
     Granted(Grant),
-    /// Look again at the bell, or at this moment.
+    /// Check again when the bell rings, or at this moment.
     Later(Moment),
 }
 
 impl Memory {
-    /// An empty store on the real clock.
+    /// Creates an empty store on the real clock.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(BootClock))
     }
 
-    /// An empty store on this clock.
+    /// Creates an empty store on this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -181,7 +181,7 @@ impl Backend for Memory {
         })
     }
 
-    /// One pass under the mutex.
+    /// All leases are renewed in one pass under the mutex.
     fn renewed_at_once(&self) -> usize {
         1024
     }
@@ -219,7 +219,7 @@ impl Backend for Memory {
     }
 }
 
-/// Notes when a waiting future is dropped.
+/// Records that a waiting future was dropped.
 struct Attendance<'a> {
     store: &'a Memory,
     claim: &'a Claim,
@@ -234,12 +234,12 @@ impl Drop for Attendance<'_> {
         };
         let place = entry.places.get(&self.claim.owner);
         let waiter = place.and_then(|place| entry.line.get_mut(place));
-        // Not if a new future of the same owner has taken over meanwhile.
+        // Unless a new future of the same owner has taken over in the meantime.
         if let Some(waiter) = waiter
             && Arc::ptr_eq(&waiter.bell, self.bell)
         {
             waiter.attended = false;
-            // It may have been rung for all of them.
+            // The dropped future may have consumed the wake-up that was meant for the next waiter.
             entry.ring_first();
         }
     }
@@ -256,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Grants the lock if it is free and this owner's turn, or already this owner's.
+    /// Grants the lock if this owner already has it, or if it is free and this owner's turn.
     fn claim(&mut self, claim: &Claim, now: Moment) -> Option<Grant> {
         let next_epoch = self.epochs + 1;
         let entry = self.entry(&claim.name);
@@ -277,7 +277,7 @@ impl Table {
         self.tickets += 1;
         let newest = self.tickets;
         let entry = self.entry(&claim.name);
-        // The place this owner has; else the one it had before it was passed over; else the last.
+        // The owner's current place, or the place it had before it was passed over, or the last place.
         let place = entry.places.get(&claim.owner).copied();
         let place = place.and_then(|place| Some((place, entry.line.get(&place)?.since)));
         let (place, since) = place.or(ticket).unwrap_or((newest, now));
@@ -335,7 +335,7 @@ impl Entry {
             if lease.owner != claim.owner {
                 return None;
             }
-            // The answer to an earlier attempt of this owner did not arrive.
+            // The answer to an earlier attempt of this owner was lost.
             lease.extend(now, claim.ttl);
             return Some(Grant {
                 epoch: lease.epoch,
@@ -364,7 +364,7 @@ impl Entry {
         })
     }
 
-    /// When the lock is, or will be, free.
+    /// Returns when the lock is, or will be, free.
     fn free_at(&self) -> Moment {
         match &self.lease {
             Some(lease) => lease.ends,
@@ -372,7 +372,7 @@ impl Entry {
         }
     }
 
-    /// When the waiter with so many before it may claim.
+    /// Returns when the waiter with `rank` waiters ahead of it may claim.
     fn turn_of(&self, rank: usize) -> Moment {
         match u32::try_from(rank) {
             Ok(0) => self.free_at(),
@@ -385,7 +385,7 @@ impl Entry {
         self.line.range(..place).count()
     }
 
-    /// Takes the new holder out of the line, and those before it, who did not claim in time.
+    /// Removes the new holder from the line, and those ahead of it, which did not claim in time.
     fn pass_over(&mut self, place: Option<u64>) {
         let kept = match place {
             Some(place) => self.line.split_off(&(place + 1)),
@@ -400,7 +400,7 @@ impl Entry {
     fn release(&mut self, owner: OwnerId, now: Moment) -> Release {
         if let Some(place) = self.places.remove(&owner) {
             self.line.remove(&place);
-            // Everybody behind has moved up.
+            // All waiters behind have moved up.
             self.ring_first();
         }
         match &self.lease {
@@ -419,7 +419,7 @@ impl Entry {
         }
     }
 
-    /// Wakes the first who listens. If dropped ones stand before it, it sees that and waits for the window to pass.
+    /// Wakes the first waiter that listens. If dropped waiters stand ahead of it, it waits until their claim window has passed.
     fn ring_first(&self) {
         if let Some(waiter) = self.line.values().find(|waiter| waiter.attended) {
             waiter.bell.notify_one();

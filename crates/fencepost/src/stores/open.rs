@@ -1,4 +1,4 @@
-//! Opening a store by its address.
+//! `open` and `open_to_look`, which open a store by its address in one call.
 
 use std::sync::Arc;
 
@@ -10,35 +10,36 @@ use crate::error::Result;
 ///
 /// | address | store |
 /// |---|---|
-/// | `sqlite:PATH` | the file, which is made where there is none |
+/// | `sqlite:PATH` | the file, which is created if it does not exist |
 /// | `redis://…`, `rediss://…`, `unix:/PATH` | a Redis server |
 /// | `postgres://…` | advisory locks of Postgres |
-/// | `postgres://…?table=NAME` | leases in a table of Postgres, as ShedLock has them; `&create=true` makes it where it is missing |
+/// | `postgres://…?table=NAME` | leases in a Postgres table with ShedLock's layout; `&create=true` creates it if it does not exist |
 /// | `etcd://HOST,HOST,HOST`, `etcds://…` | an etcd cluster |
 /// | `zk://HOST,HOST,HOST/CHROOT` | a ZooKeeper ensemble |
 /// | `redlock://HOST,HOST,HOST` | a majority of independent Redis servers |
 ///
-/// Each needs the feature of its name.
+/// Each store needs the feature of its name.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) when the address names no store that this build has, and those of the store's own `open`.
+/// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address does not name a store that this build contains, and
+/// otherwise the errors of the store's own `open`.
 ///
 /// # Cancel safety
-/// Dropping the future closes what it has opened.
+/// If the future is dropped, the connections that it has opened are closed.
 pub async fn open(address: &str) -> Result<Arc<dyn Backend>> {
     address.parse::<StoreAddress>()?.open().await
 }
 
-/// Opens the store that an address names to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+/// Opens the store that an address names, only to look at its locks with [`inspect`](Backend::inspect) and [`list`](Backend::list).
 ///
-/// It differs from [`open`] where a store is changed by opening it, or refuses to grant locks beside programs of an older version:
-/// `Sqlite::builder(…).open_to_look` and `Postgres::builder(…).open_to_look`.
+/// This differs from [`open`] for SQLite, which `open` would change, and for advisory locks in Postgres, where `open` refuses to grant
+/// locks next to programs of an older version. See `Sqlite::builder(…).open_to_look` and `Postgres::builder(…).open_to_look`.
 ///
 /// # Errors
-/// As [`open`].
+/// Returns the same errors as [`open`].
 ///
 /// # Cancel safety
-/// As [`open`].
+/// The same as for [`open`].
 pub async fn open_to_look(address: &str) -> Result<Arc<dyn Backend>> {
     address.parse::<StoreAddress>()?.open_to_look().await
 }

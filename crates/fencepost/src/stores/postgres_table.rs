@@ -1,4 +1,4 @@
-//! Locks in a table of Postgres (14 or later): the one that ShedLock uses.
+//! Locks in a Postgres table (14 or later): the table that ShedLock uses.
 //!
 //! ```no_run
 //! # async fn example() -> fencepost::Result<()> {
@@ -15,47 +15,51 @@
 //! ```
 //!
 //! # How it works
-//! A lock is a row of `shedlock(name, lock_until, locked_at, locked_by)`, held until `lock_until` by the server's clock. Programs that use
-//! ShedLock with the same table keep us out and are kept out. Every request is one statement of its own, so that no stopped or
-//! dead client leaves a transaction open; one connection serves all of them.
+//! A lock is a row of `shedlock(name, lock_until, locked_at, locked_by)`, held until `lock_until` on the server's clock. Programs that use
+//! ShedLock with the same table and our locks exclude each other. Every request is a single statement, so that no stopped or dead client
+//! leaves a transaction open. One connection serves all requests.
 //!
-//! **Waiting.** Those who wait stand in a line beside the table. Whoever gives the lock back tells the first (`NOTIFY`), which then takes it.
-//! Nobody sends signs of life: from the moment a lock becomes free, its first waiter alone may take it for half a second, after that the
-//! second may, and each further one a sixteenth of a second later. So a dead waiter costs the line half a second, not a TTL; when it wakes
-//! up, it gets its old place back. A holder that died tells nobody: a timer at `lock_until` wakes the first, which also looks once a second in case a
-//! notice was lost. Of all waiters of this process for one lock, one has such a timer. Other programs do not know the line: they take a free lock
-//! whenever they come, and tell nobody when they give it back. While one holds, the first of this process looks whenever an eighth more of the time has
-//! passed that it has held (5 ms at least, a second at most).
+//! **Waiting.** Waiters stand in a line in a separate table. A client that releases the lock notifies the first waiter (`NOTIFY`), which
+//! then takes it. Waiters send no heartbeats. Instead, when a lock becomes free, only the first waiter may take it for half a second. After
+//! that the second one may take it, and each further one a sixteenth of a second later. A dead waiter therefore costs the line half a
+//! second, not a TTL. When it wakes up, it gets its old place back. A holder that died notifies nobody: a timer at `lock_until` wakes the
+//! first waiter, which also checks once a second in case a notification was lost. Of all waiters of this process for one lock, only one has
+//! such a timer. Other programs do not know the line: they take a free lock whenever they come, and notify nobody when they release it.
+//! While one of them holds the lock, the first waiter of this process checks each time the hold has become an eighth longer (after at
+//! least 5 ms and at most 1 s).
 //!
-//! **Validity** is counted from before the statement was sent. `lock_until` has milliseconds, and is rounded up to them.
+//! **Validity** counts from before the statement was sent. `lock_until` has a resolution of milliseconds, and is rounded up.
 //!
-//! **The fence** is a counter in a table of ours, so that it survives whatever happens to the row of the lock. It is raised by the statement that
-//! grants, while that has the row: past the last epoch, and to the server's time in units of 62.5 µs since 2024. So it does not go back when
-//! the tables are lost or put back from a copy, or when a standby takes over that missed the last grants, unless the clocks of old
-//! and new server disagree by more than the outage took.
+//! **The fence** is a counter in a separate table, so that it survives whatever happens to the row of the lock. The statement that grants
+//! the lock raises it while it has the row: past the last epoch, and to the server's time in units of 62.5 µs since 2024. The fence
+//! therefore does not go back when the tables are lost or restored from a copy, or when a standby that missed the last grants takes over,
+//! unless the clocks of the old and the new server differ by more than the duration of the outage.
 //!
 //! # Tables
 //! | table | holds | until |
 //! |---|---|---|
 //! | `shedlock` | `name`, `lock_until`, `locked_at`, `locked_by` = `owner ttl label` | for ever: clients of ShedLock expect to find a row again |
-//! | `shedlock_fence` | the last epoch of a lock, its owner, its whole name | for ever |
-//! | `shedlock_line` | who waits, by ticket | it leaves; at most an hour after a lock was free and nobody came |
+//! | `shedlock_fence` | the last epoch of a lock, its owner, its full name | for ever |
+//! | `shedlock_line` | the waiters, by ticket | the waiter leaves, or at most an hour after the lock was free and nobody took it |
 //!
-//! They are made with [`create_table`](PostgresTableBuilder::create_table), or `create=true` in the address; without, opening says what to run. The user needs `SELECT`, `INSERT` and `UPDATE`, in
-//! the line also `DELETE`. A name longer than ShedLock's 64 characters is kept in full in our tables; its row has the first 31, a `~` and
-//! 32 digits of its SHA-256.
+//! [`create_table`](PostgresTableBuilder::create_table) or `create=true` in the address creates the tables. Without it, `open` returns an
+//! error with the statements to run. The user needs `SELECT`, `INSERT` and `UPDATE`, and for the line also `DELETE`. If a name is longer
+//! than ShedLock's 64 characters, our tables contain it in full, and the row contains its first 31 characters, a `~` and 32 digits of its
+//! SHA-256.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
-//! - *The server restarts.* Rows survive, and with them the locks. Those who wait come back to their places.
-//! - *A standby takes over* that had not received the last commits: a lock granted just before may be granted again. The holder is told at its next
-//!   renewal ([`Renewal::Lost`]). What protects the data then is the fence.
-//! - *The server's clock is set.* `lock_until` is in that clock: a step forward ends leases early, unknown to their holders until the next renewal; a step
-//!   back lets what nobody gives back stay for longer.
-//! - *Somebody keeps a row locked* in an open transaction: [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) after half a second; who waits goes on waiting.
-//! - *A standby, missing rights, missing tables, other columns*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable), with what to do.
-//! - *A pooler in transaction mode in between*: it does not pass on what a session is told, and mixes up its statements. Connect to the server itself.
-//! - *ShedLock of a program that takes its own clock* (without `usingDbTime`): exclusion is then as good as its clock.
+//! - *The server restarts.* Rows survive, and with them the locks. Waiters come back to their places.
+//! - *A standby takes over* that had not received the last commits: a lock granted just before may be granted again. The holder is told at
+//!   its next renewal ([`Renewal::Lost`]). Only the fence protects the data then.
+//! - *The server's clock is changed.* `lock_until` is a time of that clock. A step forward ends leases early, and their holders do not know
+//!   it until the next renewal. After a step back, whatever nobody releases stays longer.
+//! - *Somebody keeps a row locked* in an open transaction: [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) after half a second. Waiters
+//!   continue to wait.
+//! - *A standby, missing permissions, missing tables, other columns*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). The error says
+//!   what to do.
+//! - *A pooler in transaction mode* does not pass on notifications, and mixes up the statements of sessions. Connect to the server itself.
+//! - *A program that uses ShedLock with its own clock* (without `usingDbTime`): exclusion is only as good as that clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -86,12 +90,12 @@ pub use builder::PostgresTableBuilder;
 pub(crate) use builder::PARAMETERS;
 use hub::Hub;
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "postgres-table";
 
-/// Locks in a table of a Postgres server, shared with programs that use ShedLock. See the [module](self).
+/// Locks in a Postgres table, shared with programs that use ShedLock. See the [module](self).
 ///
-/// One connection serves everything; it is made anew when it breaks. Dropping this closes it.
+/// One connection serves everything. If it breaks, the store opens a new one. Dropping this closes the connection.
 pub struct PostgresTable {
     hub: Arc<Hub>,
 }
@@ -104,33 +108,36 @@ impl PostgresTable {
         leases: true,
     };
 
-    /// Connects with the default settings: `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?table=shedlock]`, with `sslmode=require` for
-    /// TLS (feature `postgres-tls`). The tables must exist, unless the address says `create=true`.
+    /// Connects with the default settings.
+    ///
+    /// The address is `postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?table=shedlock]`, with `sslmode=require` for TLS (feature
+    /// `postgres-tls`). The tables must exist unless the address contains `create=true`.
     ///
     /// # Errors
-    /// As [`PostgresTableBuilder::open`].
+    /// Returns the same errors as [`PostgresTableBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`PostgresTableBuilder::open`].
+    /// The same as for [`PostgresTableBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Connects like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`PostgresTableBuilder::open_blocking`].
+    /// Returns the same errors as [`PostgresTableBuilder::open_blocking`].
     #[cfg(feature = "blocking")]
     pub fn open_blocking(address: &str) -> Result<Self> {
         Self::builder(address).open_blocking()
     }
 
-    /// The settings for connecting to `address`.
+    /// Returns the settings for connecting to `address`.
     pub fn builder(address: &str) -> PostgresTableBuilder {
         PostgresTableBuilder::new(Server::Address(address.to_owned()))
     }
 
-    /// The settings for connecting with a configuration of your own; see [`Postgres::builder_from`](super::postgres::Postgres::builder_from).
+    /// Returns the settings for connecting with your own configuration; see
+    /// [`Postgres::builder_from`](super::postgres::Postgres::builder_from).
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {
@@ -146,12 +153,12 @@ impl PostgresTable {
         PostgresTableBuilder::new(Server::Config(Box::new(config)))
     }
 
-    /// Where the server is, without user and password.
+    /// Returns the address of the server, without user and password.
     pub fn address(&self) -> &str {
         self.hub.address.shown()
     }
 
-    /// The table, with its schema.
+    /// Returns the name of the table, with its schema.
     pub fn table(&self) -> String {
         self.hub.tables().to_string()
     }
@@ -187,7 +194,7 @@ impl Backend for PostgresTable {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// One statement.
+    /// All claims are renewed with one statement.
     fn renewed_at_once(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }

@@ -14,58 +14,63 @@
 //! ```
 //!
 //! # How it works
-//! A lock is a string key of the lock's own name with an expiry: what `SET name token NX PX ttl` makes. Clients in other languages
-//! that do just that keep us out and are kept out. What we need beyond that lives in keys of our own beside it (see
-//! *Keys*).
+//! A lock is a string key with the name of the lock and an expiry, as `SET name token NX PX ttl` creates it. Clients in other languages
+//! that use this command and our locks exclude each other. Everything else that we need is in separate keys (see *Keys*).
 //!
-//! **Waiting.** Those who wait stand in a line at the server, ordered by its clock. A release hands the lock to the first who is alive and
-//! tells it so in a push message: nobody polls, nobody is woken in vain, and a contended acquisition and its release
-//! cost two commands, however many wait. Who waits for longer sends signs of life, all of a process in one command. A killed waiter
-//! is passed over at once (its connection is gone) or costs 0.6 s at most, one that is stopped 1.2 s; never a TTL.
+//! **Waiting.** Waiters stand in a line at the server, ordered by the server's clock. A release hands the lock to the first waiter that is
+//! alive and notifies it with a push message. Nobody polls and nobody is woken in vain. A contended acquisition and its release cost two
+//! commands, however many clients wait. A client that waits for longer sends heartbeats; all waiters of a process share one command. A
+//! killed waiter is passed over at once (its connection is gone) or delays the line by at most 0.6 s; a stopped waiter delays it by 1.2 s,
+//! but never by a TTL.
 //!
-//! **A lock that nobody else wants** is taken with plain commands (`SET NX PX`, `ZADD XX INCR`, `EXISTS` in one go), which cost the server half of what a
-//! script does. Where an answer is not the expected one, the script looks again, and the lock is not ours before it says so.
+//! **A lock that nobody else wants** is acquired with plain commands (`SET NX PX`, `ZADD XX INCR` and `EXISTS` in one go), which cost the
+//! server half as much as a script. If one of the answers is unexpected, the script checks again, and we do not have the lock until it says
+//! so.
 //!
-//! **Validity** is counted from before the request was sent that the grant answers: the server sends the moment of that request back with
-//! the grant. A message that was on its way for too long is worth nothing, and is not taken for a lock.
+//! **Validity** counts from before we sent the request that the grant answers: the server returns the time of that request with the grant.
+//! If the message was on its way for too long, the grant is not used.
 //!
-//! **The fence** rises by one with every grant. The first request for a name on a new connection also lifts the counter to the server's
-//! time, in units of 7.8125 µs since 2024 (128,000 a second), and so does every grant that finds no counter. A restart without persistence,
-//! a failover or `FLUSHALL` therefore cannot bring old epochs back, as long as time has counted faster than the grants. A client also
-//! tells the server the highest epoch of the name that it has seen, and the counter is lifted past that and past the epoch in the
-//! lock's own value. What remains: epochs repeat if the server loses its data *and* the next client to ask has not seen the last
-//! epochs *and* either the name has changed hands more than 128,000 times a second for a while, or the new server's clock
-//! is behind the old one's by more than the outage took. Time lifts epochs to 2⁴⁶ at most, which it reaches in 2041; from then on only the counter
-//! and what clients have seen protect from data loss.
+//! **The fence** grows by one with every grant. The first request for a name on a new connection also lifts the counter to the server's
+//! time, in units of 7.8125 µs since 2024 (128,000 per second), and so does every grant that finds no counter. A restart without
+//! persistence, a failover or `FLUSHALL` therefore cannot bring old epochs back, as long as time has grown faster than the number of
+//! grants. A client also sends the highest epoch of the name that it has seen, and the counter is lifted past that and past the epoch in
+//! the lock's own value. Epochs repeat only if the server loses its data *and* the next client that asks has not seen the last epochs *and*
+//! either the name has changed hands more than 128,000 times per second for a while, or the clock of the new server is behind the old one's
+//! by more than the duration of the outage. Time lifts epochs to at most 2⁴⁶, which it reaches in 2041. From then on, only the counter and
+//! what clients have seen protect against data loss.
 //!
 //! # Keys
 //! | key | holds | until |
 //! |---|---|---|
 //! | `NAME` | `owner epoch ttl since label` | the lease ends |
-//! | `fp:{TAG}:line:NAME` | who waits | 10 s after the last sign of life |
-//! | `fp:{TAG}:wait:NAME` | signs of life | the same |
+//! | `fp:{TAG}:line:NAME` | the waiters | 10 s after the last heartbeat |
+//! | `fp:{TAG}:wait:NAME` | the heartbeats | 10 s after the last heartbeat |
 //! | `fp:{TAG}:fence:NAME` | the last epoch, as the score of the member `2` (the layout's number) | 24 h after its last use; [`keep_fences`](RedisBuilder::keep_fences) |
 //! | `fp:{TAG}:gap:NAME` | only with [`leave_gap`](RedisBuilder::leave_gap) | the next gap |
 //!
-//! `TAG` is the name's own `{hash tag}`, or else the name: all keys of a lock are in one slot.
+//! `TAG` is the `{hash tag}` in the name if there is one, and otherwise the name itself, so all keys of a lock are in one slot.
 //!
-//! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts it, and programs
-//! of layout 1 are refused from then on: their `INCR` fails with `WRONGTYPE`, without effect. Whatever they hold or have half taken then ends with their
-//! release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). A fence of a later layout is refused with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable).
-//! Once the converted fence is gone (after [`keep_fences`](RedisBuilder::keep_fences), or with the server's data), nothing refuses programs of layout 1, and
-//! their fences are smaller: they must be gone by then.
+//! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts
+//! it. From then on, programs of layout 1 are refused: their `INCR` fails with `WRONGTYPE`, without effect. What they hold or have half
+//! acquired at that time ends with their release or their TTL (`docs/decisions/0008-layouts-on-redis.md`). This version refuses a fence of
+//! a later layout with [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). Once the converted fence is gone (after
+//! [`keep_fences`](RedisBuilder::keep_fences), or with the server's data), nothing refuses programs of layout 1 any more, and their fences
+//! are smaller: stop them before then.
 //!
 //! # What can go wrong
-//! - *The holder dies.* The lock is free when its lease ends, or 0.6 s later at most.
-//! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can take it: the holder is told
-//!   ([`Renewal::Lost`]) as soon as the connection ends and the server can be reached again, or at its next renewal if the connection stays. What protects the data then is the fence. `fencepost doctor` looks for such settings.
-//! - *The server's clock is set.* Redis keeps expiries by that clock: a step forward ends leases early, unknown to their holders until
-//!   the next renewal; a step back lets what nobody gives back stay for longer. Fences rise all the same, and those who wait keep their order
-//!   when it goes back.
-//! - *Plain clients that poll starve* while our line is never empty: it hands the lock on before they ask. See [`RedisBuilder::leave_gap`].
-//! - *The user lacks rights.* Without channels waiters ask every 25 ms; without `CLIENT KILL` a command sent just before a
-//!   connection broke can be carried out late, and what it leaves ends by its TTL.
-//! - *The server is a read-only replica, out of memory, a node of a cluster, or not Redis*: [`ErrorKind::Unusable`](crate::ErrorKind::Unusable), with what to do.
+//! - *The holder dies.* The lock is free when its lease ends, or at most 0.6 s later.
+//! - *The server restarts without its data, fails over, evicts the key or is flushed.* The lock is gone, and somebody else can acquire it.
+//!   The holder is told ([`Renewal::Lost`]) as soon as its connection ends and the server can be reached again, or at its next renewal if
+//!   the connection stays. Only the fence protects the data then. `fencepost doctor` checks for such settings.
+//! - *The server's clock is changed.* Redis measures expiries with that clock. A step forward ends leases early, and their holders do not
+//!   know it until the next renewal. After a step back, whatever nobody releases stays longer. Fences grow in either case, and waiters keep
+//!   their order when the clock goes back.
+//! - *Plain clients that poll starve* while our line is never empty, because it hands the lock on before they ask. See
+//!   [`RedisBuilder::leave_gap`].
+//! - *The user lacks permissions.* Without channels, waiters ask every 25 ms. Without `CLIENT KILL`, a command that was sent just before a
+//!   connection broke may be executed late; what it leaves behind ends after its TTL.
+//! - *The server is a read-only replica, out of memory, a node of a cluster, or not Redis*:
+//!   [`ErrorKind::Unusable`](crate::ErrorKind::Unusable). The error says what to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -99,12 +104,12 @@ pub use builder::RedisBuilder;
 use builder::Server;
 use hub::Hub;
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "redis";
 
-/// Locks in a Redis server, for everybody who can reach it. See the [module](self).
+/// Locks on a Redis server, for all clients that can reach it. See the [module](self).
 ///
-/// One connection serves everything; it is made anew when it breaks. Dropping this closes it.
+/// One connection serves everything. If it breaks, the store opens a new one. Dropping this closes the connection.
 pub struct Redis {
     address: String,
     pub(crate) hub: Arc<Hub>,
@@ -118,37 +123,40 @@ impl Redis {
         leases: true,
     };
 
-    /// Connects with the default settings: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature
-    /// `redis-tls`), or `unix:/PATH`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` what is shown to
-    /// the server (all PEM). The files are read once. `?keep_fences=24h` is [`keep_fences`](RedisBuilder::keep_fences).
+    /// Connects with the default settings.
+    ///
+    /// The address is `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for TLS (feature `redis-tls`), or
+    /// `unix:/PATH`. With TLS, `?ca=FILE` names an authority to trust instead of the public ones, and `cert=FILE&key=FILE` name the
+    /// client's own certificate and its key (all PEM). The files are read once. `?keep_fences=24h` sets
+    /// [`keep_fences`](RedisBuilder::keep_fences).
     ///
     /// # Errors
-    /// As [`RedisBuilder::open`].
+    /// Returns the same errors as [`RedisBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`RedisBuilder::open`].
+    /// The same as for [`RedisBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Connects like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`RedisBuilder::open_blocking`].
+    /// Returns the same errors as [`RedisBuilder::open_blocking`].
     #[cfg(feature = "blocking")]
     pub fn open_blocking(address: &str) -> Result<Self> {
         Self::builder(address).open_blocking()
     }
 
-    /// The settings for connecting to `address`.
+    /// Returns the settings for connecting to `address`.
     pub fn builder(address: &str) -> RedisBuilder {
         RedisBuilder::new(Server::Address(address.to_owned()))
     }
 
-    /// The settings for connecting with a client of your own: to its server and database, as its user, with its TLS settings.
+    /// Returns the settings for connecting with your own client: to its server and database, as its user, with its TLS settings.
     ///
-    /// The store opens a connection of its own, always with RESP3. A live connection, such as a `ConnectionManager`, cannot be handed in: the
-    /// store must know when a connection is new, because its first request there makes sure that fences rise.
+    /// The store opens its own connection, always with RESP3. You cannot pass in a live connection, such as a `ConnectionManager`: the
+    /// store must know when a connection is new, because the first request on it makes sure that fences grow.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -163,7 +171,7 @@ impl Redis {
         RedisBuilder::new(Server::Client(Box::new(client)))
     }
 
-    /// Where the server is, without user and password.
+    /// Returns the address of the server, without user and password.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -198,7 +206,7 @@ impl Backend for Redis {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// One command.
+    /// All claims are renewed with one command.
     fn renewed_at_once(&self) -> usize {
         requests::RENEWED_AT_ONCE
     }

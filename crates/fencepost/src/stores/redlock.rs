@@ -1,4 +1,4 @@
-//! Locks on several independent Redis servers, of which a majority decides: Redlock, with a fence.
+//! Locks on a majority of several independent Redis servers: Redlock, with a fence.
 //!
 //! ```no_run
 //! # async fn example() -> fencepost::Result<()> {
@@ -14,59 +14,66 @@
 //! ```
 //!
 //! # How it works
-//! A lock is the key of its name on every server, what `SET name token NX PX ttl` makes there, so that node's `redlock` and others like it
-//! keep us out and are kept out. Whoever gets it on a majority (⌊N/2⌋+1) holds the lock; the others are asked, too, and may be dead, slow or silent.
-//! The servers know nothing of each other: no replication, no common clock, no common counter.
+//! A lock is the key of its name on every server, as `SET name token NX PX ttl` creates it. Node's `redlock` and similar libraries and our
+//! locks therefore exclude each other. A client that gets the key on a majority (⌊N/2⌋+1) of the servers holds the lock. It asks the other
+//! servers too; they may be dead, slow or silent. The servers know nothing of each other: there is no replication, no common clock and no
+//! common counter.
 //!
-//! **Validity** is counted from before the first request, less a hundredth of the TTL and 2 ms, and looked at once more when all is done. A
-//! server has 0.5 s to answer (or half the TTL, if that is less); who was silent before is not waited for. So a dead server does not eat the validity.
+//! **Validity** counts from before the first request, minus a hundredth of the TTL and 2 ms, and is checked again at the end. A server has
+//! 0.5 s to answer (or half the TTL, if that is less), and a server that did not answer before is not waited for. A dead server therefore
+//! does not use up the validity.
 //!
-//! **The fence.** Each server has a counter per name. Who gets the key there draws a count; the largest of its counts is the epoch it proposes, and every
-//! server is asked to accept it. A server accepts only while the asker's key is there, and only an epoch larger than its counter, or the count that this asker drew.
-//! So each server gives an epoch to one asker, and what a majority accepts is nobody else's, and larger than all before. Where a majority drew the
-//! same count, as it does when nothing was amiss, that is the epoch at once, and taking a lock costs one round trip. The rules are model-checked
+//! **The fence.** Each server has a counter per name. A client that gets the key on a server draws a count there. It proposes the largest
+//! of its counts as the epoch, and asks every server to accept it. A server accepts an epoch only while the client's key exists, and only
+//! if the epoch is larger than the server's counter or is the count that this client drew. Each server thus gives an epoch to only one
+//! client, and an epoch that a majority accepts belongs to nobody else and is larger than all before. If a majority drew the same count, as
+//! it normally does, that count is the epoch at once, and acquiring a lock costs one round trip. The rules are model-checked
 //! (`docs/decisions/0007-the-quorum-fence.md`).
 //!
-//! **Extending** needs a majority as well: of servers that have had the key all the time. A lease that a minority does not extend is kept; one that a majority
-//! no longer has is [`Renewal::Lost`], is told so at once and stays lost, and keys that were taken for it in vain are given back in the background; in between it runs on,
-//! and is tried again, over a new connection where the server was silent.
+//! **Renewal** needs a majority as well: of servers that have had the key all the time. If a minority does not extend a lease, the lease
+//! continues. If a majority no longer has the key, the lease is [`Renewal::Lost`]: the holder is told at once, the lease stays lost, and
+//! keys that the renewal created in vain are released in the background. In between, the lease continues and the renewal is tried again,
+//! over a new connection if the server did not answer.
 //!
-//! **A lock that not all servers have** spreads: an extension takes the key on servers that lack it because they were away, too late to be
-//! waited for, or flushed. Such a key votes from the next extension on, once an extension has succeeded without it. It is taken only if the server's counter is not larger than the
-//! epoch (else somebody else may have held the lock) and the server is as old as [`restart_delay`](RedlockBuilder::restart_delay) demands. It carries a stamp from before every
-//! later release, so no release leaves it behind.
+//! **A lock that only some servers have** spreads. A renewal creates the key on servers that lack it because they were away, were too slow
+//! to be waited for, or were flushed. Such a key votes from the next renewal on, once a renewal has succeeded without it. It is created
+//! only if the server's counter is not larger than the epoch (otherwise somebody else may have held the lock) and the server has been up
+//! for as long as [`restart_delay`](RedlockBuilder::restart_delay) demands. It carries a stamp that is older than every later release, so a
+//! release never leaves it behind.
 //!
-//! **A loss that this process hears of** is told at once, and not at the next renewal: when a connection breaks or a server is flushed, the leases are renewed
-//! immediately ([`Backend::loss_bell`]).
+//! **Early loss.** When a connection breaks or a server is flushed, the store renews the leases immediately, so that a holder learns of a
+//! loss before its next renewal ([`Backend::loss_bell`]).
 //!
-//! **Giving back** goes to every server, also to those that never answered: over one connection per server, so that a late request cannot take
-//! effect after it. A server that does not confirm hears it again until the TTL has ended the key.
+//! **Releasing** goes to every server, including those that never answered. All requests to a server use one connection, so a late request
+//! cannot take effect after the release. If a server does not confirm, the release is repeated until the TTL has ended the key.
 //!
-//! **Waiting.** Servers that know nothing of each other have no common line, so there is no order among those who wait
-//! ([`fifo`](Capabilities::fifo) is false). Who waits is told by a server when the key goes (`CLIENT TRACKING`), or knows from the lease when it ends, and
-//! asks again after a random pause: first the first server alone, so that of all who wait one wins, instead of each getting a part.
-//! All processes should name the servers in the same order.
+//! **Waiting.** The servers know nothing of each other, so there is no common line and no order among waiters ([`fifo`](Capabilities::fifo)
+//! is false). A waiter is notified by a server when the key goes away (`CLIENT TRACKING`), or knows from the lease when it ends. It asks
+//! again after a random pause, and asks only the first server at first, so that one of the waiters wins instead of each getting some of the
+//! keys. All processes should list the servers in the same order.
 //!
 //! # Keys, on each server
 //! | key | holds | until |
 //! |---|---|---|
-//! | `NAME` | `owner count ttl since label`; with the epoch as the count once it is accepted | the lease ends |
+//! | `NAME` | `owner count ttl since label`; once the epoch is accepted, it replaces the count | the lease ends |
 //! | `fp:{TAG}:quorum:NAME` | a hash: `layout` 2, and `count`, the counter | 24 h after its last use: [`keep_fences`](RedlockBuilder::keep_fences) |
 //!
-//! In layout 1 the counter was a string. Programs of that version are refused (`WRONGTYPE`) for names that this version has used and whose counters are still
-//! kept; locks that they hold are respected, and their counters are taken over. A later layout is refused by this version.
+//! In layout 1 the counter was a string. Programs of that layout are refused (`WRONGTYPE`) for names that this version has used and whose
+//! counters still exist. Locks that they hold are respected, and their counters are taken over. This version refuses a later layout.
 //!
 //! # What can go wrong
-//! - *A minority of the servers is lost, slow or cut off.* Nothing.
-//! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with what each server said; who waits sits out [`outage`](RedlockBuilder::outage). Holders are
-//!   told when their validity ends.
-//! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can take
-//!   it, and **two hold it**. The first is told at once if its connection broke or the server was flushed, else at its next renewal. What protects the data is the fence: counters that are gone start at the
-//!   server's time (in units of 7.8125 µs since 2024, 128,000 a second) or past the last epoch that the asking process was granted, if that is larger. So the second has
-//!   the larger fence, unless it is another process and the clocks of the servers differ by more than the restart took, or the name changed hands more than
-//!   128,000 times a second. Time lifts counters up to 2^46, which it reaches in 2041; later, a counter that is gone starts as if the server's clock were behind. Let servers keep their data (`appendonly yes`, `appendfsync always`), or keep them out after a start:
-//!   [`restart_delay`](RedlockBuilder::restart_delay).
-//! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority.
+//! - *A minority of the servers is lost, slow or cut off.* Nothing happens.
+//! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with the errors of all servers; waiters wait for up to
+//!   [`outage`](RedlockBuilder::outage). Holders are told when their validity ends.
+//! - *A server restarts without its data*, evicts the key or is flushed, and the lock was on a bare majority: somebody else can acquire it,
+//!   and **two clients hold it**. The first one is told at once if its connection broke or the server was flushed, and otherwise at its
+//!   next renewal. Only the fence protects the data. A lost counter starts at the server's time (in units of 7.8125 µs since 2024, 128,000
+//!   per second), or past the last epoch that the asking process was granted if that is larger. The second holder therefore has the larger
+//!   fence, unless it is another process and the clocks of the servers differ by more than the restart took, or the name changed hands more
+//!   than 128,000 times per second. Time lifts counters to at most 2^46, which it reaches in 2041; later, a lost counter starts as if the
+//!   server's clock were behind. Make the servers keep their data (`appendonly yes`, `appendfsync always`), or exclude them for a while
+//!   after a start: [`restart_delay`](RedlockBuilder::restart_delay).
+//! - *A server's clock is set forward.* Its keys end early, which is harmless on a minority of the servers.
 //! - *The holder dies.* The lock is free when its lease ends.
 
 use std::fmt;
@@ -101,11 +108,11 @@ use builder::Servers;
 use hub::Quorum;
 use server::Node;
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 const STORE: &str = "redlock";
 /// Locks on several independent Redis servers. See the [module](self).
 ///
-/// One connection to each serves everything; it is made anew when it breaks. Dropping this closes them.
+/// One connection to each server serves everything. If it breaks, the store opens a new one. Dropping this closes the connections.
 pub struct Redlock {
     quorum: Arc<Quorum>,
 }
@@ -118,40 +125,43 @@ impl Redlock {
         leases: true,
     };
 
-    /// Connects with the default settings: `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The
-    /// options are [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
+    /// Connects with the default settings.
+    ///
+    /// The address is `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=30s&keep_fences=24h]`. The options are
+    /// [`restart_delay`](RedlockBuilder::restart_delay) and [`keep_fences`](RedlockBuilder::keep_fences), in `ms`, `s`, `h` or `d`.
     ///
     /// # Errors
-    /// As [`RedlockBuilder::open`].
+    /// Returns the same errors as [`RedlockBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`RedlockBuilder::open`].
+    /// The same as for [`RedlockBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Connects like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`RedlockBuilder::open_blocking`].
+    /// Returns the same errors as [`RedlockBuilder::open_blocking`].
     #[cfg(feature = "blocking")]
     pub fn open_blocking(address: &str) -> Result<Self> {
         Self::builder(address).open_blocking()
     }
 
-    /// The settings for connecting to `address`.
+    /// Returns the settings for connecting to `address`.
     pub fn builder(address: &str) -> RedlockBuilder {
         RedlockBuilder::at(address)
     }
 
-    /// The settings for connecting to servers with an address each, as [`Redis::open`](super::redis::Redis::open) takes them: for TLS (`rediss://`), Unix sockets,
-    /// or databases of different numbers.
+    /// Returns the settings for connecting to servers with separate addresses, in the form of [`Redis::open`](super::redis::Redis::open):
+    /// for TLS (`rediss://`), Unix sockets, or different database numbers.
     pub fn builder_of<'a>(servers: impl IntoIterator<Item = &'a str>) -> RedlockBuilder {
         let servers = servers.into_iter().map(str::to_owned).collect();
         RedlockBuilder::new(Servers::Addresses(servers))
     }
 
-    /// The settings for connecting with clients of your own, one for each server; see [`Redis::builder_from`](super::redis::Redis::builder_from).
+    /// Returns the settings for connecting with your own clients, one per server; see
+    /// [`Redis::builder_from`](super::redis::Redis::builder_from).
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -171,7 +181,7 @@ impl Redlock {
         RedlockBuilder::new(Servers::Clients(clients.into_iter().collect()))
     }
 
-    /// Where the servers are, without users and passwords.
+    /// Returns the addresses of the servers, without users and passwords.
     pub fn address(&self) -> String {
         let short = |node: &Arc<Node>| {
             let address = node.address.strip_prefix("redis://");
@@ -220,7 +230,7 @@ impl Backend for Redlock {
         Box::pin(self.quorum.renew(claims))
     }
 
-    /// One command for each server.
+    /// All claims are renewed with one command per server.
     fn renewed_at_once(&self) -> usize {
         crate::stores::redis::requests::RENEWED_AT_ONCE
     }

@@ -1,4 +1,4 @@
-//! The embedded store: locks shared by the processes of **one machine** through one SQLite file.
+//! Locks in an SQLite file, shared by the processes of **one machine**.
 //!
 //! ```no_run
 //! # async fn example() -> fencepost::Result<()> {
@@ -14,51 +14,48 @@
 //! ```
 //!
 //! # How it works
-//! A lock is a row with an owner and a time at which its lease ends. Taking, renewing and releasing are short
-//! write transactions (`BEGIN IMMEDIATE`), so that of two who ask at once one is served first. The tables are
-//! named `fencepost_…`: the file may be one of its own (better) or an application's database, which is then
-//! switched to WAL mode. Programs in other languages may read the tables.
+//! A lock is a row with an owner and the time at which its lease ends. Acquiring, renewing and releasing are short write transactions
+//! (`BEGIN IMMEDIATE`), so that simultaneous requests are served one after the other. The tables are named `fencepost_…`. The file can be a
+//! separate one (which is better) or an application's database, which is then switched to WAL mode. Programs in other languages may read
+//! the tables.
 //!
-//! One thread per [`Sqlite`] owns the connection and does all the waiting; futures only exchange messages with
-//! it, so the async runtime is never blocked. Requests are carried out in the order in which they were sent:
-//! a release therefore takes effect after the acquisition whose future was dropped before.
+//! One thread per [`Sqlite`] owns the connection and does all the waiting. Futures only exchange messages with it, so they never block the
+//! async runtime. The thread executes requests in the order in which they were sent, so a release takes effect after an acquisition
+//! whose future was dropped before.
 //!
-//! **Waiting.** Those who wait hold a ticket each, served in order. While claims of this process wait, the
-//! thread looks at `PRAGMA data_version` every 2 to 4 ms, reads only when another program has committed or a
-//! time is due, and writes only when a claim may succeed. Nobody sends signs of life. Instead, from the moment
-//! a lock becomes free, its first waiter has half a second to take it; after that the second may, and each further
-//! one a sixteenth of a second later. So a killed or stopped process costs the line half a second, not a TTL; when it
-//! wakes up, it gets its old place back.
+//! **Waiting.** Each waiter holds a ticket, and tickets are served in order. While claims of this process wait, the thread checks `PRAGMA
+//! data_version` every 2 to 4 ms. It reads only if another program has committed or a time is due, and writes only if a claim may succeed.
+//! Waiters send no heartbeats. Instead, when a lock becomes free, the first waiter has half a second to take it. After that the second one
+//! may take it, and each further one a sixteenth of a second later. A killed or stopped process therefore costs the line half a second, not
+//! a TTL. When it wakes up, it gets its old place back.
 //!
-//! **Time** is the time since boot (`CLOCK_BOOTTIME`), which all processes of a machine share and nobody can set,
-//! together with the boot's identity: leases and tickets of an earlier boot are void.
+//! **Time** is the time since boot (`CLOCK_BOOTTIME`), which all processes of a machine share and nobody can set, together with the
+//! identity of the boot: leases and tickets of an earlier boot are void.
 //!
-//! **The fence** is one counter for the whole file, apart from the lock rows, raised in the transaction that grants.
-//! Commits survive the crash of a process, but the last ones may be lost in a power cut (`synchronous=NORMAL`);
-//! therefore the first to open the file after a boot adds 10⁶ to the counter, and makes *that* durable. A new
-//! file starts its counter at the wall time since 2024 in units of 7.8125 µs (the only use of wall time), so that the
-//! epochs of a deleted and re-created file do not go back unless the system time did; [`SqliteBuilder::first_epoch`]
-//! overrides that. The time lifts new counters to 2⁴⁶ at most, which it reaches in 2041.
+//! **The fence** comes from one counter for the whole file, separate from the lock rows. The transaction that grants a lock raises it.
+//! Commits survive the crash of a process, but a power cut may lose the last ones (`synchronous=NORMAL`). The first program that opens the
+//! file after a boot therefore adds 10⁶ to the counter, and makes *that* durable. A new file starts its counter at the wall time since 2024
+//! in units of 7.8125 µs (the only use of wall time), so that the epochs of a deleted and re-created file do not go back unless the system
+//! time did; [`SqliteBuilder::first_epoch`] overrides that. The time lifts new counters to at most 2⁴⁶, which it reaches in 2041.
 //!
-//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is opened to lock
-//! ([`SqliteBuilder::open_to_look`] leaves it as it is): its counter is lifted to the time in the new units. A program of version 1 refuses the file from then on; one that has it open keeps
-//! counting with the same counter, under the same transactions, so its epochs and ours grow together.
+//! **Versions.** The tables have version 2. A file of version 1, whose units of time were eight times as long, is upgraded when it is
+//! opened for locking ([`SqliteBuilder::open_to_look`] leaves it as it is): its counter is lifted to the time in the new units. From then
+//! on a program of version 1 refuses to open the file. One that already has it open keeps using the same counter in the same kind of
+//! transactions, so its epochs and ours grow together.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
-//! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], waiters
-//!   enter the line of the new file. The first program that notices deletes the log (`-wal`, `-shm`) of the old file if it still lies
-//!   beside the new one, because SQLite would write it into the new file. Restoring an old copy brings back its old fence counter: do not.
-//! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]:
-//!   [`ErrorKind::Unavailable`], without effect. Renewals wait behind the same lock, so an application that shares
-//!   the file keeps its write transactions much shorter than the TTL.
+//! - *The file is deleted or replaced.* That deletes the locks in it: renewals answer [`Renewal::Lost`], and waiters enter the line of the
+//!   new file. If the log (`-wal`, `-shm`) of the old file still lies beside the new one, the first program that notices deletes it,
+//!   because SQLite would write it into the new file. Do not restore an old copy: that would bring back its old fence counter.
+//! - *Another program keeps the file locked* for longer than [`SqliteBuilder::busy_timeout`]: [`ErrorKind::Unavailable`], without effect.
+//!   Renewals wait behind the same lock, so an application that shares the file must keep its write transactions much shorter than the TTL.
 //! - *A process is stopped in the middle of a transaction* (SIGSTOP, a debugger): it keeps the file locked until it is continued or
-//!   killed, and others get [`ErrorKind::Unavailable`]. Transactions here take well under a millisecond.
-//! - *Disk full, read-only, damaged, no database, a network file system*: [`ErrorKind::Unusable`], without effect,
-//!   with what to do.
-//! - *A process in a time namespace of its own* (`unshare --time`) counts boot time differently and must not share
-//!   the file.
-//! - Only Linux tells the identity of a boot in a way this backend knows; elsewhere opening is refused.
+//!   killed, and others get [`ErrorKind::Unavailable`]. Transactions of this store take well under a millisecond.
+//! - *The disk is full, or the file is read-only, damaged, not a database or on a network file system*: [`ErrorKind::Unusable`], without
+//!   effect. The error says what to do.
+//! - *A process in its own time namespace* (`unshare --time`) counts boot time differently and must not share the file.
+//! - *Other systems than Linux*: opening is refused, because this store can read the identity of a boot only on Linux.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -90,10 +87,10 @@ pub use hooks::network_file_system;
 use session::{Purpose, Settings};
 use worker::Request;
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 pub(crate) const STORE: &str = "sqlite";
 
-/// How a [`Sqlite`] is opened; made by [`Sqlite::builder`].
+/// The settings for opening a [`Sqlite`]; [`Sqlite::builder`] creates it.
 #[derive(Debug, Clone)]
 pub struct SqliteBuilder {
     path: PathBuf,
@@ -103,43 +100,45 @@ pub struct SqliteBuilder {
 }
 
 impl SqliteBuilder {
-    /// How long a request waits while another program keeps the file locked. Default: 5 s.
+    /// Sets how long a request waits while another program keeps the file locked. The default is 5 s.
     #[must_use]
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
         self
     }
 
-    /// The epoch of the first grant, at least 1, when the file is *created*; has no effect on an existing one.
+    /// Sets the epoch of the first grant, at least 1, if the file is *created*. Has no effect on an existing file.
     ///
-    /// Give one larger than every epoch a protected resource has seen, when the file was lost and the system time
-    /// cannot be trusted. Default: the wall time since 2024 in units of 7.8125 µs.
+    /// If the file was lost and the system time cannot be trusted, pass a value larger than every epoch that a protected resource has seen.
+    /// The default is the wall time since 2024 in units of 7.8125 µs.
     #[must_use]
     pub fn first_epoch(mut self, epoch: u64) -> Self {
         self.first_epoch = Some(epoch);
         self
     }
 
-    /// Opens the file, creating it when it is missing, without blocking the runtime.
+    /// Opens the file without blocking the runtime, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Unusable`] when the file cannot hold locks (see the [module](self)),
-    /// [`ErrorKind::Unavailable`] when another program keeps it locked, [`ErrorKind::InvalidInput`] for an empty path.
+    /// Returns [`ErrorKind::Unusable`] if the file cannot hold locks (see the [module](self)), [`ErrorKind::Unavailable`] if another
+    /// program keeps it locked, and [`ErrorKind::InvalidInput`] if the path is empty.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the file again; a file that was created stays.
+    /// If the future is dropped, the file is closed again. A file that was created stays.
     pub async fn open(self) -> Result<Sqlite> {
         self.open_for(Purpose::Lock).await
     }
 
-    /// Opens the file to look at the locks in it, with [`inspect`](Backend::inspect) and [`list`](Backend::list), and changes nothing: no file and no
-    /// table is made, and a file of version 1 stays one, which programs of that version go on using. Taking a lock fails.
+    /// Opens the file only to look at its locks, with [`inspect`](Backend::inspect) and [`list`](Backend::list).
+    ///
+    /// Changes nothing: it creates no file and no table, and a file of version 1 stays as it is, so programs of that version can continue
+    /// to use it. Acquiring a lock fails.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`ErrorKind::Unavailable`] when there is no file.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::Unavailable`] if the file does not exist.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the file again.
+    /// If the future is dropped, the file is closed again.
     pub async fn open_to_look(self) -> Result<Sqlite> {
         self.open_for(Purpose::Look).await
     }
@@ -147,7 +146,7 @@ impl SqliteBuilder {
     async fn open_for(self, purpose: Purpose) -> Result<Sqlite> {
         let (opened, answer) = oneshot::channel();
         let sqlite = self.start(purpose, |outcome| {
-            // Nobody listens any more: the thread sees that its requests have ended, too.
+            // If nobody listens any more, the thread also sees that its requests have ended.
             let _ = opened.send(outcome);
         })?;
         answer
@@ -156,10 +155,10 @@ impl SqliteBuilder {
         Ok(sqlite)
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Opens the file like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     pub fn open_blocking(self) -> Result<Sqlite> {
         let (opened, answer) = std::sync::mpsc::channel();
         let sqlite = self.start(Purpose::Lock, move |outcome| {
@@ -216,26 +215,26 @@ impl Sqlite {
         leases: true,
     };
 
-    /// Opens the file with the default settings, creating it when it is missing.
+    /// Opens the file with the default settings, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`SqliteBuilder::open`].
+    /// Returns the same errors as [`SqliteBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`SqliteBuilder::open`].
+    /// The same as for [`SqliteBuilder::open`].
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Opens the file like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`SqliteBuilder::open`].
+    /// Returns the same errors as [`SqliteBuilder::open`].
     pub fn open_blocking(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open_blocking()
     }
 
-    /// The settings for opening `path`.
+    /// Returns the settings for opening `path`.
     pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
         SqliteBuilder {
             path: path.as_ref().to_owned(),
@@ -245,27 +244,27 @@ impl Sqlite {
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Moves everything from the write-ahead log (`-wal`) into the file and empties the log, so that a copy of the file alone is complete.
     ///
-    /// Returns `false` when another program that reads or writes kept part of it in the log for longer than a second. Nothing is lost by
-    /// that: the file is complete together with its log. SQLite does the same by itself when the last program closes the file.
+    /// Returns `false` if another reader or writer kept a part in the log for longer than a second. Nothing is lost then: the file is
+    /// complete together with its log. SQLite does the same by itself when the last program closes the file.
     ///
     /// # Errors
-    /// As for every request: [`ErrorKind::Unusable`], [`ErrorKind::Unavailable`].
+    /// Returns [`ErrorKind::Unusable`] or [`ErrorKind::Unavailable`], like every request to this store.
     ///
     /// # Cancel safety
-    /// It goes on when the future is dropped.
+    /// If the future is dropped, the checkpoint continues.
     pub async fn checkpoint(&self) -> Result<bool> {
         self.request(Operation::Inspect, |reply| Request::Checkpoint { reply })
             .await
     }
 
-    /// Puts a request into the thread's queue and waits for its answer.
+    /// Puts a request into the queue of the thread, and waits for its answer.
     async fn request<T>(
         &self,
         operation: Operation,
@@ -285,7 +284,7 @@ impl Sqlite {
     }
 }
 
-/// Only a defect of this crate ends the thread while its [`Sqlite`] is alive.
+/// The error for a thread that has ended. Only a bug in this crate ends it while its [`Sqlite`] is alive.
 fn thread_gone(operation: Operation) -> Error {
     Error::new(
         ErrorKind::Internal,
@@ -308,7 +307,7 @@ pub(super) async fn open_address(address: &str) -> Result<Sqlite> {
     Sqlite::open(path_of(address)).await
 }
 
-/// The same, to look at its locks.
+/// Opens the file that an address names, only to look at its locks.
 pub(super) async fn look_at_address(address: &str) -> Result<Sqlite> {
     Sqlite::builder(path_of(address)).open_to_look().await
 }
@@ -365,13 +364,13 @@ impl Backend for Sqlite {
             });
             match batch.await {
                 Ok(renewals) => renewals.into_iter().map(Ok).collect(),
-                // One transaction for all: they fail together.
+                // All claims were in one transaction, so they fail together.
                 Err(error) => claims.iter().map(|_| Err(error.clone())).collect(),
             }
         })
     }
 
-    /// One transaction. Larger than a request over a network would be: a commit costs more than a row.
+    /// All claims are renewed in one transaction. The number is larger than for a network store, because a commit costs more than a row.
     fn renewed_at_once(&self) -> usize {
         1024
     }

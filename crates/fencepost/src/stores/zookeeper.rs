@@ -14,38 +14,42 @@
 //! ```
 //!
 //! # How it works
-//! Those who want a lock make an ephemeral sequential node below the lock's folder. The first in the order of the sequence numbers holds it,
-//! everybody else watches the one just before itself: a release wakes one waiter, and nobody polls. Curator's `InterProcessMutex` does
-//! the same in the same place, so that it keeps us out and is kept out; so does kazoo's `Lock`, told to look for our nodes.
+//! A client that wants a lock creates an ephemeral sequential node below the folder of the lock. The node with the lowest sequence number
+//! holds the lock. Every other client watches the node just ahead of its own, so a release wakes one waiter, and nobody polls. Curator's
+//! `InterProcessMutex` does the same in the same place, so its locks and ours exclude each other. So do the locks of kazoo's `Lock`, if it
+//! is configured to look for our nodes.
 //!
-//! **Nodes.** `BASE/NAME/_c_UUID-lock-SEQUENCE`, with the owner as UUID: it finds the node again when the answer to its making was lost.
-//! Its data are "owner ttl since label". `BASE` is the path of the address. A name is its own path, except that `/`, `%`, the
-//! names `.` and `..` and characters that ZooKeeper refuses (those beyond the basic plane among them) are written `%XX` byte by
-//! byte. Folders are containers: the server removes them when they are empty, and we do when we have made and not used one for 10 s.
+//! **Nodes.** The path is `BASE/NAME/_c_UUID-lock-SEQUENCE`, with the owner as UUID. The UUID lets the owner find its node if the answer to
+//! the creation was lost. The data of the node are "owner ttl since label". `BASE` is the path in the address. A name is its own path,
+//! except that `/`, `%`, the names `.` and `..` and characters that ZooKeeper refuses (including those beyond the basic plane) are written
+//! as `%XX`, byte by byte. Folders are containers: the server removes them when they are empty, and we remove one that we created and did
+//! not use for 10 s.
 //!
-//! **Sessions.** One [`Zookeeper`] has one session, which the client keeps alive. A node lives as long as its session, and no longer than the
-//! session timeout after the server has last heard of it. So:
-//! - *A TTL is at most the session timeout* ([`InvalidInput`](crate::ErrorKind::InvalidInput) otherwise): no holder believes in its lock for longer than the server keeps
-//!   others out. Belief ends a TTL after the last request that the leader answered, not when a client is told
-//!   that its session expired: that comes too late.
-//! - *A living process ends its leases itself* when their TTL is over without renewal. *A dead one* costs the others its session timeout.
-//! - A renewal is a transaction that a majority must answer. A server that is cut off from the others cannot keep a lease alive.
-//! - When a session has ended, its leases are [lost](Renewal::Lost), and who waits goes on in a new one, at the end of the line.
+//! **Sessions.** One [`Zookeeper`] has one session, which the client keeps alive. A node lives as long as its session, which the server
+//! ends when it has not heard of it for the session timeout. Therefore:
+//! - *A TTL is at most the session timeout* ([`InvalidInput`](crate::ErrorKind::InvalidInput) otherwise), so that no holder believes in its
+//!   lock for longer than the server keeps others out. Belief ends a TTL after the last request that the leader answered, and not when the
+//!   client learns that its session expired, which is too late.
+//! - *A live process ends its leases itself* when their TTL is over without a renewal. *A dead process* costs the others its session
+//!   timeout.
+//! - A renewal is a transaction that a majority must confirm. A server that is cut off from the others cannot keep a lease alive.
+//! - When a session has ended, its leases are [lost](Renewal::Lost), and its waiters continue in a new session, at the end of the line.
 //!
-//! **The fence** is the number of the transaction that made the node (czxid), which grows with every write to the whole
-//! server, in the order in which the nodes of a lock are made. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
-//! 32,767 of them. After that locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
+//! **The fence** is the number of the transaction that created the node (czxid). It grows with every write to the whole server, in the
+//! order in which the nodes of a lock are created. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
+//! 32,767 of them. After that, locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
 //!
 //! # What can go wrong
-//! - *The holder dies.* The lock is free a session timeout later, whatever its TTL; so is the place of one that waited.
-//! - *The holder is stopped, or cut off.* It is told that it lost the lock when its TTL is over, before the server gives it away.
-//! - *The server restarts, or elects a leader*, within the session timeout: nothing is lost. Sessions begin anew to count then.
-//! - *The server loses its data or is set back to a backup.* Transaction numbers go back, and with them fences: use a new base and new
-//!   fenced resources, or let the numbers grow past the old first.
-//! - *A follower* tells its leader every half tick whom it heard of. A process that was silent for almost its session timeout and then
-//!   renews can be ended by the leader all the same; it is told when its client hears of that, at the latest at its next renewal. The fence holds.
-//! - *Somebody deletes the node.* The holder watches its node once it has held the lock for a second, and is told ([`Backend::loss_bell`]).
-//! - *Curator and kazoo together* do not see each other, with or without us.
+//! - *The holder dies.* The lock is free a session timeout later, whatever its TTL. The same is true of the place of a dead waiter.
+//! - *The holder is stopped or cut off.* It is told that it lost the lock when its TTL is over, before the server gives the lock away.
+//! - *The server restarts, or elects a leader*, within the session timeout: nothing is lost. The session timeouts start again then.
+//! - *The server loses its data or is restored from a backup.* Transaction numbers go back, and fences with them: use a new base and new
+//!   fenced resources, or let the numbers grow past the old ones first.
+//! - *A follower* reports to its leader every half tick which sessions it has heard of. If a process was silent for almost its session
+//!   timeout and then renews, the leader may end its session nevertheless. The holder is told when its client learns of that, or at its
+//!   next renewal at the latest. The fence protects the data.
+//! - *Somebody deletes the node.* A holder watches its node once it has held the lock for a second, and is told ([`Backend::loss_bell`]).
+//! - *Curator and kazoo together* do not see each other, with or without this library.
 
 use std::fmt;
 
@@ -74,63 +78,67 @@ mod view;
 mod vigil;
 
 pub use builder::ZookeeperBuilder;
-/// The client whose sessions [`ZookeeperBuilder::visit`] makes.
+/// The client crate whose sessions [`ZookeeperBuilder::visit`] creates.
 #[cfg(feature = "unstable-hooks")]
 pub use zookeeper_client as client;
 
 use builder::Servers;
 use hub::Hub;
 
-/// How this store calls itself in errors, spans and metrics.
+/// The name of this store in errors, spans and metrics.
 const STORE: &str = "zookeeper";
 
-/// Locks in ZooKeeper, for everybody who can reach it. See the [module](self).
+/// Locks in ZooKeeper, for all clients that can reach it. See the [module](self).
 ///
-/// One session serves everything; a new one is made when it has ended. Dropping this closes it.
+/// One session serves everything. If it ends, the store creates a new one. Dropping this closes the session.
 pub struct Zookeeper {
     address: String,
     hub: Hub,
 }
 
 impl Zookeeper {
-    /// What this store promises. Not that leases end after their TTL: those of a dead process end with its session.
+    /// What this store promises. It does not promise that leases end after their TTL, because those of a dead process end with its session.
     pub const CAPABILITIES: Capabilities = Capabilities {
         fifo: true,
         across_processes: true,
         leases: false,
     };
 
-    /// Connects with the default settings: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`. Locks are below the node `BASE`, by
-    /// default `/fencepost`. With user and password (scheme "digest"), only they may touch what is made.
+    /// Connects with the default settings.
+    ///
+    /// The address is `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`. Locks are below the node `BASE`, by default `/fencepost`.
+    /// If the address contains a user and password (scheme "digest"), only that user can access the nodes that this store creates.
     ///
     /// # Errors
-    /// As [`ZookeeperBuilder::open`].
+    /// Returns the same errors as [`ZookeeperBuilder::open`].
     ///
     /// # Cancel safety
-    /// As [`ZookeeperBuilder::open`].
+    /// The same as for [`ZookeeperBuilder::open`].
     pub async fn open(address: &str) -> Result<Self> {
         Self::builder(address).open().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread.
+    /// Connects like [`open`](Self::open), but blocks the calling thread.
     ///
     /// # Errors
-    /// As [`ZookeeperBuilder::open_blocking`].
+    /// Returns the same errors as [`ZookeeperBuilder::open_blocking`].
     #[cfg(feature = "blocking")]
     pub fn open_blocking(address: &str) -> Result<Self> {
         Self::builder(address).open_blocking()
     }
 
-    /// The settings for connecting to `address`.
+    /// Returns the settings for connecting to `address`.
     pub fn builder(address: &str) -> ZookeeperBuilder {
         ZookeeperBuilder::new(Servers::Address(address.to_owned()))
     }
 
-    /// The settings for connecting to `servers`, `HOST[:PORT][,HOST[:PORT]…][/BASE]`, with a connector of your own: its authentication, TLS and SASL.
+    /// Returns the settings for connecting to `servers`, `HOST[:PORT][,HOST[:PORT]…][/BASE]`, with your own connector: its authentication,
+    /// TLS and SASL.
     ///
-    /// The store makes sessions of its own. The session timeout is [the builder's](ZookeeperBuilder::session_timeout), and the nodes are
-    /// open to everybody unless [`creator_only`](ZookeeperBuilder::creator_only) is set. [`open`](ZookeeperBuilder::open) refuses a connector
-    /// with a session (`with_session`), which somebody else may end, and a detached one (`with_detached`), whose locks would outlive the store.
+    /// The store creates its own sessions. The session timeout is [the builder's](ZookeeperBuilder::session_timeout), and everybody can
+    /// access the nodes unless [`creator_only`](ZookeeperBuilder::creator_only) is set. [`open`](ZookeeperBuilder::open) refuses a
+    /// connector with a session (`with_session`), because somebody else may end it, and a detached one (`with_detached`), because its locks
+    /// would outlive the store.
     ///
     /// ```no_run
     /// # async fn example() -> fencepost::Result<()> {
@@ -150,7 +158,7 @@ impl Zookeeper {
         })
     }
 
-    /// Where the servers are and below which node the locks, without user and password.
+    /// Returns the addresses of the servers and the node of the locks, without user and password.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -189,7 +197,7 @@ impl Backend for Zookeeper {
         Box::pin(requests::renew(&self.hub, claims))
     }
 
-    /// One transaction.
+    /// A renewal is one transaction.
     fn renewed_at_once(&self) -> usize {
         requests::AT_ONCE
     }

@@ -1,4 +1,4 @@
-//! What is asked of a contender, the same for each of them.
+//! Answers the requests of the benchmark, in the same way for each contender.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -11,9 +11,9 @@ use tokio::task::spawn_local;
 
 use crate::Peer;
 
-/// Locks that nobody shares have numbers from here.
+/// The first number of locks that nobody shares.
 const OWN_LOCKS: i64 = 1000;
-/// And those of holders that are killed, from here.
+/// The first number of locks whose holders are killed.
 const HELD_LOCKS: i64 = 2000;
 /// Time for everybody to ask once before the first release.
 const TIME_TO_ASK: Duration = Duration::from_millis(100);
@@ -68,7 +68,7 @@ async fn many<P: Peer>(peer: &Rc<P>, tasks: usize, pairs: usize) -> String {
     started.elapsed().as_nanos().to_string()
 }
 
-/// Time and number of the one who held the lock then, again and again.
+/// Returns the time and the number of each holder, turn after turn.
 async fn turns<P: Peer>(peer: &Rc<P>, tasks: usize, time: Duration) -> String {
     let end = Instant::now() + time;
     let turns = Rc::new(RefCell::new(String::new()));
@@ -91,7 +91,7 @@ async fn turns<P: Peer>(peer: &Rc<P>, tasks: usize, time: Duration) -> String {
     turns.take()
 }
 
-/// The time from the first release to the last, and who was served when.
+/// Returns the time from the first release to the last, and the order of service.
 async fn queue<P: Peer>(peer: &Rc<P>, waiters: usize) -> String {
     let served = Rc::new(RefCell::new(String::new()));
     let mut tasks = Vec::new();
@@ -120,7 +120,7 @@ async fn queue<P: Peer>(peer: &Rc<P>, waiters: usize) -> String {
     format!("{}{}", started.elapsed().as_nanos(), served.take())
 }
 
-/// Says when it has the lock, and keeps it until this process is killed or left alone.
+/// Reports when it has the lock, and keeps it until this process is killed or its input ends.
 async fn hold(peer: &impl Peer, lock: i64) -> String {
     let parent = parent_id();
     peer.under(0, lock, async {
@@ -133,7 +133,7 @@ async fn hold(peer: &impl Peer, lock: i64) -> String {
     String::new()
 }
 
-/// The clock that all processes of this machine share.
+/// Returns the time of the clock that all processes of this machine share.
 fn monotonic_ns() -> u128 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock");
     Duration::from(now).as_nanos()

@@ -1,7 +1,7 @@
-//! Other people's locks as contenders of the Redis benchmark: `fencepost-bench-peers rslock|postgres ADDRESS`.
+//! Locks of other libraries as contenders of the Redis benchmark: `fencepost-bench-peers rslock|postgres ADDRESS`.
 //!
-//! Reads one request per line and answers each with one line; ends when its input does. `player.rs` of the benchmark
-//! says what the requests mean, and `peer.py` and `peer.js` beside this package answer the same ones.
+//! Reads one request per line, answers each with one line, and ends when its input does. `player.rs` of the benchmark describes the
+//! requests; `peer.py` and `peer.js` beside this package answer the same ones.
 
 mod answers;
 mod postgres;
@@ -11,12 +11,12 @@ use std::future::Future;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-/// Something that excludes others, as its users use it.
+/// A lock of another library, used as its users do.
 pub(crate) trait Peer: 'static {
-    /// Time to leave between two who ask, so that the order of asking is that of arriving.
+    /// The pause between two requests that makes the order of asking the order of arrival.
     const APART: Option<Duration>;
 
-    /// Makes sure that so many can ask at once: what connects does it here, and not while time is taken.
+    /// Makes sure that this many tasks can ask at once, so that connecting happens here and not while time is measured.
     fn seats(&mut self, count: usize) -> impl Future<Output = ()>;
 
     /// Waits for the lock with this number, runs `inside`, and releases.

@@ -1,4 +1,4 @@
-//! Advisory locks of Postgres: the server keeps the line. They belong to a session, so each seat has a connection.
+//! Advisory locks of Postgres, for which the server keeps the line. They belong to a session, so each seat has a connection.
 
 use std::future::Future;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Session {
 }
 
 impl Peer for Advisory {
-    /// Each session has a process of its own in the server: those woken together get there in any order.
+    /// Each session has its own process in the server, and processes that are woken together arrive in any order.
     const APART: Option<Duration> = Some(Duration::from_millis(1));
 
     async fn seats(&mut self, count: usize) {

@@ -1,4 +1,4 @@
-//! rslock: a token under a key, asked for again after a random pause of up to 200 ms, its default.
+//! rslock: a token under a key, polled with random pauses of up to 200 ms, its default.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,10 +18,10 @@ impl Rslock {
 }
 
 impl Peer for Rslock {
-    /// All go through one connection, and the order of service is chance anyway.
+    /// All requests use one connection, and the order of service is random anyway.
     const APART: Option<Duration> = None;
 
-    /// Its connection is made by the first who asks, and shared.
+    /// The first request opens its connection, which all share.
     async fn seats(&mut self, _count: usize) {}
 
     async fn under(&self, _seat: usize, lock: i64, inside: impl Future<Output = ()>) {

@@ -1,4 +1,4 @@
-//! Single cases, told by hand.
+//! Single cases of the line, written by hand.
 
 use std::sync::Arc;
 use std::time::Duration;

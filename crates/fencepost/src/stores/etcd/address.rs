@@ -1,4 +1,4 @@
-//! Where the servers are, who asks, and below which key the locks are.
+//! Parses the address of an etcd cluster: servers, user, certificates, and the prefix of the locks.
 
 use crate::stores::kit::certificates::{Files, OURS};
 use crate::stores::kit::percent::decode;
@@ -10,16 +10,16 @@ pub(super) struct Address {
     pub(super) user: Option<(String, String)>,
     /// `HOST:PORT`, at least one.
     pub(super) hosts: Vec<String>,
-    /// Without a slash at its end; empty when the locks are at the root.
+    /// The prefix of all keys, without a slash at its end; empty if the locks are at the root.
     pub(super) prefix: String,
-    /// Of certificates.
+    /// The certificate files.
     pub(super) files: Files,
 }
 
 const PORT: u16 = 2379;
 
 impl Address {
-    /// `None`: it is none.
+    /// Returns `None` if the text is not an etcd address.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let is_tls = match scheme {
@@ -49,9 +49,9 @@ impl Address {
         })
     }
 
-    /// What there is to show of endpoints, as the client library takes them.
+    /// Creates the address to show for endpoints in the form of the client library.
     ///
-    /// `None` if there are none, or one is not an endpoint.
+    /// Returns `None` if there are no endpoints, or if one of them is invalid.
     pub(super) fn of_endpoints(endpoints: &[String]) -> Option<Self> {
         let host = |endpoint: &String| {
             let plain = endpoint.strip_prefix("http://");
@@ -70,14 +70,14 @@ impl Address {
         })
     }
 
-    /// For people: without user and password.
+    /// Returns the address without user and password, for people.
     pub(super) fn shown(&self) -> String {
         let scheme = if self.is_tls { "etcds" } else { "etcd" };
         let slash = if self.prefix.is_empty() { "" } else { "/" };
         format!("{scheme}://{}{slash}{}", self.hosts.join(","), self.prefix)
     }
 
-    /// As the client wants them.
+    /// Returns the endpoints in the form that the client library expects.
     pub(super) fn endpoints(&self) -> Vec<String> {
         let scheme = if self.is_tls { "https" } else { "http" };
         let endpoint = |host: &String| format!("{scheme}://{host}");
@@ -85,7 +85,7 @@ impl Address {
     }
 }
 
-/// An IPv6 address has colons of its own, and stands in brackets.
+/// Adds the default port. An IPv6 address contains colons, and must be in brackets.
 fn with_port(host: &str) -> Option<String> {
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
     match after_brackets.rsplit_once(':') {
@@ -97,7 +97,7 @@ fn with_port(host: &str) -> Option<String> {
     }
 }
 
-/// `None`: other things are among the parameters.
+/// Returns `None` if there are other parameters.
 fn files(parameters: &str) -> Option<Files> {
     let mut files = Files::new(OURS);
     for pair in parameters.split('&') {

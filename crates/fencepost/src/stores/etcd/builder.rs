@@ -1,4 +1,4 @@
-//! How a store is opened: by an address or with the user's own options, and with which settings.
+//! [`EtcdBuilder`]: opens the store by an address or with the user's own options, and with which settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
-/// How an [`Etcd`] is opened; made by [`Etcd::builder`] or [`Etcd::builder_from`].
+/// The settings for opening an [`Etcd`]; [`Etcd::builder`] and [`Etcd::builder_from`] create it.
 #[derive(Clone)]
 pub struct EtcdBuilder {
     servers: Servers,
@@ -23,11 +23,11 @@ pub struct EtcdBuilder {
     certificates: Certificates,
 }
 
-/// Where the servers are, and who we are there.
+/// Where the servers are, and how to log in.
 #[derive(Clone)]
 pub(super) enum Servers {
     Address(String),
-    /// What the user connects with.
+    /// The user's own options.
     Options {
         endpoints: Vec<String>,
         options: Box<ConnectOptions>,
@@ -47,31 +47,32 @@ impl EtcdBuilder {
         }
     }
 
-    /// What the keys of all locks begin with: the lock `stock` is below `PREFIX/stock`. Wins over the prefix in the address. Default: no prefix.
+    /// Sets the prefix of the keys of all locks: the lock `stock` is below `PREFIX/stock`. Takes precedence over the prefix in the address.
+    /// The default is no prefix.
     #[must_use]
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = Some(prefix.trim_end_matches('/').to_owned());
         self
     }
 
-    /// How long connecting to one server may take. Default: 3 s.
+    /// Sets how long connecting to one server may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// How long those who wait in line put up with a store that does not serve, before they get an error. Default: 30 s.
+    /// Sets how long waiters tolerate a store that does not serve requests before they get an error. The default is 30 s.
     ///
-    /// When it is back they have their old place, unless their lease has ended meanwhile.
+    /// When the store is back, they have their old places, unless their leases have ended in the meantime.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
         self
     }
 
-    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `etcds://`. Replaces the TLS options that were
-    /// [handed in](Etcd::builder_from).
+    /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `etcds://`. Replaces the TLS
+    /// options that were [passed in](Etcd::builder_from).
     #[cfg(feature = "etcd-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -79,8 +80,8 @@ impl EtcdBuilder {
         self
     }
 
-    /// Shows this certificate to the servers (both PEM). For `etcds://`. Replaces the TLS options that were
-    /// [handed in](Etcd::builder_from).
+    /// Presents this certificate to the servers (both PEM). For `etcds://`. Replaces the TLS options that were
+    /// [passed in](Etcd::builder_from).
     #[cfg(feature = "etcd-tls")]
     #[must_use]
     pub fn client_certificate(
@@ -95,11 +96,11 @@ impl EtcdBuilder {
     /// Connects to one of the servers.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers or the cluster has no majority, and
-    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, not etcd.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers or the cluster has no
+    /// majority, and [`ErrorKind::Unusable`] if the servers cannot hold locks: wrong password, not etcd.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub async fn open(self) -> Result<Etcd> {
         let (address, endpoints, options) = self.where_and_how()?;
         let hub = Hub::new(endpoints, options, address.prefix.clone(), self.settings);
@@ -111,7 +112,7 @@ impl EtcdBuilder {
         Ok(store)
     }
 
-    /// The address to show, and what the client library connects with.
+    /// Returns the address to show, and the endpoints and options for the client library.
     fn where_and_how(&self) -> Result<(Address, Vec<String>, ConnectOptions)> {
         let (mut address, endpoints, options) = match &self.servers {
             Servers::Address(text) => {
@@ -133,9 +134,9 @@ impl EtcdBuilder {
         Ok((address, endpoints, options))
     }
 
-    /// What the user connects with, and what we need beyond that.
+    /// Adds what we need to the user's options.
     fn completed(&self, options: ConnectOptions) -> ConnectOptions {
-        // A server that is cut off from the others is to say so, and not to let us wait.
+        // A server that is cut off from the others must report it instead of making us wait.
         let options = options
             .with_require_leader(true)
             .with_connect_timeout(self.settings.connect_timeout);
@@ -147,7 +148,7 @@ impl EtcdBuilder {
     }
 
     pub(super) fn options(&self, address: &Address) -> Result<ConnectOptions> {
-        // A server that is cut off from the others is to say so, and not to let us wait.
+        // A server that is cut off from the others must report it instead of making us wait.
         let mut options = ConnectOptions::new()
             .with_require_leader(true)
             .with_connect_timeout(self.settings.connect_timeout);
@@ -157,24 +158,25 @@ impl EtcdBuilder {
         let mut certificates = self.certificates.clone();
         let read = address.files.read_into(&mut certificates);
         read.map_err(invalid)?;
-        Ok(match address.is_tls {
-            true => secured(options, certificates),
-            false => options,
+        Ok(if address.is_tls {
+            secured(options, certificates)
+        } else {
+            options
         })
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Etcd> {
         blocking::open(STORE, self.open())
     }
 }
 
-/// Reads an address. The error never quotes it: it may carry a password.
+/// Parses an address. The error never quotes the address, which may contain a password.
 pub(super) fn read(address: &str) -> Result<Address> {
     let address = Address::parse(address).ok_or_else(|| {
         invalid("not an address of etcd; expected etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX], or etcds://…[?ca=FILE][&cert=FILE&key=FILE] for TLS")
@@ -219,7 +221,7 @@ fn secured(options: ConnectOptions, _: Certificates) -> ConnectOptions {
 
 impl fmt::Debug for EtcdBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("EtcdBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What the server or the network said, as an error a caller can act on.
+//! Turns errors of etcd, its client library or the network into errors that a caller can act on.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use etcd_client::Error as Cause;
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// The codes of gRPC that etcd uses.
+/// The gRPC codes that etcd uses.
 mod code {
     pub(super) const INVALID_ARGUMENT: i32 = 3;
     pub(super) const NOT_FOUND: i32 = 5;
@@ -18,7 +18,7 @@ mod code {
     pub(super) const UNAUTHENTICATED: i32 = 16;
 }
 
-/// A request that was sent, or may have been.
+/// The error of a request that was sent, or may have been.
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
     let (kind, mut message, mut effect) = explain(&cause);
     if effect == Effect::Maybe && operation == Operation::Open {
@@ -30,18 +30,18 @@ pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
         .with_source(cause)
 }
 
-/// A connection that could not be made: nothing was asked yet.
+/// The error of a connection that could not be opened. No request was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: Cause) -> Error {
     of_request(operation, cause).with_effect(Effect::None)
 }
 
-/// No server answered in time.
+/// The error if no server answered in time.
 pub(super) fn unanswered(operation: Operation) -> Error {
     let message = "no server answers";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The runtime that carried the request ended, or the request's task panicked.
+/// The error if the runtime of the request ended, or its task panicked.
 pub(super) fn abandoned(operation: Operation, cause: tokio::task::JoinError) -> Error {
     let message = "the runtime that asked has ended";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
@@ -49,51 +49,51 @@ pub(super) fn abandoned(operation: Operation, cause: tokio::task::JoinError) -> 
         .with_source(cause)
 }
 
-/// The answer contradicts what etcd promises.
+/// The error for an answer that contradicts what etcd promises.
 pub(super) fn unexpected(operation: Operation, what: &str) -> Error {
     let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
     Error::new(ErrorKind::Unusable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The leader changes faster than a question can be asked twice.
+/// The error if the leader changes faster than a request can be repeated.
 pub(super) fn no_steady_leader(operation: Operation) -> Error {
     let message = "the cluster has no steady leader";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The key is no longer ours.
+/// The error if the key is no longer ours.
 pub(super) fn lost(operation: Operation) -> Error {
     let message = "the lock is held no longer; nothing was written";
     Error::new(ErrorKind::Lost, STORE, operation, message)
 }
 
-/// Whether the same request may succeed a little later, without anybody mending anything.
+/// Returns whether the same request may succeed a little later without anybody repairing anything.
 pub(super) fn is_passing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
 }
 
-/// The server knows no such lease.
+/// Returns whether the server does not know the lease.
 pub(super) fn is_unknown_lease(cause: &Cause) -> bool {
     match cause {
-        // The client's own words for an answer of zero seconds.
+        // The client's own message for an answer of zero seconds.
         Cause::LeaseKeepAliveError(said) => said == "lease not found",
         _ => status(cause).is_some_and(|(code, _)| code == code::NOT_FOUND),
     }
 }
 
-/// There is such a lease already.
+/// Returns whether the lease already exists.
 pub(super) fn is_known_lease(cause: &Cause) -> bool {
     status(cause).is_some_and(|(code, said)| {
         code == code::FAILED_PRECONDITION && said.contains("lease already exists")
     })
 }
 
-/// The user may not read or write there.
+/// Returns whether the user may not read or write there.
 pub(super) fn is_forbidden(cause: &Cause) -> bool {
     status(cause).is_some_and(|(code, _)| code == code::PERMISSION_DENIED)
 }
 
-/// This connection is of no use any more, or this server: another may do.
+/// Returns whether this connection, or this server, cannot be used any more. Another server may work.
 pub(super) fn ends_connection(cause: &Cause) -> bool {
     if is_unknown_lease(cause) {
         return false;
@@ -104,7 +104,7 @@ pub(super) fn ends_connection(cause: &Cause) -> bool {
     status(cause).is_some_and(is_expired) || explain(cause).0 == ErrorKind::Unavailable
 }
 
-/// The servers are there, and will agree on a leader soon.
+/// Returns whether the servers answer but have no leader, which they will soon elect.
 pub(super) fn is_between_leaders(cause: &Cause) -> bool {
     status(cause).is_some_and(|(_, said)| {
         ["no leader", "leader changed", "not leader", "timed out"]
@@ -140,7 +140,7 @@ fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
 
 fn of_status(cause: &Cause, code: i32, said: &str) -> (ErrorKind, String, Effect) {
     use ErrorKind::{Unavailable, Unusable};
-    // A server that refuses a request as a whole has not begun it.
+    // If the server refuses a request as a whole, it has not started it.
     let refused = |kind, message: &str| (kind, format!("{message} ({said})"), Effect::None);
     match code {
         code::INVALID_ARGUMENT if said.contains("user name is empty") => {
@@ -183,7 +183,7 @@ fn of_status(cause: &Cause, code: i32, said: &str) -> (ErrorKind, String, Effect
     }
 }
 
-/// Nobody listens at the address.
+/// Returns whether nothing listens at the address.
 fn is_refusal(cause: &Cause) -> bool {
     causes(cause).any(|cause| {
         let io = cause.downcast_ref::<io::Error>();
@@ -191,7 +191,7 @@ fn is_refusal(cause: &Cause) -> bool {
     })
 }
 
-/// What answers does not speak our language: trying again will not help.
+/// Returns the reason if the server does not speak our protocol. Trying again will not help.
 fn refuses_to_talk(cause: &Cause) -> Option<String> {
     let said: Vec<String> = causes(cause).map(ToString::to_string).collect();
     let contains = |parts: &[&str]| {
@@ -215,13 +215,13 @@ fn refuses_to_talk(cause: &Cause) -> Option<String> {
     .then(|| format!("what answers there is not etcd, or wants TLS: {last}"))
 }
 
-/// The innermost cause says most.
+/// Returns the innermost cause, which is the most specific.
 fn told(cause: &Cause) -> String {
     let innermost = causes(cause).last().map(ToString::to_string);
     innermost.unwrap_or_else(|| cause.to_string())
 }
 
-/// The client does not hand its causes on as sources; the status and the transport do.
+/// Returns the chain of causes. The client does not expose its causes as sources; the status and the transport do.
 fn causes(cause: &Cause) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     let first: &(dyn std::error::Error + 'static) = match cause {
         Cause::GRpcStatus(status) => status,

@@ -1,6 +1,6 @@
 //! Writes into etcd that take effect only while a lock is held.
 //!
-//! Data that live in the same etcd need no fence: the transaction that writes them can ask whether the lock is still there.
+//! Data in the same etcd cluster need no fence: the transaction that writes them can check whether the lock still exists.
 
 use etcd_client::{Compare, Txn, TxnOp, TxnOpResponse};
 
@@ -12,10 +12,11 @@ use crate::error::{Operation, Result};
 use crate::guard::Guard;
 
 impl Etcd {
-    /// The condition that `guard`'s lock is still held, for transactions of the caller's own client.
+    /// Returns the condition that the lock of `guard` is still held, for transactions of your own client.
     ///
-    /// True as long as the key of this very hold exists: not after the lease has ended, and not when the same process holds the
-    /// lock anew. Tasks that hand the lock to each other under one lease share it: a task that has let go must not write.
+    /// The condition is true as long as the key of exactly this hold exists. It is false after the lease has ended, even if the same
+    /// process holds the lock again. Tasks that hand the lock to each other under one lease share the key: a task that has released the
+    /// lock must not write.
     ///
     /// The guard must come from a locker on this store.
     ///
@@ -34,18 +35,18 @@ impl Etcd {
     pub fn while_held(&self, guard: &Guard) -> Compare {
         let name = guard.name().as_str();
         let keys = Keys::of_owner(&self.hub.prefix, name, guard.owner());
-        // Epochs are below 2^47.
+        // Epochs are below 2^47, so the cast is safe.
         is_held(keys.own, guard.fence().epoch().cast_signed())
     }
 
-    /// Does `operations` in one transaction, all or none, if `guard`'s lock is still held; see [`while_held`](Self::while_held).
+    /// Executes `operations` in one transaction, all or none, if the lock of `guard` is still held; see [`while_held`](Self::while_held).
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) when it is not: then nothing was written. Others are the store's; with the effect `Maybe` it may
-    /// have been written.
+    /// Returns [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the lock is not held any more; nothing was written then. Otherwise returns
+    /// the error of the store. If its effect is `Maybe`, the data may have been written.
     ///
     /// # Cancel safety
-    /// When dropped, the transaction may or may not have taken place.
+    /// If the future is dropped, the transaction may or may not have been executed.
     pub async fn write_while_held(
         &self,
         guard: &Guard,
@@ -60,9 +61,10 @@ impl Etcd {
             client.txn(transaction.clone()).await
         });
         let answer = asked.await?;
-        match answer.succeeded() {
-            true => Ok(answer.op_responses()),
-            false => Err(failure::lost(operation)),
+        if answer.succeeded() {
+            Ok(answer.op_responses())
+        } else {
+            Err(failure::lost(operation))
         }
     }
 }

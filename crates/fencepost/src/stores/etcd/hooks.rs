@@ -1,4 +1,4 @@
-//! What the doctor and the tests need of this store.
+//! What the doctor and the tests need from the etcd store, beyond the public API.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::claim::Claim;
 use crate::clock::Moment;
 use crate::error::{Operation, Result};
 
-/// The servers of an address, each with a client of its own; made by [`Etcd::visit`].
+/// The servers of an address, each with a separate client; [`Etcd::visit`] creates it.
 #[non_exhaustive]
 pub struct Visit {
-    /// `HOST:PORT` of each, as in the address, and the client, or why there is none.
+    /// `HOST:PORT` of each server, as in the address, with its client or the reason why there is none.
     pub servers: Vec<(String, Result<Client>)>,
-    /// What the keys of all locks begin with.
+    /// The prefix of the keys of all locks.
     pub prefix: String,
-    /// As whom.
+    /// The user name.
     pub user: Option<String>,
-    /// Whether the servers are spoken to with TLS.
+    /// Whether the connections use TLS.
     pub is_tls: bool,
 }
 
@@ -34,18 +34,18 @@ impl fmt::Debug for Visit {
 }
 
 impl Etcd {
-    /// Clients of the caller's own, one for each server of `address`, for programs that look at the servers themselves. A server that is
-    /// not there may be noticed only when it is asked something.
+    /// Creates separate clients, one for each server of `address`, for programs that look at the servers themselves. An unreachable server
+    /// may not be noticed until the first request.
     ///
     /// # Errors
     /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// If the future is dropped, the connections are closed.
     pub async fn visit(address: &str, patience: Duration) -> Result<Visit> {
         let builder = Self::builder(address).connect_timeout(patience);
         let address = builder::read(address)?;
-        // A server that has no leader is to say so, and not to refuse.
+        // A server without a leader must report it instead of refusing the connection.
         let options = builder.options(&address)?.with_require_leader(false);
         let mut servers = Vec::new();
         for (host, endpoint) in address.hosts.iter().zip(address.endpoints()) {
@@ -67,7 +67,7 @@ impl Etcd {
     }
 }
 
-/// Asks for leases as one owner does; made by [`Etcd::borrower`].
+/// Requests leases as one owner does; [`Etcd::borrower`] creates it.
 pub struct Borrower<'a> {
     store: &'a Etcd,
     loans: Loans,
@@ -80,13 +80,13 @@ impl fmt::Debug for Borrower<'_> {
 }
 
 impl Borrower<'_> {
-    /// Asks for a lease, if possible with the number `wanted`. Returns its number, and until when the store may be believed to keep it.
+    /// Requests a lease, if possible with the number `wanted`. Returns its number, and until when the store can be trusted to keep it.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store does.
     ///
     /// # Cancel safety
-    /// If dropped, the lease may have been granted.
+    /// If the future is dropped, the lease may have been granted.
     pub async fn borrow(&mut self, wanted: i64, ttl: Duration) -> Result<(i64, Moment)> {
         let granted = leases::grant(&self.store.hub, &mut self.loans, wanted, ttl).await?;
         Ok((granted.lease, granted.asked_at + granted.ttl))
@@ -94,7 +94,7 @@ impl Borrower<'_> {
 }
 
 impl Etcd {
-    /// Somebody who has not borrowed anything yet.
+    /// Creates a borrower without leases.
     pub fn borrower(&self) -> Borrower<'_> {
         Borrower {
             store: self,
@@ -102,10 +102,10 @@ impl Etcd {
         }
     }
 
-    /// Waits until `key`, which revision `since` created, is gone, as a claim does that stands in line behind it. Keeps `lease` alive meanwhile.
+    /// Waits until `key`, which revision `since` created, is gone, as a claim in line behind it does. Keeps `lease` alive in the meantime.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns an error if the store does.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

@@ -1,7 +1,7 @@
 //! What all requests of one [`Etcd`](super::Etcd) share: a connection to one of the servers, and what each owner has at the store.
 //!
-//! All talk goes to one server at a time. When it is gone, silent, or without a leader, the next one is asked the same again: every request of
-//! ours says under which condition it takes effect, so that asking twice does no harm.
+//! All requests go to one server at a time. If it is gone, silent, or without a leader, the same request goes to the next server. Every
+//! request contains the condition under which it takes effect, so sending it twice does no harm.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,18 +19,17 @@ use crate::clock::{BootClock, Clock, within};
 use crate::error::{Effect, Error, Operation, Result};
 use crate::lease::lock;
 
-/// A server that has not answered for this long is given up. Longer than ordinary hiccups, shorter than the patience of most
-/// callers.
+/// How long a server may be silent before it is given up. This is longer than ordinary delays, and shorter than most callers' timeouts.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
-/// Where there are other servers, one that does not answer a renewal may cost no more than this part of the TTL…
+/// If there are other servers, one that does not answer a renewal may cost at most this part of the TTL …
 const SILENCE_PER_TTL: u32 = 6;
-/// … but a busy machine is not a silent one.
+/// … but not less than this, because a busy server is not a silent one.
 const SHORTEST_SILENCE: Duration = Duration::from_millis(500);
-/// How long an election may take before a request fails for want of a leader.
+/// How long an election may take before a request fails because there is no leader.
 const ELECTION: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
@@ -40,17 +39,17 @@ pub(super) struct Settings {
 pub(super) struct Hub {
     endpoints: Vec<String>,
     options: ConnectOptions,
-    /// What the keys of all locks begin with.
+    /// The prefix of the keys of all locks.
     pub(super) prefix: String,
     pub(super) settings: Settings,
     pub(super) sessions: Sessions,
     pub(super) vigils: Vigils,
-    /// Rung when a key that is held has gone, or may have.
+    /// Rings when a key that is held is gone, or may be.
     pub(super) bell: LossBell,
     connection: Mutex<Option<Arc<Connection>>>,
-    /// Which of the endpoints is asked; those who count it up agree that another be tried.
+    /// Which endpoint to use. Whoever increments it makes all requests use the next endpoint.
     turn: AtomicU64,
-    /// Only one connects at a time; the others take what it made.
+    /// Only one task connects at a time; the others use its connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -66,7 +65,7 @@ impl Connection {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Completes when this connection is of no use any more.
+    /// Completes when this connection is given up.
     pub(super) async fn until_given_up(&self) {
         loop {
             let told = self.told.notified();
@@ -82,7 +81,7 @@ impl Connection {
 
 /// Why a request has no answer.
 pub(super) enum Failed {
-    /// A server answered with a refusal. `repeated`: an earlier attempt of the same request may have taken effect.
+    /// A server refused the request. If `repeated`, an earlier attempt of the same request may have taken effect.
     Refused { cause: Cause, repeated: bool },
     /// No server answered.
     Unreached(Error),
@@ -125,9 +124,9 @@ impl Hub {
         }
     }
 
-    /// Asks one server after the other until one answers.
+    /// Sends a request to one server after the other until one answers.
     ///
-    /// `operation` is for the words of an error. `silence` is what each may take.
+    /// `operation` is for errors. `silence` is how long each server may take.
     pub(super) async fn ask<T, F>(
         &self,
         operation: Operation,
@@ -160,9 +159,10 @@ impl Hub {
             if error.effect() == Effect::Maybe {
                 effect = Effect::Maybe;
             }
-            let next = match failure::is_passing(&error) {
-                true => rounds.after(is_between_leaders, BootClock.now() >= give_up_at),
-                false => Next::GiveUp,
+            let next = if failure::is_passing(&error) {
+                rounds.after(is_between_leaders, BootClock.now() >= give_up_at)
+            } else {
+                Next::GiveUp
             };
             match next {
                 Next::AskAnother => {}
@@ -172,7 +172,7 @@ impl Hub {
         }
     }
 
-    /// Asks one server once: for requests that must not be repeated.
+    /// Sends a request once to one server, for requests that must not be repeated.
     pub(super) async fn ask_once<T, F>(
         &self,
         operation: Operation,
@@ -188,7 +188,7 @@ impl Hub {
         }
     }
 
-    /// `None`: it did not answer. A connection that failed is given up.
+    /// Returns `None` if the server did not answer. Gives up a connection that failed.
     async fn ask_over<T, F>(
         &self,
         connection: &Arc<Connection>,
@@ -211,7 +211,7 @@ impl Hub {
         answer
     }
 
-    /// The connection; made anew when there is none.
+    /// Returns the connection, and opens a new one if there is none.
     pub(super) async fn connection(&self, operation: Operation) -> Result<Arc<Connection>> {
         if let Some(connection) = self.current() {
             return Ok(connection);
@@ -250,7 +250,7 @@ impl Hub {
             .cloned()
     }
 
-    /// The next one who asks asks another server. Those who watch over this connection look anew.
+    /// Gives up the connection: the next request goes to another server, and tasks that watch over this connection check again.
     pub(super) fn give_up(&self, connection: &Connection) {
         if !connection.given_up.swap(true, Ordering::AcqRel) {
             self.turn.fetch_add(1, Ordering::Relaxed);
@@ -258,7 +258,7 @@ impl Hub {
         connection.told.notify_waiters();
     }
 
-    /// How long a server may take to answer about a lease of this TTL, before another is asked.
+    /// Returns how long a server may take to answer a request about a lease of this TTL before another server is asked.
     pub(super) fn silence_for(&self, ttl: Duration) -> Duration {
         match self.endpoints.len() {
             1 => SILENCE,

@@ -1,7 +1,7 @@
-//! Which key a claim has, and what stands in it.
+//! The key of a claim, and its content.
 //!
-//! `PREFIX/NAME/NUMBER`, as etcd's own lock makes them: the number is that of a lease, in hexadecimal. Ours is taken from the owner, so
-//! that a request whose answer was lost finds the key it made.
+//! The key is `PREFIX/NAME/NUMBER`, as etcd's own lock creates it. The number is that of a lease, in hexadecimal. We derive it from the
+//! owner, so that a request whose answer was lost finds the key that it created.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,11 +10,11 @@ use crate::claim::{Claim, OwnerId};
 /// The keys of one lock.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
-    /// What all its keys begin with, with the slash.
+    /// The prefix of all keys of the lock, including the slash.
     pub(super) line: Vec<u8>,
-    /// The key of one who asks for it.
+    /// The key of the owner that asks for the lock.
     pub(super) own: Vec<u8>,
-    /// The lease that the key is named after.
+    /// The number of the lease after which the key is named.
     pub(super) number: i64,
 }
 
@@ -32,7 +32,7 @@ impl Keys {
     }
 }
 
-/// What all keys of a lock begin with.
+/// Returns the prefix of all keys of a lock.
 pub(super) fn line_of(prefix: &str, name: &str) -> Vec<u8> {
     let mut line = root_of(prefix);
     line.extend_from_slice(name.as_bytes());
@@ -40,37 +40,38 @@ pub(super) fn line_of(prefix: &str, name: &str) -> Vec<u8> {
     line
 }
 
-/// What the keys of all locks begin with.
+/// Returns the prefix of the keys of all locks.
 pub(super) fn root_of(prefix: &str) -> Vec<u8> {
-    match prefix.is_empty() {
-        true => Vec::new(),
-        false => format!("{prefix}/").into_bytes(),
+    if prefix.is_empty() {
+        Vec::new()
+    } else {
+        format!("{prefix}/").into_bytes()
     }
 }
 
-/// Whether `key`, which begins with `line`, is of this lock, and not of another whose name begins with this one's and a slash.
+/// Returns whether `key`, which begins with `line`, belongs to this lock and not to one whose name begins with this name and a slash.
 pub(super) fn is_of_line(line: &[u8], key: &[u8]) -> bool {
     let rest = &key[line.len().min(key.len())..];
     !rest.contains(&b'/')
 }
 
-/// The last 63 bits of the owner: leases have positive numbers.
+/// Returns the last 63 bits of the owner, because lease numbers are positive.
 fn number_of(owner: OwnerId) -> i64 {
     let digits = owner.to_string();
     let bits = u64::from_str_radix(&digits[16..], 16);
     let number = bits.map_or(0, |bits| (bits & (u64::MAX >> 1)).cast_signed());
-    // Zero lets the server choose.
+    // With zero, the server would choose a number.
     number.max(1)
 }
 
-/// What stands in a key of ours.
+/// The content of one of our keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) owner: OwnerId,
     pub(super) ttl: Duration,
-    /// It had to wait: `since` tells since when, and not since when it holds the lock.
+    /// Whether the owner had to wait: `since` is then the start of the wait, and not of the hold.
     pub(super) had_to_wait: bool,
-    /// By the clock of the machine that wrote it.
+    /// A time of the clock of the machine that wrote it.
     pub(super) since: SystemTime,
     pub(super) label: String,
 }
@@ -86,7 +87,7 @@ impl Value {
         }
     }
 
-    /// "owner ttl held|waiting since label", times in milliseconds.
+    /// Returns "owner ttl held|waiting since label", with times in milliseconds.
     pub(super) fn write(&self) -> String {
         let state = if self.had_to_wait { "waiting" } else { "held" };
         let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -94,7 +95,7 @@ impl Value {
         format!("{} {ttl} {state} {since} {}", self.owner, self.label)
     }
 
-    /// `None`: not ours.
+    /// Returns `None` if the text is not ours.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut parts = text.splitn(5, ' ');

@@ -1,4 +1,4 @@
-//! Leases at the store: granted, kept alive, revoked.
+//! Grants, keeps alive and revokes etcd leases.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::random::{Random, SystemRandom};
 pub(super) struct Granted {
     pub(super) lease: i64,
     pub(super) ttl: Duration,
-    /// Before it was asked for.
+    /// A moment before the lease was requested.
     pub(super) asked_at: Moment,
 }
 
-/// Asks for a lease of at least `ttl`, which becomes whole seconds, and at least as many as the server wants.
+/// Requests a lease of at least `ttl`, rounded up to whole seconds and to the server's minimum.
 ///
-/// It gets the number `wanted`, unless there is one of that number, or may be: then another.
+/// The lease gets the number `wanted`, unless a lease of that number exists or may exist; then it gets another one.
 pub(super) async fn grant(
     hub: &Hub,
     loans: &mut Loans,
@@ -30,11 +30,13 @@ pub(super) async fn grant(
     ttl: Duration,
 ) -> Result<Granted> {
     let seconds = whole_seconds(ttl);
-    // One that an earlier attempt was granted runs since then: "it is there already" would not tell how much of it is left.
+    // A lease that was granted to an earlier attempt has been running since then; the answer "it exists" would not tell how much of it is
+    // left.
     let may_be_there = loans.leases().contains(&wanted);
-    let mut lease = match loans.are_haunted() || may_be_there {
-        true => another(),
-        false => wanted,
+    let mut lease = if loans.are_haunted() || may_be_there {
+        another()
+    } else {
+        wanted
     };
     loop {
         let asked_at = BootClock.now();
@@ -52,7 +54,7 @@ pub(super) async fn grant(
                 cause,
                 repeated: true,
             }) if failure::is_known_lease(&cause) => seconds,
-            // Of an earlier attempt. How much of it is left, nobody knows.
+            // The lease belongs to an earlier attempt, and nobody knows how much of it is left.
             Err(Failed::Refused { cause, .. }) if failure::is_known_lease(&cause) => {
                 lease = another();
                 continue;
@@ -75,7 +77,7 @@ pub(super) async fn grant(
     }
 }
 
-/// A number that no lease has.
+/// Returns a number that no lease has.
 pub(super) fn another() -> i64 {
     (SystemRandom.next_u64() >> 1).cast_signed().max(1)
 }
@@ -85,16 +87,16 @@ fn whole_seconds(ttl: Duration) -> i64 {
     i64::try_from(ttl.as_secs() + up).unwrap_or(i64::MAX).max(1)
 }
 
-/// What a lease that was kept alive has before it.
+/// The state of a lease that was kept alive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     pub(super) ttl: Duration,
-    /// Which leader's word that is. It counts only if that one still leads afterwards: an old leader does not know that
-    /// it is one, and keeps leases alive that only it believes in.
+    /// The term of the leader that kept it alive. This counts only if that leader still leads afterwards: an old leader does not know that
+    /// it was replaced, and keeps leases alive that only it believes in.
     pub(super) term: u64,
 }
 
-/// Lets a lease begin anew. `None`: there is no such lease.
+/// Restarts a lease. Returns `None` if the lease does not exist.
 pub(super) async fn keep_alive(
     hub: &Hub,
     operation: Operation,
@@ -113,7 +115,7 @@ async fn keep_alive_over(
     mut client: Client,
     lease: i64,
 ) -> std::result::Result<Option<Kept>, Cause> {
-    // The first answer is eaten by the client.
+    // The client consumes the first answer.
     let (mut keeper, mut answers) = client.lease_keep_alive(lease).await?;
     keeper.keep_alive().await?;
     let Some(answer) = answers.message().await? else {
@@ -128,7 +130,7 @@ async fn keep_alive_over(
     }))
 }
 
-/// Ends a lease, and with it the keys that are attached to it. Whether there was one.
+/// Ends a lease and the keys that are attached to it. Returns whether the lease existed.
 pub(super) async fn revoke(
     hub: &Hub,
     operation: Operation,

@@ -1,4 +1,4 @@
-//! Who stands in line for a lock: the keys below its name, in the order in which they were created. The first has the lock.
+//! The line of a lock: the keys below its name, in the order in which they were created. The first one has the lock.
 
 use etcd_client::{
     Compare, CompareOp, GetOptions, GetResponse, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse,
@@ -12,40 +12,40 @@ use crate::error::{Effect, Operation, Result};
 /// The line at one moment.
 #[derive(Debug)]
 pub(super) struct LineSnapshot {
-    /// Of the whole store, at that moment.
+    /// The revision of the whole store at that moment.
     pub(super) revision: i64,
-    /// Of the leader that was asked.
+    /// The term of the leader that answered.
     pub(super) term: u64,
     own: Option<Own>,
-    /// All keys but ours, in order.
+    /// All keys except ours, in order.
     others: Vec<Other>,
 }
 
 /// A key of ours.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
-    /// The revision that created it: the fence.
+    /// The revision that created it, which is the fence.
     pub(super) since: i64,
     pub(super) lease: i64,
-    /// `None`: somebody else has written into it.
+    /// The content, or `None` if somebody else has written to the key.
     pub(super) value: Option<Value>,
 }
 
 /// A key of somebody else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Other {
-    /// The revision that created it: who comes back to the line has the same key, and stands elsewhere.
+    /// The revision that created it. A client that comes back to the line has the same key, but at another place.
     pub(super) since: i64,
     pub(super) key: Vec<u8>,
 }
 
-/// Where an owner stands.
+/// The place of an owner in the line.
 pub(super) enum Standing<'a> {
-    /// It has the lock.
+    /// It is first, and has the lock.
     First(&'a Own),
-    /// Behind this one.
+    /// It is behind this key.
     Behind(&'a Own, &'a Other),
-    /// It is not there; `is_free`: nobody is.
+    /// It is not in line; `is_free` if nobody is.
     Absent { is_free: bool },
 }
 
@@ -109,13 +109,13 @@ fn look(keys: &Keys) -> [TxnOp; 2] {
     ]
 }
 
-/// Reads the line as the majority knows it.
+/// Reads the line, as the majority knows it.
 pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result<LineSnapshot> {
     let asked = hub.ask(operation, SILENCE, |mut client| async move {
         client.txn(Txn::new().and_then(look(keys))).await
     });
     let answer = asked.await;
-    // Looking changes nothing.
+    // Reading changes nothing.
     let answer = answer.map_err(|failed| failed.into_error(operation).with_effect(Effect::None))?;
     match answer.op_responses().as_slice() {
         [TxnOpResponse::Get(own), TxnOpResponse::Get(line)] => {
@@ -125,17 +125,17 @@ pub(super) async fn read(hub: &Hub, operation: Operation, keys: &Keys) -> Result
     }
 }
 
-/// What came of a key that was to be made.
+/// The result of creating a key.
 pub(super) enum Made {
-    /// The line with it.
+    /// The key was created; this is the line with it.
     Yes(LineSnapshot),
-    /// It was not: the line is not as it was expected to be.
+    /// The key was not created, because the line is not as expected.
     No,
-    /// It was not, because its lease has ended.
+    /// The key was not created, because its lease has ended.
     LeaseEnded,
 }
 
-/// Makes a key of ours in a line that was found empty, if nobody came since.
+/// Creates our key in a line that was found empty, unless somebody has come since.
 pub(super) async fn enter_empty(
     hub: &Hub,
     keys: &Keys,
@@ -143,13 +143,13 @@ pub(super) async fn enter_empty(
     value: &Value,
     lease: i64,
 ) -> Result<Made> {
-    // Nothing below the name was created since. What was there before belongs to locks whose names begin with this one's.
+    // Nothing below the name was created since then. Keys that existed before belong to locks whose names begin with this name.
     let nobody_came =
         Compare::create_revision(keys.line.clone(), CompareOp::Less, empty.revision + 1);
     enter(hub, keys, nobody_came.with_prefix(), value, lease).await
 }
 
-/// Makes a key of ours at the end of the line, if there is none.
+/// Creates our key at the end of the line, unless it exists.
 pub(super) async fn enter_behind(
     hub: &Hub,
     keys: &Keys,
@@ -183,7 +183,7 @@ async fn enter(
     }
 }
 
-/// Writes into our key, created at `since`, and attaches it to `lease`. Whether it is still there.
+/// Writes to our key, created at `since`, and attaches it to `lease`. Returns whether the key still existed.
 pub(super) async fn rewrite(
     hub: &Hub,
     operation: Operation,
@@ -199,12 +199,12 @@ pub(super) async fn rewrite(
     Ok(answer.is_some_and(|answer| answer.succeeded()))
 }
 
-/// True as long as the key that was created at `since` exists.
+/// Returns the condition that the key created at `since` still exists.
 pub(super) fn is_held(key: Vec<u8>, since: i64) -> Compare {
     Compare::create_revision(key, CompareOp::Equal, since)
 }
 
-/// Takes our key out of the line when no lease would.
+/// Removes our key from the line if no lease would.
 pub(super) async fn leave(
     hub: &Hub,
     operation: Operation,
@@ -223,7 +223,7 @@ fn put(keys: &Keys, value: &Value, lease: i64) -> TxnOp {
     TxnOp::put(keys.own.clone(), value.write(), Some(options))
 }
 
-/// `None`: the lease that a key was to be attached to has ended.
+/// Returns `None` if the lease to which a key was to be attached has ended.
 async fn transact(
     hub: &Hub,
     operation: Operation,

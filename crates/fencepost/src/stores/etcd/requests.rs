@@ -1,4 +1,4 @@
-//! The requests: what is asked, and what the answers mean.
+//! The lock requests to etcd (try, wait, renew, release), and the meaning of their answers.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,13 +18,13 @@ use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Error, Operation, Result};
 use crate::stores::kit::outage::Outage;
 
-/// The lease of one who waits, where the TTL is longer: it may be dead when its turn comes.
+/// The lease of a waiter whose TTL is longer. It is short because the waiter may be dead when its turn comes.
 pub(super) const WAITING_LEASE: Duration = Duration::from_secs(5);
-/// How often the line may change between looking and acting before it is the store's fault.
+/// How often the line may change between reading and acting before the store is to blame.
 const LOOKS: usize = 100;
-/// How often in a row the leader may change between two questions.
+/// How often in a row the leader may change between two requests.
 const LEADERS: usize = 5;
-/// Renewals under way at once.
+/// How many renewals are in progress at the same time.
 const RENEWALS: usize = 64;
 
 pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<Grant>> {
@@ -79,7 +79,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            // Who has been in line may still be, whatever became of the last request.
+            // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
@@ -109,7 +109,7 @@ async fn renew_one(hub: &Arc<Hub>, claim: &Claim) -> Result<Renewal> {
                 }
                 Stand::Absent => {
                     hub.vigils.end(claim.owner);
-                    // The key may have been taken away and its lease not; nobody releases what was lost. Lost it is either way.
+                    // Somebody may have deleted the key but not its lease. The lock is lost either way, and nobody releases a lost lock.
                     let _ends_by_itself =
                         leases::revoke_all(&hub, Operation::Renew, &mut loans).await;
                     Ok(Renewal::Lost)
@@ -134,25 +134,25 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     .await
 }
 
-/// What one who asks for a lock is told.
+/// The answer to a request for a lock.
 enum Step {
     Granted(Grant),
     Behind(Behind),
 }
 
-/// Where one stands who has asked before, with its lease begun anew.
+/// The place of an owner that has asked before, after its lease was restarted.
 enum Stand {
     First(Grant),
     Behind(Behind),
     Absent,
 }
 
-/// How long a lease is wanted.
+/// The wanted length of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lease {
     /// As long as it was when it was granted.
     AsItIs,
-    /// The TTL of the claim, by another lease if need be.
+    /// The TTL of the claim, with another lease if necessary.
     Full,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes the lock if it is free, or if it is the asker's already.
+    /// Takes the lock if it is free, or returns it if the owner already has it.
     async fn once(&self, loans: &mut Loans) -> Result<Option<Grant>> {
         for _ in 0..LOOKS {
             let line = line::read(self.hub, self.operation, &self.keys).await?;
@@ -199,12 +199,12 @@ impl<'a> Asking<'a> {
         Err(self.too_lively())
     }
 
-    /// Takes the lock if it is free, or a place in line.
+    /// Takes the lock if it is free, and otherwise a place in line.
     async fn in_line(&self, loans: &mut Loans, has_waited: bool) -> Result<Step> {
         let mut has_place = has_waited;
         for _ in 0..LOOKS {
             if has_place {
-                // Who has waited is told at once, and asks for the rest of its time when it turns out to need it.
+                // A client that has waited gets the lock at once, and asks for the rest of its TTL when it turns out to need it.
                 let lease = if has_waited {
                     Lease::AsItIs
                 } else {
@@ -234,7 +234,7 @@ impl<'a> Asking<'a> {
         Err(self.too_lively())
     }
 
-    /// Takes a lock that was seen free. `None`: it is not any more.
+    /// Takes a lock that was seen free. Returns `None` if it is not free any more.
     async fn take(&self, loans: &mut Loans, empty: &LineSnapshot) -> Result<Option<Grant>> {
         let granted = self.lend(loans, self.keys.number, self.claim.ttl).await?;
         let value = Value::new(self.claim, false, SystemTime::now());
@@ -249,11 +249,12 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes a place at the end of the line. `None`: it came to nothing, look again.
+    /// Takes a place at the end of the line. Returns `None` if that failed because the line changed, and the caller must look again.
     async fn queue(&self, loans: &mut Loans) -> Result<Option<Step>> {
-        let (number, ttl) = match self.claim.ttl <= WAITING_LEASE {
-            true => (self.keys.number, self.claim.ttl),
-            false => (leases::another(), WAITING_LEASE),
+        let (number, ttl) = if self.claim.ttl <= WAITING_LEASE {
+            (self.keys.number, self.claim.ttl)
+        } else {
+            (leases::another(), WAITING_LEASE)
         };
         let granted = self.lend(loans, number, ttl).await?;
         let value = Value::new(self.claim, true, SystemTime::now());
@@ -267,7 +268,7 @@ impl<'a> Asking<'a> {
             }
         };
         Ok(match line.standing() {
-            // Whoever was there has gone meanwhile.
+            // Those ahead have left in the meantime.
             Standing::First(own) => Some(Step::Granted(self.granted(own, &granted))),
             Standing::Behind(_, other) => Some(Step::Behind(Behind {
                 other: other.clone(),
@@ -286,13 +287,13 @@ impl<'a> Asking<'a> {
         Grant {
             epoch: own.since.cast_unsigned(),
             asked_at: granted.asked_at,
-            // The store may keep others out for longer than was asked for: nobody is to rely on that.
+            // The store may keep others out for longer than requested, but nobody should rely on that.
             lease: granted.ttl.min(self.claim.ttl),
         }
     }
 
-    /// Lets the lease of one who has asked before begin anew, and looks *afterwards* where it stands: who had to wait may have lost its
-    /// key meanwhile, and a lease may have been kept alive by one who leads no more.
+    /// Restarts the lease of an owner that has asked before, and *then* checks its place. An owner that had to wait may have lost its key
+    /// in the meantime, and the server that kept the lease alive may no longer be the leader.
     async fn stand(&self, loans: &mut Loans, wanted: Lease) -> Result<Stand> {
         let silence = self.hub.silence_for(self.claim.ttl);
         let mut lease = loans.leases().last().copied().unwrap_or(self.keys.number);
@@ -305,7 +306,7 @@ impl<'a> Asking<'a> {
             };
             let ttl = match kept {
                 Some(kept) if own.lease == lease && kept.term == line.term => kept.ttl,
-                // Somebody has written into our key and taken its lease away.
+                // Somebody has written to our key and detached its lease.
                 _ if own.lease == 0 => Duration::ZERO,
                 _ => {
                     lease = own.lease;
@@ -337,23 +338,23 @@ impl<'a> Asking<'a> {
         Err(failure::no_steady_leader(self.operation))
     }
 
-    /// Writes down that the lock is held, since when, and for how long; and changes to a longer lease where the claim wants one.
-    /// `None`: it is held no more.
+    /// Records in the key that the lock is held, since when, and for how long, and changes to a longer lease if the claim wants one.
+    /// Returns `None` if the lock is not held any more.
     async fn settle(&self, loans: &mut Loans, own: &Own, kept: Granted) -> Result<Option<Grant>> {
         let since = match &own.value {
             Some(value) if !value.had_to_wait => value.since,
             _ => SystemTime::now(),
         };
         let is_long_enough = kept.ttl >= self.claim.ttl;
-        let granted = match is_long_enough {
-            true => kept,
-            false => {
-                let number = match kept.lease == self.keys.number {
-                    true => leases::another(),
-                    false => self.keys.number,
-                };
-                self.lend(loans, number, self.claim.ttl).await?
-            }
+        let granted = if is_long_enough {
+            kept
+        } else {
+            let number = if kept.lease == self.keys.number {
+                leases::another()
+            } else {
+                self.keys.number
+            };
+            self.lend(loans, number, self.claim.ttl).await?
         };
         let value = Value::new(self.claim, false, since);
         let held = line::rewrite(
@@ -373,7 +374,7 @@ impl<'a> Asking<'a> {
         Ok(Some(self.granted(own, &granted)))
     }
 
-    /// Ends whatever the owner has at the store.
+    /// Ends everything that the owner has at the store.
     async fn leave(&self, loans: &mut Loans) -> Result<Release> {
         let line = line::read(self.hub, self.operation, &self.keys).await?;
         let mut was_held = false;
@@ -385,9 +386,10 @@ impl<'a> Asking<'a> {
             was_held = has_gone && matches!(line.standing(), Standing::First(_));
         }
         leases::revoke_all(self.hub, self.operation, loans).await?;
-        Ok(match was_held {
-            true => Release::Freed,
-            false => Release::NotHeld,
+        Ok(if was_held {
+            Release::Freed
+        } else {
+            Release::NotHeld
         })
     }
 
@@ -396,15 +398,16 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A request may have had no effect itself, and yet something be left at the store.
+/// Adjusts the effect of an error: a request may have had no effect itself, but something may be left at the store.
 fn told_of_loans(error: Error, loans: &Loans) -> Error {
-    match loans.leases().is_empty() {
-        true => error,
-        false => error.with_effect(Effect::Maybe),
+    if loans.leases().is_empty() {
+        error
+    } else {
+        error.with_effect(Effect::Maybe)
     }
 }
 
-/// What stands in the key is right, and its lease is long enough.
+/// Returns whether the content of the key is correct and its lease is long enough.
 fn is_settled(own: &Own, lease: Duration, claim: &Claim) -> bool {
     let is_written = own.value.as_ref().is_some_and(|value| {
         !value.had_to_wait && value.owner == claim.owner && value.ttl >= claim.ttl

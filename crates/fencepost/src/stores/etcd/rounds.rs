@@ -1,19 +1,19 @@
-//! Which servers were asked the same in vain, and whether it is worth going on.
+//! Decides after each unanswered request whether to ask another server, to pause, or to give up.
 
-/// What to do after a server had no answer.
+/// What to do after a server did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     AskAnother,
-    /// All were asked, and some wait for a leader: give them time, then ask another.
+    /// All servers were asked, and some wait for a leader: give them time, then ask another.
     Pause,
     GiveUp,
 }
 
-/// The servers are asked in turn.
+/// A series of attempts that asks the servers in turn.
 pub(super) struct Rounds {
     servers: usize,
     asked: usize,
-    /// How many in a row were gone or silent.
+    /// How many servers in a row were gone or silent.
     missed: usize,
     is_election: bool,
 }
@@ -28,21 +28,23 @@ impl Rounds {
         }
     }
 
-    /// One more was asked, in vain. It said that it waits for a leader, or is gone. `is_late`: an election would have ended by now.
+    /// Records that one more server was asked in vain: it waits for a leader, or it is gone. `is_late` means that an election would have
+    /// ended by now.
     ///
-    /// While any of them waits for a leader, those that are gone are no reason to give up: in an election, one usually is.
+    /// While any server waits for a leader, servers that are gone are no reason to give up: during an election, one usually is.
     pub(super) fn after(&mut self, waits_for_leader: bool, is_late: bool) -> Next {
         self.asked += 1;
         self.missed = if waits_for_leader { 0 } else { self.missed + 1 };
         self.is_election |= waits_for_leader;
-        // Once more than there are servers: the first connection may just have been an old one.
+        // One more than there are servers, because the first connection may have been an old one.
         let are_all_gone = self.missed > self.servers;
         if are_all_gone || (waits_for_leader && is_late) {
             return Next::GiveUp;
         }
-        match self.is_election && self.asked.is_multiple_of(self.servers) {
-            true => Next::Pause,
-            false => Next::AskAnother,
+        if self.is_election && self.asked.is_multiple_of(self.servers) {
+            Next::Pause
+        } else {
+            Next::AskAnother
         }
     }
 }

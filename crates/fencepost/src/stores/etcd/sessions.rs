@@ -1,7 +1,7 @@
-//! What each owner may have at the store, and its requests one after the other.
+//! What each owner may have at the store, and the order of its requests.
 //!
-//! A request goes on when nobody waits for its answer any more: a release that follows a dropped acquisition waits until that one
-//! has been answered, and then knows what to give back.
+//! A request continues even if nobody waits for its answer any more. A release that follows a dropped acquisition waits until that request
+//! was answered, and then knows what to release.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,9 +17,9 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 
-/// As many sessions may lie about before it is looked which are over.
+/// How many sessions there may be before those that are over are removed.
 const FEW: usize = 256;
-/// How long a request may lie in the queue of a server that has stopped. One that is stopped for longer has lost its connections.
+/// How long a request may stay in the queue of a stopped server. A server that is stopped for longer has lost its connections.
 const HAUNTED: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
@@ -31,40 +31,40 @@ type Session = tokio::sync::Mutex<Loans>;
 #[derive(Debug, Default)]
 pub(super) struct Loans {
     leases: Vec<Loan>,
-    /// Until then a lost request of ours may still turn up and revoke a lease.
+    /// Until then, a lost request of ours may still arrive and revoke a lease.
     haunted_until: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Loan {
     lease: i64,
-    /// The store has forgotten it by then, unless it was kept alive.
+    /// When the store has certainly forgotten the lease, unless it was kept alive.
     over_at: Moment,
 }
 
 impl Loans {
-    /// A lease that is asked for now, or kept alive.
+    /// Records a lease that is being requested or kept alive.
     pub(super) fn note(&mut self, lease: i64, over_at: Moment) {
         self.settle(lease);
         self.leases.push(Loan { lease, over_at });
     }
 
-    /// The store has it no more.
+    /// Records that the store no longer has this lease.
     pub(super) fn settle(&mut self, lease: i64) {
         self.leases.retain(|loan| loan.lease != lease);
     }
 
-    /// Whether a revocation got lost: the numbers of leases must not be used again.
+    /// Returns whether a revocation was lost, so that lease numbers must not be used again.
     pub(super) fn are_haunted(&self) -> bool {
         self.haunted_until.is_some()
     }
 
-    /// A server that was asked to revoke a lease did not answer, and may do it later.
+    /// Records that a server did not answer a request to revoke a lease, and may execute it later.
     pub(super) fn haunt(&mut self, now: Moment) {
         self.haunted_until = Some(now + HAUNTED);
     }
 
-    /// Those that the store may still have, the latest last.
+    /// Returns the leases that the store may still have, the latest last.
     pub(super) fn leases(&self) -> Vec<i64> {
         self.leases.iter().map(|loan| loan.lease).collect()
     }
@@ -89,10 +89,10 @@ impl Sessions {
         sessions.entry(owner).or_default().clone()
     }
 
-    /// Nothing is left at the store, and nobody else asks for this owner: it is forgotten.
+    /// Forgets this owner if nothing is left at the store and nobody else makes a request for it.
     fn forget_settled(&self, owner: OwnerId, session: &Arc<Session>) {
         let mut sessions = lock(&self.0);
-        // One reference is the table's, one the caller's.
+        // One reference belongs to the table, one to the caller.
         let is_idle = Arc::strong_count(session) == 2;
         if is_idle && session.try_lock().is_ok_and(|loans| loans.are_settled()) {
             sessions.remove(&owner);
@@ -109,7 +109,7 @@ fn is_over(session: &Arc<Session>, now: Moment) -> bool {
     Arc::strong_count(session) == 1 && session.try_lock().is_ok_and(|loans| loans.are_over(now))
 }
 
-/// Does `work` for the claim's owner after all that was asked for it before. Goes on when the future is dropped.
+/// Executes `work` for the claim's owner after all its earlier requests. Continues even if the future is dropped.
 pub(super) async fn in_turn<T, F>(
     hub: &Arc<Hub>,
     claim: &Claim,
@@ -122,7 +122,7 @@ where
 {
     let session = hub.sessions.of(claim.owner);
     let mut turn = Box::pin(session.clone().lock_owned());
-    // It stands in line now, and not when its task first runs, which may be after that of a later request.
+    // Poll now, so that the request gets its place in the order now and not when its task first runs, possibly after a later request.
     let first_look = futures_util::poll!(&mut turn);
     let (hub, claim) = (hub.clone(), claim.clone());
     let task = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Looking at locks without touching them.
+//! Inspects and lists locks in etcd without changing them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 
-/// Keys per step of a scan.
+/// How many keys one step of a scan covers.
 const STEP: i64 = 1000;
-/// Locks looked at at once.
+/// How many locks are inspected at the same time.
 const AT_ONCE: usize = 32;
 
 pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
@@ -35,7 +35,7 @@ pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
         0 => None,
         lease => match ttl_left(hub, lease).await? {
             Some(left) => Some(left),
-            // It ended while we looked.
+            // The lease ended while we looked.
             None => Some(Duration::ZERO),
         },
     };
@@ -45,7 +45,7 @@ pub(super) async fn inspect(hub: &Hub, name: &str) -> Result<Option<Record>> {
     }))
 }
 
-/// `None`: there is no such lease.
+/// Returns `None` if the lease does not exist.
 async fn ttl_left(hub: &Hub, lease: i64) -> Result<Option<Duration>> {
     let asked = hub.ask(Operation::Inspect, SILENCE, |mut client| async move {
         client.lease_time_to_live(lease, None).await
@@ -90,7 +90,7 @@ fn waiter(kv: &KeyValue) -> Waiter {
     }
 }
 
-/// How long ago that was, as far as the clocks of the machines agree.
+/// Returns how long ago that was, as far as the clocks of the machines agree.
 fn age(value: &Value) -> Duration {
     let age = SystemTime::now().duration_since(value.since);
     age.unwrap_or_default()
@@ -111,7 +111,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
     Ok(found.into_iter().flatten().filter(is_wanted).collect())
 }
 
-/// A lock that one of ours holds or wants.
+/// Returns whether an owner of this library holds or wants the lock.
 fn is_ours(record: &Record) -> bool {
     let holder = record.holder.as_ref();
     holder.is_some_and(|holder| holder.owner.is_some())
@@ -121,14 +121,15 @@ fn is_ours(record: &Record) -> bool {
             .any(|waiter| !waiter.label.is_empty() || !waiter.waited.is_zero())
 }
 
-/// The names of all keys that look like those of a lock: a number in hexadecimal, and a lease.
+/// Returns the names of all keys that look like those of a lock: they end with a hexadecimal number and have a lease.
 async fn names(hub: &Hub) -> Result<BTreeSet<String>> {
     let root = root_of(&hub.prefix);
     let mut names = BTreeSet::new();
-    // The first key after those of the last step; a key of one zero byte is the smallest there can be.
-    let mut from = match root.is_empty() {
-        true => vec![0],
-        false => root.clone(),
+    // The first key after those of the last step; a single zero byte is the smallest possible key.
+    let mut from = if root.is_empty() {
+        vec![0]
+    } else {
+        root.clone()
     };
     let end = end_of(&root);
     loop {
@@ -149,10 +150,10 @@ async fn names(hub: &Hub) -> Result<BTreeSet<String>> {
     }
 }
 
-/// The first key after all that begin with `root`; a zero byte stands for no end at all.
+/// Returns the first key after all that begin with `root`; a zero byte means that there is no end.
 fn end_of(root: &[u8]) -> Vec<u8> {
     match root.split_last() {
-        // It ends with a slash.
+        // The root ends with a slash.
         Some((slash, before)) => [before, &[slash + 1]].concat(),
         None => vec![0],
     }

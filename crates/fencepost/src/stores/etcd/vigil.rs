@@ -1,10 +1,10 @@
-//! Watching over locks that are held, so that their holders hear of a loss before the next renewal.
+//! Watches the keys of locks that are held, so that their holders learn of a loss before the next renewal.
 //!
-//! A lease that was revoked, or a key that somebody deleted, is told by the store to whoever watches the key. The [`LossBell`] is rung then, and
-//! when the connection breaks; what has really become of the lock is found out by the renewal that follows.
+//! If a lease is revoked or somebody deletes a key, the store notifies all clients that watch the key. We then ring the [`LossBell`], and
+//! also when the connection breaks. The renewal that follows finds out what really happened to the lock.
 //!
-//! All keys are watched over one stream. A stream for each would take the place of other requests where a server or a proxy limits
-//! the streams of a connection, and renewals are among them.
+//! All keys are watched over one stream. If a server or a proxy limits the streams of a connection, a stream per key would take the place
+//! of other requests, including renewals.
 //!
 //! [`LossBell`]: crate::backend::LossBell
 
@@ -23,14 +23,14 @@ use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
 use crate::lease::lock;
 
-/// A lock that is held for less is not watched: it would cost more than it is worth.
+/// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
 const AT_LEAST: Duration = Duration::from_secs(1);
-/// After a failure to watch.
+/// The pause after a failure to watch.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Requests to watch whose answers are awaited at once: as many as surely fit into the buffers on the way.
+/// How many watch requests may be unanswered at the same time: as many as certainly fit into the buffers on the way.
 const ASKED_AT_ONCE: usize = 64;
 
-/// The locks that are watched over, and the task that does.
+/// The locks that are watched, and the task that watches them.
 #[derive(Default)]
 pub(super) struct Vigils {
     book: Arc<Book>,
@@ -46,9 +46,9 @@ struct Book {
 #[derive(Default)]
 struct Pages {
     held: HashMap<OwnerId, Held>,
-    /// Watches of locks that were given back.
+    /// The watches of locks that were released.
     to_cancel: Vec<i64>,
-    /// There is a task. It ends when nothing is held any more, and with the runtime that it was started in.
+    /// Whether the task runs. It ends when nothing is held any more, or with its runtime.
     is_kept: bool,
 }
 
@@ -57,10 +57,10 @@ struct Held {
     key: Vec<u8>,
     /// The revision that created the key.
     since: i64,
-    /// When it is to be watched, if it is not yet.
+    /// When to start watching it, if it is not watched yet.
     due: Moment,
     watch: Watch,
-    /// What has happened since the key was created is not known to the server any more.
+    /// Whether the server has compacted away what happened since the key was created.
     is_compacted: bool,
 }
 
@@ -72,7 +72,7 @@ enum Watch {
 }
 
 impl Vigils {
-    /// The lock is given back, or lost.
+    /// Records that the lock was released or lost.
     pub(super) fn end(&self, owner: OwnerId) {
         let mut pages = lock(&self.book.pages);
         let Some(held) = pages.held.remove(&owner) else {
@@ -96,10 +96,10 @@ impl Drop for Vigils {
 }
 
 impl Hub {
-    /// Watches over a lock that was just granted, if it was.
+    /// Starts to watch a lock that was just granted, if it was.
     pub(super) fn watch_over(self: &Arc<Self>, claim: &Claim, grant: Option<&Grant>) {
         let Some(grant) = grant else { return };
-        // Epochs are below 2^47.
+        // Epochs are below 2^47, so the cast is safe.
         let since = grant.epoch.cast_signed();
         let book = &self.vigils.book;
         let mut pages = lock(&book.pages);
@@ -133,10 +133,10 @@ impl Hub {
     }
 }
 
-/// Notes when the task is gone because its runtime dropped it.
+/// Notices when the runtime drops the task.
 struct Kept {
     book: Arc<Book>,
-    /// It has said so itself, and there may be another task by now.
+    /// Whether the task has reported its end itself; there may be another task by now.
     has_ended: bool,
 }
 
@@ -162,7 +162,7 @@ async fn keep(hub: Weak<Hub>, mut kept: Kept) {
             Err(_) => true,
         };
         let Some(hub) = hub.upgrade() else { return };
-        // What became of the locks while nobody watched is not known.
+        // Nobody knows what happened to the locks while they were not watched.
         let watched = lock(&book.pages).start_anew();
         if !watched.is_empty() {
             hub.bell.ring(&watched);
@@ -176,7 +176,7 @@ async fn keep(hub: Weak<Hub>, mut kept: Kept) {
 }
 
 impl Book {
-    /// Completes when there is a lock to be watched. False: nothing is held, and the task has to end.
+    /// Completes when there is a lock to watch. Returns `false` if nothing is held and the task has to end.
     async fn until_due(&self) -> bool {
         loop {
             if self.may_end() {
@@ -193,7 +193,7 @@ impl Book {
         }
     }
 
-    /// Whether nothing is held. Whoever is granted a lock from then on starts another task.
+    /// Returns whether nothing is held. From then on, the next grant starts another task.
     fn may_end(&self) -> bool {
         let mut pages = lock(&self.pages);
         if pages.held.is_empty() {
@@ -206,14 +206,14 @@ impl Book {
         lock(&self.pages).held.is_empty()
     }
 
-    /// When the next lock is to be watched.
+    /// Returns when the next lock has to be watched.
     fn next_due(&self) -> Moment {
         let pages = lock(&self.pages);
         let waiting = pages.held.values().filter(|held| held.watch == Watch::None);
         waiting.map(|held| held.due).min().unwrap_or(Moment::FAR)
     }
 
-    /// The locks that are to be watched now, at most so many, with what to ask for.
+    /// Returns at most this many locks that have to be watched now, with the options for each request.
     fn take_due(&self, most: usize) -> Vec<(OwnerId, Vec<u8>, WatchOptions)> {
         let now = BootClock.now();
         let mut pages = lock(&self.pages);
@@ -222,10 +222,11 @@ impl Book {
         let taken = due.take(most).map(|(owner, held)| {
             held.watch = Watch::AskedFor;
             let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
-            let options = match held.is_compacted {
-                true => options,
-                // What happened before the watch began is told, too.
-                false => options.with_start_revision(held.since + 1),
+            let options = if held.is_compacted {
+                options
+            } else {
+                // Include what happened before the watch began.
+                options.with_start_revision(held.since + 1)
             };
             (*owner, held.key.clone(), options)
         });
@@ -234,7 +235,7 @@ impl Book {
 }
 
 impl Pages {
-    /// The stream is gone, and all watches with it. Returns whose locks it watched.
+    /// Resets the state after the stream and all its watches have ended. Returns the owners whose locks it watched.
     fn start_anew(&mut self) -> Vec<OwnerId> {
         self.to_cancel.clear();
         let mut watched = Vec::new();
@@ -253,20 +254,20 @@ struct Stream<'a> {
     hub: &'a Weak<Hub>,
     book: &'a Book,
     events: WatchStream,
-    /// Whose watches were asked for, in the order in which the server answers.
+    /// The owners whose watches were requested, in the order in which the server answers.
     asked: VecDeque<OwnerId>,
     watched: HashMap<i64, OwnerId>,
 }
 
 impl<'a> Stream<'a> {
-    /// Watches until the stream ends. Whether that came from the stream, and not from a connection that was given up.
+    /// Watches until the stream ends. Returns whether the stream itself ended, and not because the connection was given up.
     async fn run(hub: &'a Weak<Hub>, book: &'a Book, connection: &Arc<Connection>) -> bool {
         let Some((owner, key, options)) = book.take_due(1).pop() else {
             return false;
         };
         let mut client = connection.client.clone();
         let begun = client.watch(key, Some(options));
-        // Whoever renews finds out whether the connection is of use. One that cannot be watched over may be.
+        // A renewal finds out whether the connection works. A connection over which we cannot watch may still work.
         let begun = within(&BootClock, BootClock.now() + SILENCE, begun).await;
         let Some(Ok(events)) = begun else {
             return true;
@@ -299,14 +300,15 @@ impl<'a> Stream<'a> {
     }
 
     fn next_due(&self) -> Moment {
-        match self.asked.len() < ASKED_AT_ONCE {
-            true => self.book.next_due(),
+        if self.asked.len() < ASKED_AT_ONCE {
+            self.book.next_due()
+        } else {
             // The next answer makes room.
-            false => Moment::FAR,
+            Moment::FAR
         }
     }
 
-    /// Asks for what is to be watched, and for the end of what is not any more.
+    /// Requests the watches that are due, and cancels those that are not needed any more.
     async fn send(&mut self) -> Result<(), etcd_client::Error> {
         let room = ASKED_AT_ONCE.saturating_sub(self.asked.len());
         for (owner, key, options) in self.book.take_due(room) {
@@ -350,7 +352,7 @@ impl<'a> Stream<'a> {
                     self.ring(owner);
                 }
             }
-            // It was given back meanwhile.
+            // The lock was released in the meantime.
             _ => pages.to_cancel.push(id),
         }
     }
@@ -362,7 +364,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The server has ended the watch: mostly because it began in a past that was compacted away.
+    /// Handles a watch that the server has cancelled, usually because it started at a revision that was compacted away.
     fn cancelled(&mut self, id: i64) {
         let Some(owner) = self.forget(id) else { return };
         if let Some(held) = lock(&self.book.pages).held.get_mut(&owner) {
@@ -372,7 +374,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Whose lock was watched, if it is still the one that is held.
+    /// Removes a watch, and returns the owner of its lock if that lock is still held.
     fn forget(&mut self, id: i64) -> Option<OwnerId> {
         let owner = self.watched.remove(&id)?;
         let pages = lock(&self.book.pages);

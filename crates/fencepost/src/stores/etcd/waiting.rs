@@ -1,8 +1,8 @@
-//! Waiting for the one before us to go.
+//! Waits until the key ahead of ours is gone.
 //!
-//! We watch from now on and look once more when the watch has begun, so that nothing that happened in between is missed. To watch from the
-//! revision of the last look would need no second look; but where anybody has written since, etcd serves such a watch
-//! only every 100 ms, with all others that begin in the past.
+//! We watch from now on, and read once more after the watch has begun, so that no event in between is missed. Watching from the revision of
+//! the last read would need no second read. But if anybody has written since then, etcd serves such a watch only every 100 ms, together
+//! with all others that begin in the past.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::error::{Effect, Operation, Result};
 /// A place in line.
 #[derive(Debug)]
 pub(super) struct Behind {
-    /// Who is just before us.
+    /// The key just ahead of ours.
     pub(super) other: Other,
     /// The lease that keeps our place.
     pub(super) lease: i64,
     pub(super) lease_ttl: Duration,
 }
 
-/// Completes when the key before ours is gone, or when it must be looked where we stand: our lease has ended, the connection broke.
-/// Keeps our place meanwhile.
+/// Completes when the key ahead of ours is gone, or when our place must be checked because our lease has ended or the connection broke.
+/// Keeps our place in the meantime.
 ///
 /// # Errors
-/// The store's, when it cannot be watched.
+/// Returns an error if the store cannot be watched.
 ///
 /// # Cancel safety
-/// When dropped, nobody keeps our place: it is lost when its lease ends.
+/// If the future is dropped, nobody keeps our place: it is lost when its lease ends.
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
     let connection = hub.connection(Operation::Acquire).await?;
     let mut events = watch(hub, &connection, &behind.other.key).await?;
@@ -61,7 +61,7 @@ async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<Wa
     let mut client = connection.client.clone();
     let begun = async {
         let mut events = client.watch(key, Some(options)).await?;
-        // The first message says that it has begun, or that it is refused: then the next one is the end.
+        // The first message says that the watch has begun, or that it is refused; in that case the next message is the end.
         events.message().await?;
         Ok(events)
     };
@@ -81,14 +81,14 @@ async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<Wa
     }
 }
 
-/// Whether it still stands where it stood, as the majority knows it. A key of the same name that was made since stands behind us.
+/// Returns whether the majority still has the key at its place. A key of the same name that was created since then is behind us.
 async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
     let asked = hub.ask(Operation::Acquire, SILENCE, |mut client| async move {
         let options = GetOptions::new().with_keys_only();
         client.get(&*other.key, Some(options)).await
     });
     let answer = asked.await;
-    // Looking changes nothing.
+    // Reading changes nothing.
     let answer = answer.map_err(|failed| {
         let error = failed.into_error(Operation::Acquire);
         error.with_effect(Effect::None)
@@ -97,11 +97,11 @@ async fn is_there(hub: &Hub, other: &Other) -> Result<bool> {
     Ok(found.is_some_and(|kv| kv.create_revision() == other.since))
 }
 
-/// Whether the connection is still of use: `false` when the stream of events has ended for another reason than ours.
+/// Waits for the deletion. Returns whether the connection still works: `false` if the stream has ended for another reason.
 async fn until_deleted(events: &mut WatchStream) -> bool {
     while let Ok(Some(news)) = events.message().await {
         let mut kinds = news.events().iter().map(etcd_client::Event::event_type);
-        // Cancelled: what has happened since the revision was compacted away.
+        // The watch is cancelled if the events since its revision were compacted away.
         if news.canceled() || kinds.any(|kind| kind == EventType::Delete) {
             return true;
         }
@@ -109,7 +109,7 @@ async fn until_deleted(events: &mut WatchStream) -> bool {
     false
 }
 
-/// Keeps the lease of one who waits alive. Completes when it has ended.
+/// Keeps the waiter's lease alive. Completes when the lease has ended.
 async fn keep_place(hub: &Hub, claim: &Claim, behind: &Behind) -> Result<()> {
     let silence = hub.silence_for(claim.ttl.min(behind.lease_ttl));
     loop {

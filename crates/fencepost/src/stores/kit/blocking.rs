@@ -1,13 +1,13 @@
-//! Opening a store from a program without an async runtime.
+//! Opens a store from a program without an async runtime.
 
 use std::future::Future;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// Runs `opening` to its end on the calling thread, in a runtime that ends with it.
+/// Runs `opening` to completion on the calling thread, in a temporary runtime.
 ///
 /// # Errors
-/// Returns [`ErrorKind::WrongContext`] inside an async runtime, which the call would stall, and otherwise what `opening` returns.
+/// Returns [`ErrorKind::WrongContext`] inside an async runtime, which the call would stall, and otherwise the error of `opening`.
 pub(crate) fn open<T>(store: &'static str, opening: impl Future<Output = Result<T>>) -> Result<T> {
     let wrong = |message| Error::new(ErrorKind::WrongContext, store, Operation::Open, message);
     if tokio::runtime::Handle::try_current().is_ok() {

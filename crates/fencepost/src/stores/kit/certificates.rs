@@ -1,25 +1,25 @@
-//! Certificates: what a program hands over, and the files that an address names.
+//! TLS certificates: those that a program passes in, and the files that an address names.
 
 use std::fmt;
 
-/// Whom we trust, and what we show. All PEM.
+/// Whom we trust and how we identify ourselves, all as PEM.
 #[derive(Default, Clone)]
 pub(crate) struct Certificates {
     /// Authorities to trust instead of the public ones.
     pub(crate) root: Option<Vec<u8>>,
-    /// What we show, and its key.
+    /// Our own certificate and its key.
     pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Certificates {
-    /// Whether nothing was handed over.
+    /// Returns whether no certificate was passed in.
     #[cfg(any(feature = "redis-tls", feature = "postgres", feature = "etcd"))]
     pub(crate) fn are_none(&self) -> bool {
         self.root.is_none() && self.client.is_none()
     }
 }
 
-/// Says what there is. The key is nobody's business.
+/// Shows which certificates there are, but never the key.
 impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificates")
@@ -29,14 +29,14 @@ impl fmt::Debug for Certificates {
     }
 }
 
-/// What an address calls them: the authority, what we show, its key.
+/// The names of the parameters in an address: authority, our certificate, its key.
 pub(crate) type Names = [&'static str; 3];
 
-/// In addresses of our own making.
+/// The parameter names in addresses whose format is our own.
 #[cfg(any(feature = "redis", feature = "etcd"))]
 pub(crate) const OURS: Names = ["ca", "cert", "key"];
 
-/// The files that an address names.
+/// The certificate files that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     names: Names,
@@ -51,12 +51,12 @@ impl Files {
         }
     }
 
-    /// Whether the parameter names one of them.
+    /// Returns whether this is the name of one of the parameters.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// Notes the path that such a parameter has.
+    /// Records the path in such a parameter.
     pub(crate) fn note(&mut self, name: &str, path: String) {
         let place = self.names.iter().position(|known| *known == name);
         if let Some(place) = place {
@@ -68,10 +68,10 @@ impl Files {
         self.paths.iter().all(Option::is_none)
     }
 
-    /// Reads them, once: what the files hold later is not noticed. What is named wins over what `certificates` has.
+    /// Reads the files once; later changes of the files are not noticed. A file in the address replaces what `certificates` contains.
     ///
     /// # Errors
-    /// A file cannot be read or has not in it what it is there for, or one of certificate and key is missing.
+    /// Returns an error if a file cannot be read or does not contain what it should, or if only one of certificate and key is given.
     pub(crate) fn read_into(&self, certificates: &mut Certificates) -> Result<(), String> {
         let [root_name, certificate_name, key_name] = self.names;
         let [root, certificate, key] = &self.paths;
@@ -94,7 +94,7 @@ impl Files {
     }
 }
 
-/// What a file is there for.
+/// The expected content of a file.
 #[derive(Clone, Copy)]
 enum Kind {
     Certificate,
@@ -107,18 +107,20 @@ fn read(name: &str, path: &str, kind: Kind) -> Result<Vec<u8>, String> {
         Kind::Certificate => "certificate",
         Kind::Key => "private key",
     };
-    match has(&content, kind) {
-        true => Ok(content),
-        false if matches!(kind, Kind::Key) && is_encrypted(&content) => Err(format!(
+    if has(&content, kind) {
+        Ok(content)
+    } else if matches!(kind, Kind::Key) && is_encrypted(&content) {
+        Err(format!(
             "{name}: {path}: the key in it is encrypted; give one without a passphrase: openssl pkey -in {path} -out FILE"
-        )),
-        false => Err(format!(
+        ))
+    } else {
+        Err(format!(
             "{name}: {path}: there is no {what} in it (PEM is expected)"
-        )),
+        ))
     }
 }
 
-/// Whether there is a key that only a passphrase opens, in the manner of PKCS 8 or in the old one.
+/// Returns whether the file contains a key that needs a passphrase, in PKCS #8 or in the older format.
 fn is_encrypted(content: &[u8]) -> bool {
     let mut lines = content.split(|byte| *byte == b'\n');
     lines.any(|line| {
@@ -127,7 +129,7 @@ fn is_encrypted(content: &[u8]) -> bool {
     })
 }
 
-/// The clients would tell, too, but neither of which file nor before they connect.
+/// Returns whether the file contains this kind. The clients would notice too, but only when they connect, and without naming the file.
 #[cfg(any(feature = "redis-tls", feature = "postgres-tls", feature = "etcd-tls"))]
 fn has(content: &[u8], kind: Kind) -> bool {
     use rustls::pki_types::pem::PemObject;
@@ -141,7 +143,7 @@ fn has(content: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Nothing is done with it.
+/// Without TLS the content is not used, so it is not checked.
 #[cfg(not(any(feature = "redis-tls", feature = "postgres-tls", feature = "etcd-tls")))]
 fn has(_: &[u8], _: Kind) -> bool {
     true

@@ -1,4 +1,4 @@
-//! How long a waiter puts up with a store that fails.
+//! [`Outage`]: how long a waiter tolerates a store that fails, and how long it pauses between attempts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::error::{Effect, Error, Result};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A run of failures without an answer in between. Make a new one after every answer.
+/// A series of failures without an answer in between. Create a new one after every answer.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Option<Moment>,
@@ -16,7 +16,7 @@ pub(crate) struct Outage {
 }
 
 impl Outage {
-    /// Waits a little, longer every time.
+    /// Pauses before the next attempt, longer every time.
     ///
     /// # Errors
     /// Returns `error` if the outage has lasted for `longest`. A request made during the outage may have taken effect.
@@ -29,13 +29,13 @@ impl Outage {
         Ok(())
     }
 
-    /// The store has answered, though not as we would like: the time starts again, the pauses do not.
+    /// Records that the store answered with a refusal: the time of the outage starts again, but the pauses stay as long as they are.
     #[cfg(feature = "postgres")]
     pub(crate) fn was_answered(&mut self) {
         self.since = None;
     }
 
-    /// Waits a little, longer every time, however long it has lasted.
+    /// Pauses before the next attempt, longer every time, without limiting how long the outage may last.
     pub(crate) async fn pause(&mut self) {
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
         BootClock.sleep_until(BootClock.now() + self.pause).await;

@@ -1,6 +1,6 @@
-//! `%2F` and the like, in addresses.
+//! Percent-decoding (`%2F`) for addresses.
 
-/// `None`: what follows a percent sign is no byte, or the bytes are no text.
+/// Decodes a text. Returns `None` if a percent sign is not followed by two hexadecimal digits, or if the bytes are not UTF-8.
 pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -11,7 +11,7 @@ pub(crate) fn decode(text: &str) -> Option<String> {
             continue;
         }
         let (digits, after) = rest.split_at_checked(2)?;
-        // A number may have a sign.
+        // `from_str_radix` would accept a sign.
         let digits = std::str::from_utf8(digits)
             .ok()
             .filter(|digits| !digits.starts_with('+'))?;

@@ -1,4 +1,4 @@
-//! Where the server is, and who we are there.
+//! The address of a Postgres server: parses it, or takes the user's own configuration, and adds certificates.
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -11,19 +11,19 @@ use crate::stores::kit::percent;
 
 const FORM: &str = "not an address of Postgres; expected postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?sslmode=require]";
 
-/// Where the server is and who we are there, as the user says it.
+/// Where the server is and how to log in, as the user gave it.
 #[derive(Clone)]
 pub(crate) enum Server {
     Address(String),
-    /// What the user connects with.
+    /// The user's own configuration.
     Config(Box<Config>),
 }
 
 impl Server {
-    /// Reads it. Parameters of an address whose names are in `own` are taken out and returned.
+    /// Parses the address. Parameters of an address whose names are in `own` are removed and returned.
     ///
     /// # Errors
-    /// As [`Address::parse`].
+    /// Returns the same errors as [`Address::parse`].
     pub(crate) fn read(
         &self,
         store: &'static str,
@@ -45,7 +45,7 @@ impl Server {
     }
 }
 
-/// A server, a database and who we are there.
+/// A server, a database and a user.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(super) config: Config,
@@ -54,20 +54,20 @@ pub(crate) struct Address {
     pub(super) tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
 }
 
-/// What libpq calls the files of certificates.
+/// The parameters with which libpq names certificate files.
 const FILES: Names = ["sslrootcert", "sslcert", "sslkey"];
 
-/// The parameters of an address that are not the client library's: name and value, decoded.
+/// The parameters of an address that do not belong to the client library: decoded names and values.
 pub(crate) type Parameters = Vec<(String, String)>;
 
 impl Address {
-    /// Reads `postgres://…` (or `postgresql://…`). Parameters whose names are in `own` are taken out and returned.
+    /// Parses `postgres://…` (or `postgresql://…`). Parameters whose names are in `own` are removed and returned.
     ///
-    /// Without `sslmode`, or with `sslmode=disable`, the connection is not encrypted. `require`, `verify-ca` and `verify-full` all mean the
-    /// last: the certificate and the host's name are checked. The modes in between protect from nobody, and are refused.
+    /// Without `sslmode`, or with `sslmode=disable`, the connection is not encrypted. `require`, `verify-ca` and `verify-full` all mean
+    /// `verify-full`: the certificate and the host name are checked. The modes in between protect against nobody, and are refused.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`]; the message never quotes the address, which may carry a password.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid. The message never quotes the address, which may contain a password.
     pub(crate) fn parse(
         store: &'static str,
         address: &str,
@@ -91,12 +91,13 @@ impl Address {
                 _ => passed_on.push(pair),
             }
         }
-        let text = match passed_on.is_empty() {
-            true => base.to_owned(),
-            false => format!("{base}?{}", passed_on.join("&")),
+        let text = if passed_on.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", passed_on.join("&"))
         };
         let mut config: Config = text.parse().map_err(|cause| {
-            // The cause's own cause names a parameter or a rule, not its value.
+            // The source of this error names a parameter or a rule, but not a value.
             let cause: tokio_postgres::Error = cause;
             let why =
                 std::error::Error::source(&cause).map_or(String::new(), |why| format!(" ({why})"));
@@ -126,7 +127,7 @@ impl Address {
         Ok((address, taken))
     }
 
-    /// Takes what the user connects with. `SslMode::Prefer`, which is what a configuration has if nobody chose, means no TLS.
+    /// Uses the user's configuration. `SslMode::Prefer`, which is its default, means no TLS.
     fn of(config: &Config, certificates: &Certificates) -> std::result::Result<Self, String> {
         if names_no_host(config) {
             return Err("the configuration names no host".to_owned());
@@ -169,18 +170,18 @@ impl Address {
         }
     }
 
-    /// Where the server is, without user and password.
+    /// Returns the address without user and password.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// The same server, where sessions show this name whatever the address says.
+    /// Returns the same server, but sessions show this name, whatever the address says.
     pub(crate) fn with_application_name(mut self, name: &str) -> Self {
         self.config.application_name(name);
         self
     }
 
-    /// What the address itself says `application_name` is.
+    /// Returns the `application_name` in the address.
     pub(crate) fn application_name(&self) -> Option<&str> {
         self.config.get_application_name()
     }
@@ -213,7 +214,7 @@ fn show(config: &Config) -> String {
     )
 }
 
-/// What is not encoded is meant as it stands.
+/// Decodes a text. A text that is not percent-encoded is used as it is.
 fn decode(text: &str) -> String {
     percent::decode(text).unwrap_or_else(|| text.to_owned())
 }

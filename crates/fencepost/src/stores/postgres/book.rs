@@ -1,16 +1,16 @@
-//! Which session does what: pure bookkeeping, without a server.
+//! The book of sessions: which session serves which locks. Pure bookkeeping, without a server.
 //!
-//! A lock gets a session of its own while there are enough. Beyond the bound, locks share: then they are only tried for, never waited
-//! for, because a statement that waits would hold up, or deadlock with, whoever else the session belongs to. One session at least
-//! never waits, so that there is always one to try, to look and to cancel with.
+//! A lock gets its own session while there are enough. Beyond the limit, locks share sessions. They are then only tried, never waited for,
+//! because a statement that waits would block the other owners of the session or deadlock with them. At least one session never waits, so
+//! that there is always one for trying, looking and cancelling.
 
 use crate::claim::OwnerId;
 use crate::clock::Moment;
 
-/// Names a session in the book.
+/// The number of a session in the book.
 pub(super) type Number = u64;
 
-/// The sessions there are.
+/// All sessions of a store.
 #[derive(Debug)]
 pub(super) struct Book<S> {
     slots: Vec<Slot<S>>,
@@ -23,23 +23,23 @@ pub(super) struct Book<S> {
 struct Slot<S> {
     number: Number,
     session: S,
-    /// Held or asked for, the oldest first.
+    /// The locks that are held or asked for, the oldest first.
     locks: Vec<(OwnerId, i64)>,
-    /// Somebody looks at other locks through it.
+    /// How many requests use the session to look at other locks.
     visitors: usize,
     waits: bool,
-    /// When it was last used for anything.
+    /// When the session was last used for anything.
     used_at: Moment,
 }
 
-/// Where a request can go.
+/// The session for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pick<S> {
-    /// This one has been noted down for it.
+    /// Use this session; the book has recorded that.
     Use(Number, S),
-    /// There is room: one more is being opened, see [`Book::opened`].
+    /// There is room for another session: open one, and then call [`Book::opened`].
     Open,
-    /// All there are, are waiting or have the same lock: another of our own owners holds it or asks for it.
+    /// No session is available: all of them wait, or have the same lock because another owner of this process holds it or asks for it.
     None,
 }
 
@@ -53,10 +53,10 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// A session to ask for the lock `key` with. Spare ones count if they were used after `fresh_since`.
+    /// Returns a session for asking for the lock `key`. Spare sessions count if they were used after `fresh_since`.
     pub(super) fn pick(&mut self, owner: OwnerId, key: i64, fresh_since: Moment) -> Pick<S> {
         let is_spare = |slot: &Slot<S>| slot.is_spare() && slot.used_at >= fresh_since;
-        // The one used last, so that the others grow old and go.
+        // Choose the session that was used last, so that the others become stale and are closed.
         let spare = self.slots.iter_mut().filter(|slot| is_spare(slot));
         if let Some(slot) = spare.max_by_key(|slot| slot.used_at) {
             return slot.take(owner, key);
@@ -72,7 +72,7 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// A session to look at locks with; give it back with [`visited`](Self::visited).
+    /// Returns a session for looking at locks. Give it back with [`visited`](Self::visited).
     pub(super) fn visit(&mut self, fresh_since: Moment) -> Pick<S> {
         let spare = self.slots.iter_mut();
         let mut spare = spare.filter(|slot| slot.locks.is_empty() && slot.used_at >= fresh_since);
@@ -94,7 +94,7 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// Notes down a visit to a session that was just opened for it.
+    /// Records a visit to a session that was just opened for it.
     pub(super) fn visit_this(&mut self, number: Number) {
         if let Some(slot) = self.slot(number) {
             slot.visitors += 1;
@@ -108,12 +108,12 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// What [`Pick::Open`] announced did not come about.
+    /// Records that the session announced by [`Pick::Open`] could not be opened.
     pub(super) fn not_opened(&mut self) {
         self.opening = self.opening.saturating_sub(1);
     }
 
-    /// What [`Pick::Open`] announced is there.
+    /// Records that the session announced by [`Pick::Open`] was opened.
     pub(super) fn opened(&mut self, session: S, now: Moment) -> Number {
         self.not_opened();
         self.last_number += 1;
@@ -128,14 +128,14 @@ impl<S: Clone> Book<S> {
         self.last_number
     }
 
-    /// Notes down that this session is asked for the lock `key`.
+    /// Records that this session is used to ask for the lock `key`.
     pub(super) fn assign(&mut self, number: Number, owner: OwnerId, key: i64) {
         if let Some(slot) = self.slot(number) {
             slot.locks.push((owner, key));
         }
     }
 
-    /// Whether this session may wait for the only lock it has to do with; then it is noted down as waiting.
+    /// Returns whether this session may wait for its only lock. If so, records that it waits.
     pub(super) fn may_wait(&mut self, number: Number) -> bool {
         let waiting = self.slots.iter().filter(|slot| slot.waits).count();
         let most = self.most;
@@ -148,14 +148,14 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// It waits no longer: it has the lock, or will not get it.
+    /// Records that the session no longer waits: it has the lock, or will not get it.
     pub(super) fn waits_no_more(&mut self, number: Number) {
         if let Some(slot) = self.slot(number) {
             slot.waits = false;
         }
     }
 
-    /// This owner is done with the session.
+    /// Records that this owner no longer uses the session.
     pub(super) fn leave(&mut self, number: Number, owner: OwnerId, now: Moment) {
         if let Some(slot) = self.slot(number) {
             slot.locks.retain(|(other, _)| *other != owner);
@@ -164,19 +164,19 @@ impl<S: Clone> Book<S> {
         }
     }
 
-    /// Whether this session is among those there are.
+    /// Returns whether the book contains this session.
     pub(super) fn has(&self, number: Number) -> bool {
         self.slots.iter().any(|slot| slot.number == number)
     }
 
-    /// The owners whose locks this session holds or asks for, the newest first.
+    /// Returns the owners whose locks this session holds or asks for, the newest first.
     pub(super) fn owners(&self, number: Number) -> Vec<OwnerId> {
         let slot = self.slots.iter().find(|slot| slot.number == number);
         let locks = slot.map_or(&[][..], |slot| &slot.locks);
         locks.iter().rev().map(|(owner, _)| *owner).collect()
     }
 
-    /// Takes out the sessions that are of no use any more, and returns the owners whose locks went with them.
+    /// Removes the sessions that cannot be used any more, and returns the owners whose locks ended with them.
     pub(super) fn remove(&mut self, is_over: impl Fn(&S) -> bool) -> Vec<OwnerId> {
         let mut lost = Vec::new();
         self.slots.retain(|slot| {
@@ -189,7 +189,7 @@ impl<S: Clone> Book<S> {
         lost
     }
 
-    /// Takes out and returns those nobody has used since `fresh_since`.
+    /// Removes and returns the sessions that nobody has used since `fresh_since`.
     pub(super) fn remove_stale(&mut self, fresh_since: Moment) -> Vec<S> {
         let is_stale = |slot: &Slot<S>| slot.is_spare() && slot.used_at < fresh_since;
         let stale = self.slots.iter().filter(|slot| is_stale(slot));
@@ -208,7 +208,7 @@ impl<S: Clone> Slot<S> {
         self.locks.is_empty() && self.visitors == 0
     }
 
-    /// A session that has the lock already would be granted it once more.
+    /// Returns whether the session may also ask for `key`. A session that already has the lock would be granted it again.
     fn may_share(&self, key: i64) -> bool {
         !self.waits && self.locks.iter().all(|(_, other)| *other != key)
     }

@@ -1,4 +1,4 @@
-//! How a store is opened: by an address or with the user's own configuration, and with which settings.
+//! [`PostgresBuilder`]: opens the store by an address or with the user's own configuration, and with which settings.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
-/// How a [`Postgres`] is opened; made by [`Postgres::builder`] or [`Postgres::builder_from`].
+/// The settings for opening a [`Postgres`]; [`Postgres::builder`] and [`Postgres::builder_from`] create it.
 #[derive(Clone)]
 pub struct PostgresBuilder {
     server: Server,
@@ -41,52 +41,53 @@ impl PostgresBuilder {
         }
     }
 
-    /// How long connecting may take. Default: 3 s.
+    /// Sets how long connecting may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// How many connections there are at most. Default: 8.
+    /// Sets the maximum number of connections. The default is 8.
     ///
-    /// One per name that is held or waited for; locks beyond that share, and are tried for every 20 to 250 ms instead of waited for in order.
+    /// Each name that is held or waited for uses one connection. Further locks share connections; they are tried every 20 to 250 ms instead
+    /// of waited for in order.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.settings.connections = most;
         self
     }
 
-    /// How long a connection that is not needed is kept for the next lock. Default: 10 s. The server ends it then.
+    /// Sets how long an unused connection is kept for the next lock. The default is 10 s. After that, the server ends it.
     #[must_use]
     pub fn keep_spare(mut self, time: Duration) -> Self {
         self.settings.spare = time;
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
+    /// Sets how long waiters tolerate a server that cannot be reached, or that is a standby, before they get an error. The default is 30 s.
     ///
-    /// When it is back they stand at the end of the line.
+    /// When the server is back, they stand at the end of the line.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
         self
     }
 
-    /// How long one who waits keeps its place in the server's line before it goes to the end of the line. Default: 10 s.
-    /// [`Duration::MAX`] means never. Wins over `requeue_after=10s` (or `500ms`, or `never`) in the address.
+    /// Sets how long a waiter keeps its place in the server's line before it goes to the end of the line. The default is 10 s.
+    /// [`Duration::MAX`] means never. Takes precedence over `requeue_after=10s` (or `500ms`, or `never`) in the address.
     ///
-    /// A statement that waits has a snapshot all the time. `VACUUM` keeps every row that such a snapshot might see, and `CREATE INDEX CONCURRENTLY`
-    /// waits until the snapshot is gone. This setting bounds how long they are held up. Its cost is the order of those who wait for longer than
-    /// this time; nobody loses its place before.
+    /// A waiting statement has a snapshot all the time. `VACUUM` keeps every row that such a snapshot might see, and `CREATE INDEX
+    /// CONCURRENTLY` waits until the snapshot is gone. This setting limits how long they are held up. In return, clients that wait for
+    /// longer than this lose their order; nobody loses its place before.
     #[must_use]
     pub fn requeue_after(mut self, longest: Duration) -> Self {
         self.requeue_after = Some(longest);
         self
     }
 
-    /// Whether the first lock makes the sequences that fences are drawn from, where they are missing. Default: yes. Otherwise, and
-    /// where the user may not make them, the error says how to. Looking at locks makes nothing.
+    /// Sets whether the first lock creates the sequences for fences if they do not exist. The default is `true`. If `false`, or if the user
+    /// may not create them, the error contains the statements to run. Looking at locks creates nothing.
     #[must_use]
     pub fn create_sequences(mut self, create: bool) -> Self {
         self.create_sequences = create;
@@ -94,7 +95,7 @@ impl PostgresBuilder {
     }
 
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`, or
-    /// `SslMode::Require` in a configuration that was [handed in](Postgres::builder_from).
+    /// `SslMode::Require` in a configuration that was [passed in](Postgres::builder_from).
     #[cfg(feature = "postgres-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -102,8 +103,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// Shows this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
-    /// [handed in](Postgres::builder_from).
+    /// Presents this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
+    /// [passed in](Postgres::builder_from).
     #[cfg(feature = "postgres-tls")]
     #[must_use]
     pub fn client_certificate(
@@ -115,16 +116,17 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects, and tries out whether locks exclude there and whether fences can be drawn. Makes the sequences for fences where they are missing, if that is
-    /// [wanted](Self::create_sequences).
+    /// Connects, and checks that locks exclude each other there and that fences can be drawn. Creates the sequences for fences if they do
+    /// not exist and [`create_sequences`](Self::create_sequences) is set.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if nobody answers there, and
-    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, too old, a standby, a pooler, not Postgres; the sequences are missing and the user may
-    /// not make them (the error has the statements to run), or are not sound; or a program of an older version takes locks there.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid and [`ErrorKind::Unavailable`] if no server answers there. Returns
+    /// [`ErrorKind::Unusable`] if the server cannot hold locks (wrong password, too old, a standby, a pooler, not Postgres), if the
+    /// sequences are missing and the user may not create them (the error contains the statements to run), if the sequences are not sound,
+    /// or if a program of an older version takes locks there.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections. Sequences that were made stay.
+    /// If the future is dropped, the connections are closed. Sequences that were created stay.
     pub async fn open(self) -> Result<Postgres> {
         let postgres = self.connect().await?;
         postgres.hub.prepare(Operation::Open).await?;
@@ -140,24 +142,27 @@ impl PostgresBuilder {
         Ok(Postgres { hub })
     }
 
-    /// Connects to look at locks, with [`inspect`](crate::Backend::inspect) and [`list`](crate::Backend::list), and to [release](crate::Backend::release) those of others. That needs no fence: no
-    /// sequence is made or has to be there, no right on it is needed, and it works while a program of an older version takes locks. Taking a lock fails.
+    /// Connects only to look at locks, with [`inspect`](crate::Backend::inspect) and [`list`](crate::Backend::list), and to
+    /// [release](crate::Backend::release) locks of others.
+    ///
+    /// This needs no fence. No sequence is created or has to exist, no permission on it is needed, and it works while a program of an older
+    /// version takes locks. Acquiring a lock fails.
     ///
     /// # Errors
-    /// As [`open`](Self::open), without those about sequences and older versions.
+    /// Returns the same errors as [`open`](Self::open), except those about sequences and older versions.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// If the future is dropped, the connections are closed.
     pub async fn open_to_look(mut self) -> Result<Postgres> {
         self.settings.looks_only = true;
         self.connect().await
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Postgres> {
         blocking::open(STORE, self.open())
@@ -192,7 +197,7 @@ impl PostgresBuilder {
 
 impl fmt::Debug for PostgresBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("PostgresBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()

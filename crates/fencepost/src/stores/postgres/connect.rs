@@ -1,7 +1,7 @@
-//! A connection to the server that is ours alone.
+//! A Postgres connection that belongs to one store alone.
 //!
-//! No pool: a connection *is* the session that holds a lock or waits for it, and closing it is the one way to give up a lock that
-//! works whatever state it is in.
+//! There is no pool: a connection *is* the session that holds a lock or waits for it. Closing the connection is the only way to give up a
+//! lock that works in every state of the session.
 
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
@@ -15,35 +15,35 @@ use super::address::Address;
 use super::failure;
 use crate::error::{Operation, Result};
 
-/// What the client library has when an address says nothing: too long to notice a server that is gone.
+/// The client library's default keep-alive time, which is too long to notice a server that is gone.
 const UNSET_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
-/// With these a server that vanished without a word is noticed after 25 s.
+/// With these settings, a server that vanished silently is noticed after 25 s.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// A connection of our own. Dropping it closes the socket at once, whatever is under way on it: the server ends the session, and with it
-/// its locks, as soon as it looks at the socket again.
+/// A connection that nobody else uses. Dropping it closes the socket at once, whatever runs on it. The server ends the session and its
+/// locks as soon as it checks the socket again.
 #[cfg_attr(not(feature = "unstable-hooks"), allow(unreachable_pub))]
 pub struct Connection {
-    /// What statements are sent with.
+    /// The client that sends statements.
     pub client: Client,
     driver: JoinHandle<()>,
     last_words: Arc<OnceLock<tokio_postgres::Error>>,
 }
 
 impl Connection {
-    /// Whether the connection is of no use any more.
+    /// Returns whether the connection cannot be used any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Closes the socket at once, for everybody who shares this; as dropping does.
+    /// Closes the socket at once, for all users of this connection, as dropping it does.
     pub(crate) fn close(&self) {
         self.driver.abort();
     }
 
-    /// Why the server or the network ended it, if anybody said.
+    /// Returns why the server or the network ended the connection, if that is known.
     pub(crate) fn last_words(&self) -> Option<&tokio_postgres::Error> {
         self.last_words.get()
     }
@@ -51,7 +51,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Otherwise a statement under way would keep the connection, and a waiting one would get its lock some day.
+        // Otherwise a running statement would keep the connection alive, and a waiting one would eventually get its lock.
         self.close();
     }
 }
@@ -64,14 +64,14 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Connects within `patience`; the session shows `application_name` unless the address has its own. `hear` is told what the server sends
-/// unasked, and dropped when the connection has ended.
+/// Connects within `patience`. The session shows `application_name` unless the address has its own. `hear` is called with unsolicited
+/// messages of the server, and is dropped when the connection has ended.
 ///
 /// # Errors
-/// As [`failure::of_connecting`].
+/// Returns the errors of [`failure::of_connecting`].
 ///
 /// # Cancel safety
-/// Dropping the future closes the connection.
+/// If the future is dropped, the connection is closed.
 pub(crate) async fn listen(
     store: &'static str,
     operation: Operation,

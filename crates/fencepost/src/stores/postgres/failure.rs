@@ -1,4 +1,4 @@
-//! What the server or the network said, as an error a caller can act on.
+//! Turns errors of the Postgres server, the client library or the network into errors that a caller can act on.
 
 use std::error::Error as _;
 use std::io;
@@ -7,7 +7,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// A statement that was sent, or may have been.
+/// The error of a statement that was sent, or may have been.
 pub(crate) fn of_statement(
     store: &'static str,
     operation: Operation,
@@ -19,7 +19,7 @@ pub(crate) fn of_statement(
         .with_source(cause)
 }
 
-/// The connection was over before the statement was answered; this is what the server said when it ended it.
+/// The error of a connection that ended before the statement was answered, with the server's reason.
 pub(crate) fn of_ending(
     store: &'static str,
     operation: Operation,
@@ -33,7 +33,7 @@ pub(crate) fn of_ending(
     }
 }
 
-/// A connection that could not be made: nothing was asked yet.
+/// The error of a connection that could not be opened. No statement was sent yet.
 pub(crate) fn of_connecting(
     store: &'static str,
     operation: Operation,
@@ -44,7 +44,7 @@ pub(crate) fn of_connecting(
             ErrorKind::Unusable,
             format!("no agreement on TLS: {}", deepest(&cause)),
         ),
-        // The end of the connection in the middle of what is no message of this protocol.
+        // The connection ended in the middle of something that is not a message of this protocol.
         None if io_cause(&cause).is_some_and(|io| io.kind() == io::ErrorKind::Other) => (
             ErrorKind::Unusable,
             format!(
@@ -64,24 +64,24 @@ pub(crate) fn of_connecting(
     Error::new(kind, store, operation, message).with_source(cause)
 }
 
-/// Nobody answered while connecting.
+/// The error for a server that did not answer while connecting.
 pub(crate) fn unreachable(store: &'static str, operation: Operation) -> Error {
     let message = "the server does not answer";
     Error::new(ErrorKind::Unavailable, store, operation, message)
 }
 
-/// A statement was not answered in time; its connection is given up.
+/// The error for a statement that was not answered in time. Its connection is given up.
 pub(crate) fn silent(store: &'static str, operation: Operation) -> Error {
     unreachable(store, operation).with_effect(Effect::Maybe)
 }
 
-/// An answer that none of our statements gives.
+/// The error for an answer that none of our statements returns.
 pub(crate) fn unexpected(store: &'static str, operation: Operation, what: &str) -> Error {
     let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
     Error::new(ErrorKind::Unusable, store, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The server is a standby: whoever opens a store there learns that it cannot hold locks, and why.
+/// The error for a standby, which cannot hold locks, with the reason.
 pub(crate) fn standby(store: &'static str, operation: Operation, why: &str) -> Error {
     let message = format!(
         "this is a standby, {why}; locks need the primary (target_session_attrs=read-write finds it among several hosts)"
@@ -89,7 +89,7 @@ pub(crate) fn standby(store: &'static str, operation: Operation, why: &str) -> E
     Error::new(ErrorKind::Unusable, store, operation, message).with_source(InRecovery)
 }
 
-/// What [`standby`] errors are recognized by.
+/// The source that identifies a [`standby`] error.
 #[derive(Debug)]
 struct InRecovery;
 
@@ -101,32 +101,32 @@ impl std::fmt::Display for InRecovery {
 
 impl std::error::Error for InRecovery {}
 
-/// Whether the same request may succeed a little later, without anybody mending anything.
+/// Returns whether the same request may succeed a little later without anybody repairing anything.
 ///
-/// A server that cannot be written to counts: during a failover the address may lead to a standby that is about to be promoted.
+/// This includes a read-only server: during a failover the address may lead to a standby that is about to be promoted.
 pub(crate) fn is_passing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) || is_read_only(error)
 }
 
-/// The server is a standby, or was one when the statement came.
+/// Returns whether the server is a standby, or was one when the statement arrived.
 fn is_read_only(error: &Error) -> bool {
     let cause = first(error).source();
     let is_ours = cause.is_some_and(|cause| cause.is::<InRecovery>());
     is_ours || code(error) == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) || is_recovering(error)
 }
 
-/// Transaction numbers are refused with a code that means many things.
+/// Returns whether the server refused to assign a transaction number because it is a standby; its error code has many meanings.
 fn is_recovering(error: &Error) -> bool {
     let is_state = code(error) == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
     is_state && error.message().contains("recovery")
 }
 
-/// The server ended a wait after the session's `lock_timeout`.
+/// Returns whether the server ended a wait after the session's `lock_timeout`.
 pub(crate) fn is_lock_timeout(error: &Error) -> bool {
     code(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// The session is over, and its locks with it: the server said so, or the connection broke.
+/// Returns whether the session and its locks have ended, because the server said so or the connection broke.
 pub(crate) fn is_over(error: &Error) -> bool {
     let broke = error
         .source()
@@ -135,19 +135,19 @@ pub(crate) fn is_over(error: &Error) -> bool {
     broke || was_ended(error)
 }
 
-/// The server itself said that it ends the session: what was asked in it has no effect any more.
+/// Returns whether the server itself said that it ends the session. The request in it has no effect then.
 pub(crate) fn was_ended(error: &Error) -> bool {
     let code = code(error).map(SqlState::code);
     matches!(code, Some("57P01" | "57P02" | "57P03" | "57P05"))
 }
 
-/// The error itself, or the one of another operation that it repeats.
+/// Returns the error itself, or the error of another operation that it repeats.
 fn first(error: &Error) -> &Error {
     let cause = error.source().and_then(|cause| cause.downcast_ref());
     cause.map_or(error, first)
 }
 
-/// The server's own code for what went wrong, if it was the server that said so.
+/// Returns the server's error code, if the error came from the server.
 pub(crate) fn code(error: &Error) -> Option<&SqlState> {
     let cause = first(error).source()?;
     if let Some(said) = cause.downcast_ref::<DbError>() {
@@ -194,7 +194,7 @@ fn of_network(cause: &io::Error) -> (ErrorKind, String, Effect) {
     }
 }
 
-/// A server that refuses a statement has undone it. That is not so for locks of a session: who asked for one closes the session.
+/// A server that refuses a statement has undone it. That does not hold for locks of a session; the caller closes the session instead.
 fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
     use ErrorKind::{Timeout, Unavailable, Unusable};
     let code = said.code();
@@ -213,7 +213,7 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
             Unusable,
             "the server or session is read-only; locks need the primary",
         ),
-        // Advisory locks work on a standby, transaction numbers do not.
+        // Advisory locks work on a standby, but transaction numbers do not.
         "55000" if said.message().contains("recovery") => (
             Unusable,
             "this is a standby, which cannot give fences; locks need the primary",
@@ -249,19 +249,16 @@ fn of_server(said: &DbError) -> (ErrorKind, String, Effect) {
         _ => (Unusable, "the server refused"),
     };
     let message = format!("{advice} ({}, {})", said.message(), code.code());
-    // Cut off in the middle: what was done before stays done.
+    // The statement was cut off in the middle, so whatever it did before is not undone.
     let is_cut = kind == Unavailable
         && ["57P", "08"]
             .iter()
             .any(|class| code.code().starts_with(class));
-    let effect = match is_cut {
-        true => Effect::Maybe,
-        false => Effect::None,
-    };
+    let effect = if is_cut { Effect::Maybe } else { Effect::None };
     (kind, message, effect)
 }
 
-/// One side does not accept the other's certificate, or does not speak TLS: trying again will not help.
+/// Returns whether one side does not accept the other's certificate or does not speak TLS. Trying again will not help.
 fn is_about_tls(cause: &tokio_postgres::Error) -> bool {
     cause.to_string().contains("TLS") && io_cause(cause).is_none_or(|io| io.get_ref().is_some())
 }

@@ -1,15 +1,15 @@
-//! Where fences come from: two sequences of the database, which [`pg_tx`](crate::pg_tx) draws from as well.
+//! The source of fences: two sequences of the database, which [`pg_tx`](crate::pg_tx) uses as well.
 //!
-//! A fence is the sum of `fencepost_fence`, which counts every draw, and `fencepost_lift`. A *lift* raises the second one so that the
-//! next fence is past the server's time, in units of 7.8125 µs since 2024. Every session of the server lifts before its first
-//! draw. So fences rise after a failover to a standby that has not received the last draws: nobody draws faster than the units pass.
+//! A fence is the sum of `fencepost_fence`, which counts every draw, and `fencepost_lift`. A *lift* raises the second one so that the next
+//! fence is past the server's time, in units of 7.8125 µs since 2024. Every session of the server lifts before its first draw. Fences
+//! therefore grow even after a failover to a standby that has not received the last draws, because nobody draws faster than the units pass.
 //!
-//! Draws and lifts need not exclude each other. Both numbers only ever rise, and whoever draws has the lock: it finds both at least
-//! as high as the last holder did. Neither is read from a snapshot, which might be older than the grant. Two lifts exclude each other by a
-//! lock of the transaction, which is over when the statement is. See `docs/decisions/0009-the-fence-of-postgres.md` and its model,
+//! Draws and lifts need not exclude each other. Both numbers only ever grow, and a client that draws has the lock: it finds both at least
+//! as high as the last holder did. Neither is read from a snapshot, which might be older than the grant. Two lifts exclude each other with
+//! a lock of the transaction, which ends with the statement. See `docs/decisions/0009-the-fence-of-postgres.md` and its model,
 //! `tests/pg_fence_model`.
 //!
-//! That a session has lifted is noted in the session, in a setting of our own: behind a pooler a client may be given another one.
+//! The session at the server records that it has lifted, in a setting of our own, because behind a pooler a client may get another session.
 
 use tokio_postgres::SimpleQueryRow;
 use tokio_postgres::error::SqlState;
@@ -19,7 +19,7 @@ use super::session::{number, rows, text};
 use super::{STORE, failure};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// Makes both sequences. The schema is fixed, as advisory locks belong to the database and not to a schema.
+/// Creates both sequences. The schema is fixed, because advisory locks belong to the database and not to a schema.
 macro_rules! create_sequences {
     () => {
         "\
@@ -31,8 +31,8 @@ pub(crate) use create_sequences;
 
 const CREATE: &str = create_sequences!();
 
-/// Statements of PL/pgSQL that make the sequences that are missing. That one is missing is asked first, because IF NOT EXISTS asks for the right to
-/// create before it looks.
+/// Returns PL/pgSQL statements that create the missing sequences. They check first whether a sequence is missing, because IF NOT EXISTS
+/// requires the permission to create before it looks.
 pub(crate) fn make_missing() -> String {
     let sequences = CREATE.split(';').map(|create| {
         let name = create.split_whitespace().nth(5).unwrap_or_default();
@@ -41,63 +41,65 @@ pub(crate) fn make_missing() -> String {
     sequences.collect()
 }
 
-/// Carries out statements of PL/pgSQL that create something, one program after the other: two who create at the same time would fail each other, although each
-/// looks first. It is one statement, which leaves no transaction open when it fails or nobody waits for its answer.
+/// Returns a statement that executes PL/pgSQL statements which create something, in one program at a time: two programs that create at the
+/// same time would make each other fail, although each checks first. It is one statement, which leaves no transaction open if it fails or
+/// if nobody waits for its answer.
 ///
-/// A lock of two numbers is no lock of a name; the first spells `fenc`.
+/// A lock with two numbers never conflicts with the lock of a name. The first number spells `fenc`.
 pub(crate) fn in_turn(statements: &str) -> String {
     format!("DO $make$ BEGIN PERFORM pg_advisory_xact_lock(1717923427, 1); {statements} END $make$")
 }
 
-/// For the transaction it stands in: nobody waits for the disk and for standbys here, as the grant does, and all that was written before is
-/// there then.
+/// Makes the surrounding transaction not wait for the disk and the standbys. The grant waits for them, and then everything written before
+/// is there as well.
 const WITHOUT_WAITING: &str = "SELECT set_config('synchronous_commit', 'off', true)";
 
-/// One lifts after the other.
+/// Makes lifts happen one after the other.
 pub(crate) const LIFT_IN_TURN: &str = "SELECT pg_advisory_xact_lock(1717923427, 2)";
 
-/// What a session that has lifted finds.
+/// The condition that the session has lifted.
 const LIFTED: &str = "current_setting('fencepost.lifted', true) = 'yes'";
-/// Notes a lift again that was rolled back: the setting goes back with the transaction, the sequence does not.
+/// Records a lift again after a rollback, which undoes the setting but not the sequence.
 pub(crate) const NOTE_LIFTED: &str = "SELECT set_config('fencepost.lifted', 'yes', false)";
 
-/// The next fence; NULL in a session that has not lifted.
+/// Draws the next fence, or NULL in a session that has not lifted.
 pub(crate) const DRAW: &str = "CASE WHEN current_setting('fencepost.lifted', true) = 'yes' THEN \
 nextval('public.fencepost_fence') + pg_sequence_last_value('public.fencepost_lift') END";
 
-/// A fence is not lifted to this or beyond, by no time (it comes in 2041) and by no stored epoch: it would be close to the end of all fences.
+/// Fences are never lifted to this value or beyond, neither by time (which reaches it in 2041) nor by a stored epoch, because it is close
+/// to the end of the range.
 pub(crate) const LIFT_END: i64 = 1 << 46;
 
-/// What a session says that must not grant: see [`Source::may_draw`].
+/// The answer of a session that must not grant; see [`Source::may_draw`].
 pub(super) const MAY_NOT: &str = "may not draw";
 
-/// Sessions of this database that hold or wait for locks, and draw their fences from transaction ids. `application_name` tells: programs
-/// that draw from the sequences have a `/` there. Leases in a table are kept under the same name, and take an advisory lock while they make
-/// their tables; their statements have no comment of ours.
+/// Finds sessions of this database that hold or wait for locks and draw their fences from transaction ids. They are recognised by
+/// `application_name`: programs that draw from the sequences have a `/` there. The store of leases in a table uses the same name, and takes
+/// an advisory lock while it creates its tables, but its statements have no comment of ours.
 const OTHER_KIND: &str = "\
 SELECT a.pid FROM pg_stat_activity AS a WHERE a.datname = current_database() AND position('/' in a.application_name) = 0 \
 AND (a.application_name ~ ' [0-9]+ [0-9a-f]{32}$' OR (a.application_name = 'fencepost' \
 AND (a.query LIKE '/*fencepost %' OR a.query = '<insufficient privilege>') AND EXISTS \
 (SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.objsubid = 1))) LIMIT 1";
 
-/// A table of locks in transactions as older versions have it, in any schema. Those who use it take the same advisory locks, and draw their
-/// fences from it.
+/// Finds a table of locks in transactions of an older version, in any schema. Programs that use it take the same advisory locks, but draw
+/// their fences from the table.
 const OLDER_TABLE: &str = "\
 SELECT quote_ident(n.nspname) || '.fencepost_tx' FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace \
 JOIN pg_attribute AS e ON e.attrelid = t.oid WHERE t.relname = 'fencepost_tx' AND t.relkind IN ('r', 'p') \
 AND e.attname = 'epoch' AND NOT e.attisdropped LIMIT 1";
 
-/// Where a store takes its fences from.
+/// The source of a store's fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The sequences; they are made where they are missing, if that is wanted.
+    /// The sequences, which are created if they do not exist and `create` is set.
     Sequences { create: bool },
-    /// The number of the transaction that grants. After a failover to a standby that lags, fences repeat.
+    /// The number of the granting transaction. Fences repeat after a failover to a standby that lags behind.
     TransactionIds,
 }
 
 impl Source {
-    /// What the program's part of `application_name` ends with.
+    /// Returns the end of the program's part of `application_name`.
     pub(super) fn mark(self) -> &'static str {
         match self {
             Self::Sequences { .. } => "/2",
@@ -105,7 +107,7 @@ impl Source {
         }
     }
 
-    /// Whether the session may grant, as an expression: it has lifted, or nobody here draws from sequences.
+    /// Returns an SQL expression for whether the session may grant: it has lifted, or nobody here draws from sequences.
     pub(super) fn may_draw(self) -> &'static str {
         match self {
             Self::Sequences { .. } => LIFTED,
@@ -120,7 +122,7 @@ impl Source {
         }
     }
 
-    /// What a session has to send before its first grant, if anything.
+    /// Returns what a session has to send before its first grant, if anything.
     pub(super) fn lift(self) -> Option<String> {
         let Self::Sequences { .. } = self else {
             return None;
@@ -129,7 +131,7 @@ impl Source {
         Some(format!("{WITHOUT_WAITING}; {LIFT_IN_TURN}; {own}"))
     }
 
-    /// Sees to it that fences can be drawn over this connection.
+    /// Makes sure that fences can be drawn over this connection.
     pub(super) async fn ready(self, operation: Operation, connection: &Connection) -> Result<()> {
         let mut state = State::of(operation, connection).await?;
         if let Self::Sequences { create: true } = self
@@ -139,7 +141,7 @@ impl Source {
             let make = format!("{WITHOUT_WAITING}; {}", in_turn(&make_missing()));
             let made = rows(connection, operation, &make).await;
             made.map_err(|error| match failure::code(&error).map(SqlState::code) {
-                // No right to create, or no such schema.
+                // The user may not create sequences, or the schema does not exist.
                 Some("42501" | "3F000") => missing(operation).with_source(error),
                 _ => error,
             })?;
@@ -182,12 +184,12 @@ impl Source {
     }
 }
 
-/// What there is of the sequences.
+/// The state of the sequences.
 struct State {
     found: u32,
     is_allowed: bool,
     is_sound: bool,
-    /// A session that draws in the other way.
+    /// The process of a session that draws in the other way.
     other_kind: Option<i32>,
     /// See [`OLDER_TABLE`].
     older_table: Option<String>,
@@ -195,7 +197,7 @@ struct State {
 }
 
 impl State {
-    /// Nobody is seen who draws in another way.
+    /// Returns whether no program that draws in another way was found.
     fn is_alone(&self) -> bool {
         self.other_kind.is_none() && self.older_table.is_none()
     }
@@ -223,8 +225,8 @@ impl State {
     }
 }
 
-/// Lifts past the time, and to `least` if that is larger, and notes it. The first column is the session that draws in the other way, the second the table of
-/// an older version, if there is one; then nothing is done.
+/// Returns a statement that lifts past the time, and to `least` if that is larger, and records it. Its first column is the session that
+/// draws in the other way, and its second column the table of an older version, if there is one; the statement does nothing then.
 pub(crate) fn lift(least: &str) -> String {
     format!(
         "WITH other AS MATERIALIZED (SELECT ({OTHER_KIND}) AS pid, ({OLDER_TABLE}) AS older), \
@@ -236,7 +238,7 @@ pub(crate) fn lift(least: &str) -> String {
     )
 }
 
-/// Whether a lift has lifted, out of the row it answered, which may be missing.
+/// Checks the row that a lift returned, which may be missing. Returns an error if the lift did not succeed.
 pub(crate) fn lifted(store: &'static str, row: Option<&SimpleQueryRow>) -> Result<()> {
     let operation = Operation::Acquire;
     let row = row.ok_or_else(|| failure::unexpected(store, operation, "no row of a lift"))?;
@@ -247,7 +249,7 @@ pub(crate) fn lifted(store: &'static str, row: Option<&SimpleQueryRow>) -> Resul
     }
 }
 
-/// A program from before the sequences, or one that was told to use transaction ids.
+/// The error for a program from before the sequences, or one that was configured to use transaction ids.
 fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
     let message = format!(
         "process {pid} of the server takes locks in this database for a program that draws fences from transaction ids (an older version, or fence=transaction-id); those cannot be compared with the fences of this one: stop that program first"
@@ -255,7 +257,7 @@ fn other_kind(store: &'static str, operation: Operation, pid: i32) -> Error {
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// Programs of an older version lock in transactions here, or could.
+/// The error for a table that programs of an older version use, or could use, to lock in transactions.
 fn older_table(store: &'static str, operation: Operation, table: &str) -> Error {
     let message = format!(
         "the table {table} is one of an older version, whose programs take the same locks under fences that cannot be compared with those of this one: \
@@ -264,7 +266,7 @@ fn older_table(store: &'static str, operation: Operation, table: &str) -> Error 
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// A store that takes transaction ids, where there are sequences.
+/// The error for a store that uses transaction ids in a database that has the sequences.
 pub(super) fn met_sequences(operation: Operation) -> Error {
     let message = "fences are drawn from the sequence public.fencepost_fence here, and this store takes transaction ids, which cannot be compared with them: leave out fence=transaction-id";
     Error::new(ErrorKind::Unusable, STORE, operation, message)

@@ -1,4 +1,4 @@
-//! What the doctor needs of this store.
+//! What the doctor needs from the Postgres store, beyond the public API.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::stores::kit::certificates::Certificates;
 use crate::stores::postgres_table;
 
 impl Postgres {
-    /// A connection of the caller's own, made as the store makes its own, for programs that look at the server itself. Nothing is set
-    /// there: it is as the role, the database and the server want it. What the address says about locks is ignored.
+    /// Opens a separate connection in the same way as the store does, for programs that look at the server itself. It sets nothing: the
+    /// role, the database and the server determine the settings. Parameters of the address that concern locks are ignored.
     ///
     /// # Errors
-    /// As [`PostgresBuilder::open`](super::PostgresBuilder::open), but nothing is tried out.
+    /// Returns the same errors as [`PostgresBuilder::open`](super::PostgresBuilder::open), but does not check whether the server can hold
+    /// locks.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub async fn visit(address: &str, patience: Duration) -> Result<Connection> {
         let own = [parameters::NAMES, postgres_table::PARAMETERS].concat();
         let (address, _own) = Address::parse(STORE, address, &own, &Certificates::default())?;

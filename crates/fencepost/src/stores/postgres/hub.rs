@@ -1,4 +1,4 @@
-//! What all requests share: the sessions, and who does what with them.
+//! What all requests of one [`Postgres`](super::Postgres) share: its sessions, and the seats of the owners that use them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,7 +26,7 @@ mod visit;
 use renewals::Renewals;
 use upkeep::Upkeep;
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
@@ -35,7 +35,7 @@ pub(super) struct Settings {
     pub(super) outage: Duration,
     pub(super) requeue_after: Duration,
     pub(super) source: Source,
-    /// No lock is taken, so nothing is asked about fences.
+    /// Whether the store only looks at locks, so that fences need not be checked.
     pub(super) looks_only: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Hub {
     shared: Arc<Shared>,
 }
 
-/// What the ends of sessions reach, too.
+/// The state that is also reachable from the callbacks at the end of a session.
 struct Shared {
     state: Mutex<State>,
     bell: LossBell,
@@ -58,13 +58,13 @@ struct State {
     renewals: HashMap<Number, Renewals>,
 }
 
-/// How an owner came to a seat.
+/// How an owner got a seat.
 pub(super) enum Placed {
-    /// It asks for the lock now.
+    /// It now asks for the lock.
     Asking(Arc<Seat>),
-    /// It had one already.
+    /// It had a seat already.
     Already(Arc<Seat>),
-    /// There is no session to ask with: another owner of ours has the lock.
+    /// There is no session to ask with, because another owner of this process has the lock.
     Nowhere,
 }
 
@@ -89,7 +89,7 @@ impl Hub {
         }
     }
 
-    /// One more session, outside the book.
+    /// Opens one more session, outside the book.
     pub(super) async fn open(&self, operation: Operation) -> Result<Arc<Session>> {
         let Settings {
             connect_timeout,
@@ -116,7 +116,7 @@ impl Hub {
         self.state().seats.get(&owner).cloned()
     }
 
-    /// Finds a session for the claim and asks for the lock.
+    /// Finds a session for the claim, and asks for the lock.
     pub(super) async fn place(&self, claim: &Claim, key: i64) -> Result<Placed> {
         loop {
             let reserved = match self.reserve(claim, key).await? {
@@ -155,7 +155,7 @@ impl Hub {
         Ok(Found::Place(reserved))
     }
 
-    /// Sees to it that fences can be drawn in this session; at once if that was done before.
+    /// Makes sure that fences can be drawn in this session. Returns at once if that was done before.
     async fn ready(&self, session: &Session) -> Result<()> {
         let ready = session.ready(Operation::Acquire);
         match tokio::time::timeout(self.settings.connect_timeout, ready).await {
@@ -190,9 +190,9 @@ impl Hub {
         Placed::Asking(seat)
     }
 
-    /// Makes a seat that was refused the lock wait for it; false when its session must not wait.
+    /// Makes a seat that was refused the lock wait for it. Returns `false` if its session must not wait.
     pub(super) fn wait(&self, seat: &Seat) -> bool {
-        // Locks beside it that are over must not keep it from waiting.
+        // Locks of the same session that are over must not keep it from waiting.
         if !self.tidied().book.may_wait(seat.number) {
             return false;
         }
@@ -209,12 +209,12 @@ impl Hub {
         true
     }
 
-    /// The wait is over, one way or the other.
+    /// Records that the wait is over, with or without success.
     pub(super) fn waits_no_more(&self, seat: &Seat) {
         self.state().book.waits_no_more(seat.number);
     }
 
-    /// Gives back what a seat has, if it has not been forgotten: then it has nothing.
+    /// Releases what a seat has. A seat that was forgotten has nothing.
     pub(super) fn give_back(&self, seat: &Seat) {
         let mut state = self.state();
         if !state.has(seat) {
@@ -229,12 +229,12 @@ impl Hub {
         seat.does(Deed::Leave(answer));
     }
 
-    /// This owner has nothing to do with the server any more.
+    /// Forgets the seat, because its owner has nothing at the server any more.
     pub(super) fn forget(&self, seat: &Seat) {
         self.state().forget(seat);
     }
 
-    /// The lock was not granted: this owner has nothing to do with the server any more, and its session need not last for it.
+    /// Forgets the seat of an owner that was refused the lock. Its session need not last for it.
     pub(super) fn refused(&self, seat: &Seat) {
         let mut state = self.state();
         state.forget(seat);
@@ -243,17 +243,17 @@ impl Hub {
         }
     }
 
-    /// Makes the session last as long as its leases do, whatever else it is used for.
+    /// Makes the session last as long as its leases, whatever else it is used for.
     fn set_end(&self, state: &mut State, number: Number, session: &Arc<Session>) {
         let _sent = state.send(number, session, self.settings.spare, statements::keep);
     }
 
-    /// What a spare session must have been used after, so that the server is not about to end it.
+    /// Returns the time after which a spare session must have been used, so that the server is not about to end it.
     fn fresh_since(&self) -> Moment {
         BootClock.now().back(self.settings.spare.mul_f64(0.8))
     }
 
-    /// The sessions and seats, without what is over.
+    /// Returns the sessions and seats, after removing those that are over.
     fn tidied(&self) -> MutexGuard<'_, State> {
         self.shared.forget_closed();
         let mut state = self.state();
@@ -270,14 +270,14 @@ impl Hub {
         lock(&self.shared.state)
     }
 
-    /// Rings for those whose sessions are over.
+    /// Returns the bell that rings for holders whose sessions are over.
     pub(super) fn bell(&self) -> &LossBell {
         &self.shared.bell
     }
 }
 
 impl Shared {
-    /// Forgets the sessions that are over with the locks they held, and tells the holders.
+    /// Forgets the sessions that are over, together with the locks they held, and notifies the holders.
     fn forget_closed(&self) {
         let lost = {
             let mut state = lock(&self.state);
@@ -295,7 +295,7 @@ impl Shared {
 }
 
 impl State {
-    /// The seats at a session, the newest first.
+    /// Returns the seats of a session, the newest first.
     fn on(&self, number: Number) -> Vec<Arc<Seat>> {
         let owners = self.book.owners(number).into_iter();
         owners
@@ -303,7 +303,7 @@ impl State {
             .collect()
     }
 
-    /// Sends a statement that is about the leases of a session and nothing else.
+    /// Sends a statement that only concerns the leases of a session.
     fn send(
         &mut self,
         number: Number,
@@ -318,13 +318,13 @@ impl State {
         answer
     }
 
-    /// Those of sessions that are gone.
+    /// Forgets the renewals of sessions that are gone.
     fn forget_renewals(&mut self) {
         let Self { book, renewals, .. } = self;
         renewals.retain(|number, _| book.has(*number));
     }
 
-    /// Whether this is still its owner's seat. The owner may have asked anew meanwhile, elsewhere.
+    /// Returns whether this is still its owner's seat. The owner may have asked again in another session.
     fn has(&self, seat: &Seat) -> bool {
         let found = self.seats.get(&seat.claim.owner);
         found.is_some_and(|found| std::ptr::eq(Arc::as_ptr(found), seat))
@@ -339,15 +339,15 @@ impl State {
     }
 }
 
-/// Where a claim can go.
+/// The seat or session for a claim.
 enum Found<'a> {
     Place(Reserved<'a>),
-    /// Its owner has one already.
+    /// The owner already has this seat.
     Seat(Arc<Seat>),
     Nothing,
 }
 
-/// A session that is to ask for a lock has noted it down, until it asks or nobody wants it any more.
+/// Reserves a session for a lock until the lock is requested. If dropped before, the reservation ends.
 struct Reserved<'a> {
     hub: Option<&'a Hub>,
     number: Number,
@@ -387,7 +387,7 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// A session that is being opened has its place in the book, until it is there or nobody wants it any more.
+/// Reserves a place in the book for a session that is being opened. If dropped before the session is open, the reservation ends.
 struct Opening<'a>(Option<&'a Hub>);
 
 impl<'a> Opening<'a> {

@@ -1,24 +1,24 @@
-//! Which number stands for a name.
+//! Maps lock names to the numbers of advisory locks.
 //!
-//! Advisory locks are numbers of 64 bits. A name becomes the first eight bytes of its SHA-256, big-endian, as a signed number; anybody can
-//! compute it, in SQL so:
+//! Advisory locks are 64-bit numbers. The number of a name is the first eight bytes of its SHA-256 as a signed big-endian integer. Anybody
+//! can compute it; in SQL:
 //!
 //! ```sql
 //! select ('x' || encode(substr(sha256(convert_to('stock', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
 //! ```
 //!
-//! A name of the form `#123` or `#-5` is that number itself, for locks whose numbers other programs have chosen. Two names with one
-//! number exclude each other, which is safe; by chance that happens to one pair among 2⁶⁴.
+//! A name of the form `#123` or `#-5` is that number itself, for locks whose numbers other programs have chosen. Two names with the same
+//! number exclude each other, which is safe; the probability for a pair of names is 1 in 2⁶⁴.
 
 use sha2::{Digest, Sha256};
 
 use crate::claim::LockName;
 use crate::error::{Error, Result};
 
-/// The number that stands for a name.
+/// Returns the number that stands for a name.
 ///
 /// # Errors
-/// [`InvalidInput`](crate::ErrorKind::InvalidInput) for `#` and digits that are not a number of 64 bits in its shortest form.
+/// Returns [`InvalidInput`](crate::ErrorKind::InvalidInput) for `#` and digits that are not a 64-bit number in its shortest form.
 pub(crate) fn key_of(name: &LockName) -> Result<i64> {
     let text = name.as_str();
     if let Some(digits) = raw(text) {
@@ -36,7 +36,7 @@ pub(crate) fn key_of(name: &LockName) -> Result<i64> {
     Ok(i64::from_be_bytes(*first))
 }
 
-/// How a lock is called of which only the number is known.
+/// Returns the name of a lock of which only the number is known.
 pub(super) fn name_of(key: i64) -> String {
     format!("#{key}")
 }

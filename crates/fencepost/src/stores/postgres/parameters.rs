@@ -1,4 +1,4 @@
-//! What an address says about advisory locks, beside where the server is.
+//! The parameters of an address that concern advisory locks: `requeue_after` and `fence`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::fence::Source;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::times;
 
-/// The parameters of an address that are about these locks.
+/// The names of these parameters.
 pub(super) const NAMES: &[&str] = &["requeue_after", "fence"];
 
-/// `requeue_after=10s`, `requeue_after=500ms` or `requeue_after=never`.
+/// Parses `requeue_after=10s`, `requeue_after=500ms` or `requeue_after=never`.
 pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>> {
     let Some(value) = value(parameters, "requeue_after") else {
         return Ok(None);
@@ -24,7 +24,7 @@ pub(super) fn requeue_after(parameters: &Parameters) -> Result<Option<Duration>>
     duration.map(Some).ok_or_else(|| wrong(message))
 }
 
-/// `fence=sequence` or `fence=transaction-id`.
+/// Parses `fence=sequence` or `fence=transaction-id`.
 pub(super) fn source(parameters: &Parameters, create: bool) -> Result<Source> {
     match value(parameters, "fence") {
         None | Some("sequence") => Ok(Source::Sequences { create }),
@@ -35,7 +35,7 @@ pub(super) fn source(parameters: &Parameters, create: bool) -> Result<Source> {
     }
 }
 
-/// The last one counts.
+/// Returns the value of a parameter. If it occurs several times, the last one counts.
 fn value<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
     let mut named = parameters.iter().rev().filter(|(own, _)| own == name);
     named.next().map(|(_, value)| value.as_str())

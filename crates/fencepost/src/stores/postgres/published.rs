@@ -1,11 +1,11 @@
-//! What a session says about its locks, for those who look.
+//! What a session publishes about its locks, so that `list` and people can find their names.
 //!
-//! `pg_locks` knows numbers and processes only. So every statement of a session begins with a comment that names the locks it holds or
-//! asks for; `pg_stat_activity` shows the last statement of each session. The fence, which that statement was the first to learn, is
-//! in `application_name` together with the owner, until the next statement.
+//! `pg_locks` contains only numbers and processes. Every statement of a session therefore begins with a comment that names the locks that
+//! it holds or asks for; `pg_stat_activity` shows the last statement of each session. The fence is known only after that statement, so it
+//! is in `application_name` together with the owner, until the next statement.
 //!
-//! The server keeps 1,024 bytes of a statement (`track_activity_query_size`), and shows them to the same role, to superusers and to members of
-//! `pg_read_all_stats`.
+//! The server keeps 1,024 bytes of a statement (`track_activity_query_size`), and shows them to the same role, to superusers and to members
+//! of `pg_read_all_stats`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use std::time::Duration;
 use crate::claim::{Claim, OwnerId};
 
 const OPENING: &str = "/*fencepost ";
-/// What fits into the default size with some room for the statement itself.
+/// The longest comment that fits into the default size, with some room for the statement itself.
 const LONGEST: usize = 900;
-/// What is said about one lock takes at least this much: a name of one letter, the owner, the marks in between.
+/// The shortest entry for a lock: a name of one letter, the owner, and the separators.
 const SHORTEST_SAID: usize = 40;
-/// Of a label; host and process take less.
+/// The longest label; host and process take less.
 const LONGEST_LABEL: usize = 120;
-/// Of the program's own part of `application_name`: the server keeps 63 bytes, and the rest takes 51.
+/// The longest part of `application_name` for the program: the server keeps 63 bytes, and the rest takes 51.
 const LONGEST_PROGRAM: usize = 12;
 
 /// When a lock was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Since {
     pub(super) epoch: u64,
-    /// On the server's clock, in milliseconds since 1970.
+    /// The time on the server's clock, in milliseconds since 1970.
     pub(super) at_ms: u64,
 }
 
-/// What is said about one lock.
+/// The published data of one lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) name: String,
     pub(super) owner: OwnerId,
     pub(super) ttl: Duration,
-    /// `None`: the statement is the one that asks for it.
+    /// When the lock was granted, or `None` if the statement itself asks for the lock.
     pub(super) since: Option<Since>,
     pub(super) label: Arc<str>,
 }
@@ -53,7 +53,7 @@ impl Said {
         }
     }
 
-    /// Name, owner, TTL in ms, epoch, since, label.
+    /// Returns name, owner, TTL in ms, epoch, start and label.
     fn write(&self) -> String {
         let (epoch, at_ms) = match self.since {
             Some(since) => (since.epoch.to_string(), since.at_ms.to_string()),
@@ -85,17 +85,16 @@ impl Said {
     }
 }
 
-/// The comment before a statement; those that do not fit are left out, and not asked for when nothing fits any more. Empty without locks.
+/// Returns the comment before a statement, or an empty text without locks. Locks that do not fit are left out; once no further lock can
+/// fit, the iterator is not read any further.
 pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
     let mut text = String::new();
     for lock in locks {
         let written = lock.write();
-        match text.is_empty() {
-            true => text = format!("{OPENING}{written}"),
-            false if text.len() + written.len() < LONGEST => {
-                let _infallible = write!(text, ";{written}");
-            }
-            false => {}
+        if text.is_empty() {
+            text = format!("{OPENING}{written}");
+        } else if text.len() + written.len() < LONGEST {
+            let _infallible = write!(text, ";{written}");
         }
         if text.len() + SHORTEST_SAID >= LONGEST {
             break;
@@ -107,12 +106,12 @@ pub(super) fn comment(locks: impl Iterator<Item = Said>) -> String {
     text
 }
 
-/// What a statement's comment says; nothing when the statement is none of ours.
+/// Parses the comment of a statement. Returns nothing if the statement is not ours.
 pub(super) fn read(statement: &str) -> Vec<Said> {
     let Some(text) = statement.strip_prefix(OPENING) else {
         return Vec::new();
     };
-    // A server that keeps less of a statement than usual may have cut the comment: its last part cannot be trusted.
+    // A server that keeps less of a statement than usual may have truncated the comment, so its last part cannot be trusted.
     let (whole, cut) = match text.split_once("*/") {
         Some((whole, _)) => (whole, false),
         None => (text, true),
@@ -125,12 +124,12 @@ pub(super) fn read(statement: &str) -> Vec<Said> {
         .collect()
 }
 
-/// What `application_name` begins with: the program's own, as far as it fits.
+/// Returns the beginning of `application_name`: as much of the program's name as fits.
 pub(super) fn program(name: &str) -> String {
     encode(name, LONGEST_PROGRAM)
 }
 
-/// Fence and owner of the lock that was granted last, out of `application_name`.
+/// Parses the fence and the owner of the lock that was granted last from `application_name`.
 pub(super) fn newest(application_name: &str) -> Option<(u64, OwnerId)> {
     let mut words = application_name.rsplit(' ');
     let owner = words.next()?.parse().ok()?;
@@ -138,7 +137,8 @@ pub(super) fn newest(application_name: &str) -> Option<(u64, OwnerId)> {
     Some((epoch, owner))
 }
 
-/// Letters, digits and a few marks stay; all other bytes become `%2F` and the like. The result cannot end a comment or a string.
+/// Encodes a text so that it cannot end a comment or a string. Letters, digits and a few other characters stay; all other bytes become
+/// `%2F` and the like.
 fn encode(text: &str, longest: usize) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -147,9 +147,10 @@ fn encode(text: &str, longest: usize) -> String {
         if encoded.len() + length > longest {
             break;
         }
-        let _infallible = match plain {
-            true => write!(encoded, "{}", char::from(byte)),
-            false => write!(encoded, "%{byte:02X}"),
+        let _infallible = if plain {
+            write!(encoded, "{}", char::from(byte))
+        } else {
+            write!(encoded, "%{byte:02X}")
         };
     }
     encoded
@@ -168,7 +169,7 @@ fn decode(text: &str) -> Option<String> {
             _ => bytes.push(byte),
         }
     }
-    // A label may have been cut in the middle of a character.
+    // A label may have been truncated in the middle of a character.
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

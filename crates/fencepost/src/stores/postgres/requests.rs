@@ -1,4 +1,4 @@
-//! What the server is asked for, and what its answers mean.
+//! The lock requests to Postgres (try, wait, renew, release), and the meaning of their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
 use crate::stores::kit::outage::Outage;
 
-/// How often one asks who has no session to wait with.
+/// How often a client asks that has no session to wait with: the shortest and the longest pause.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// A request to stop waiting is repeated after this time: the wait may not have begun when it came.
+/// When to repeat a request to stop waiting, because the wait may not have begun when the first one arrived.
 const CANCEL_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
@@ -77,7 +77,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
     }
 }
 
-/// Asks, and waits if there is a session to wait with. `None`: somebody else has it, and one has to ask again.
+/// Asks, and waits if there is a session to wait with. Returns `None` if somebody else has the lock and the caller has to ask again.
 async fn wait_once(
     hub: &Hub,
     claim: &Claim,
@@ -102,7 +102,7 @@ async fn wait_once(
                 Ok(Some(grant)) => return Ok(Some(grant)),
                 Ok(None) => {
                     wait.heard();
-                    // The server is there. What happens while we stand in its line is another outage.
+                    // The server answers. If it fails while we stand in its line, that is a new outage.
                     *outage = Outage::default();
                     if !hub.wait(&seat) {
                         hub.refused(&seat);
@@ -120,7 +120,7 @@ async fn wait_once(
     }
 }
 
-/// The answer to what a seat asks for; a seat that got none is forgotten.
+/// Returns the answer to what a seat asks for. A seat that got no lock is forgotten.
 async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
     let (Deed::Try(flight) | Deed::Wait(flight)) = seat.deed() else {
         return Ok(None);
@@ -134,10 +134,10 @@ async fn asked(hub: &Hub, seat: &Seat) -> Result<Option<Grant>> {
     }
 }
 
-/// Goes on with what an owner has asked for before: a lock that it has is extended. `None`: it has nothing, and may ask.
+/// Continues an owner's earlier request: if it has the lock, the lease is extended. Returns `None` if it has nothing and may ask.
 async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
     if let Deed::Leave(flight) = seat.deed() {
-        // Whatever became of it, the session is clean or closed.
+        // Whatever the result, the session is clean or closed.
         let _had_it = flight.await;
         hub.forget(seat);
         return Ok(None);
@@ -158,7 +158,7 @@ async fn resume(hub: &Hub, seat: &Arc<Seat>) -> Result<Option<Grant>> {
     })
 }
 
-/// Sees to it that a seat has nothing, whatever it had.
+/// Makes sure that a seat has nothing, whatever it had.
 async fn leave(hub: &Hub, seat: &Seat) {
     if !seat.session.is_closed() {
         hub.give_back(seat);
@@ -169,7 +169,7 @@ async fn leave(hub: &Hub, seat: &Seat) {
     hub.forget(seat);
 }
 
-/// Each claim by itself: the session of one may not answer, and the others do not wait for it.
+/// Renews each claim by itself: if the session of one does not answer, the others do not wait for it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     join_all(claims.iter().map(|claim| renew_one(hub, claim))).await
 }
@@ -184,13 +184,13 @@ async fn renew_one(hub: &Hub, claim: &Claim) -> Result<Renewal> {
     }
 }
 
-/// A sign of life on the connection that holds the lock: if that is gone, so is the lock.
+/// Renews with a statement on the connection that holds the lock: if the connection is gone, so is the lock.
 async fn renew_seat(hub: &Hub, seat: &Seat) -> Result<Renewal> {
     let Some(sent) = hub.sign_of_life(seat) else {
         return Ok(Renewal::Lost);
     };
     let answer = sent.await;
-    // It may have shared a statement that was sent later, when it was too late for this lock.
+    // The renewal may have shared a statement that was sent later, too late for this lock.
     if seat.is_lost() {
         return Ok(Renewal::Lost);
     }
@@ -222,7 +222,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
                 hub.refused(&seat);
                 return Ok(Release::NotHeld);
             }
-            // Cut off in between: the server may not have noticed yet.
+            // The connection broke in between, and the server may not have noticed yet.
             Err(_) => return release_elsewhere(hub, claim, key).await,
         }
     }
@@ -244,7 +244,7 @@ fn is_waiting(seat: &Seat) -> bool {
     matches!(seat.deed(), Deed::Wait(flight) if flight.peek().is_none())
 }
 
-/// Takes a seat out of the server's line. Afterwards its wait is over: it failed, or was granted just before.
+/// Removes a seat from the server's line. Afterwards its wait is over: it failed, or was granted just before.
 async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
     let over = async {
         let _answer = asked(hub, seat).await;
@@ -264,7 +264,7 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
         }
         stopped = cancelling => stopped,
     };
-    // Without a word from the server this end can only be closed. It notices as soon as it can.
+    // The server does not answer, so we can only close our end. The server notices as soon as it can.
     seat.session.close();
     hub.forget(seat);
     match stopped {
@@ -273,7 +273,7 @@ async fn stop_waiting(hub: &Hub, seat: &Seat) -> Result<()> {
     }
 }
 
-/// Ends the session of an owner that is not ours: another process's, or one whose connection broke.
+/// Ends the session of an owner that is not ours: one of another process, or one whose connection broke.
 async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release> {
     let look = statements::look(Some(key));
     let rows = hub.ask_aside(Operation::Release, &look).await?;
@@ -291,11 +291,12 @@ async fn release_elsewhere(hub: &Hub, claim: &Claim, key: i64) -> Result<Release
         .map(|row| (number(row, 1).unwrap_or(0_u64), text(row, 2)));
     match terminated {
         None => Ok(Release::NotHeld),
-        Some((1, "t")) => Ok(match sight.is_granted {
-            true => Release::Freed,
-            false => Release::NotHeld,
+        Some((1, "t")) => Ok(if sight.is_granted {
+            Release::Freed
+        } else {
+            Release::NotHeld
         }),
-        // Between the two statements the owner has given the lock back, and somebody else got it in the same session.
+        // Between the two statements the owner released the lock, and another owner got it in the same session.
         Some((1, "")) => Ok(Release::NotHeld),
         Some((1, _)) => Err(failure::silent(STORE, Operation::Release)),
         Some((locks, _)) => {

@@ -1,4 +1,4 @@
-//! One owner's dealings with the server: what was asked last, and what is known of the answer.
+//! The seat of one owner: its last request to the server, and what is known of the answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,25 +17,25 @@ use crate::clock::{BootClock, BoxFuture, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 
-/// Under way until somebody polls it to its end: dropping one who waits for it does not stop it, and the next can take over.
+/// A request in progress that several tasks can wait for. Dropping one of them does not stop it, and the next one can take over.
 pub(super) type Flight<T> = Shared<BoxFuture<'static, T>>;
 
 /// A lock that was granted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) since: Since,
-    /// Before the statement was sent that the server's count of the lease began with.
+    /// A moment before the statement was sent with which the server's count of the lease began.
     pub(super) asked_at: Moment,
 }
 
-/// The last thing an owner asked for.
+/// The last request of an owner.
 #[derive(Clone)]
 pub(super) enum Deed {
-    /// The lock, if it is free.
+    /// Take the lock if it is free.
     Try(Flight<Result<Option<Held>>>),
-    /// The lock, when it is free.
+    /// Wait for the lock.
     Wait(Flight<Result<Option<Held>>>),
-    /// To be rid of it: whether it had it.
+    /// Release the lock; returns whether the owner had it.
     Leave(Flight<Result<bool>>),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Seat {
     pub(super) key: i64,
     pub(super) number: Number,
     pub(super) session: Arc<Session>,
-    /// The session had been used before: the server may be about to end it.
+    /// Whether the session had been used before, so that the server may be about to end it.
     pub(super) is_reused: bool,
     state: Mutex<State>,
 }
@@ -52,12 +52,12 @@ pub(super) struct Seat {
 struct State {
     deed: Deed,
     held: Option<Held>,
-    /// The longest that was asked for.
+    /// The longest TTL that was requested.
     ttl: Duration,
-    /// When the lease ends that the last statement asked for: the server carries statements out in their order, so every later one
-    /// finds it granted, extended, or refused.
+    /// When the lease that the last statement requested ends. The server executes statements in order, so every later one finds it
+    /// granted, extended, or refused.
     until: Moment,
-    /// Was sent to give back the lock, which was overdue; true: it was carried out. Whatever becomes of it, the lock is lost.
+    /// A statement that was sent to release the overdue lock; `true` if it was executed. The lock is lost whatever the result.
     unlocking: Option<Flight<bool>>,
 }
 
@@ -66,11 +66,11 @@ struct State {
 pub(super) enum Standing {
     /// Nothing.
     Lasts,
-    /// It was granted and not extended in time: give it back.
+    /// The lock was granted and not extended in time: release it.
     Overdue,
-    /// A statement that gives it back is under way.
+    /// A statement that releases it is in progress.
     Unlocking,
-    /// A statement has given it back.
+    /// A statement has released it.
     Unlocked,
 }
 
@@ -106,7 +106,7 @@ impl Seat {
         lock(&self.state).deed = deed;
     }
 
-    /// Notes what the server granted; as a grant for whoever asked.
+    /// Records what the server granted, and returns the grant for the caller.
     pub(super) fn has(&self, held: Held) -> Grant {
         let mut state = lock(&self.state);
         if state.held.is_none() {
@@ -129,13 +129,13 @@ impl Seat {
         state.ttl = state.ttl.max(ttl);
     }
 
-    /// A renewal is about to be sent.
+    /// Records that a renewal is about to be sent.
     pub(super) fn extends(&self, asked_at: Moment) {
         let mut state = lock(&self.state);
         state.until = state.until.max(asked_at + state.ttl);
     }
 
-    /// Takes note of a grant or a refusal that nobody has fetched yet.
+    /// Records a grant or a refusal that nobody has fetched yet.
     fn settle(&self) {
         let Deed::Try(flight) = self.deed() else {
             return;
@@ -151,12 +151,13 @@ impl Seat {
         matches!(self.deed(), Deed::Leave(_))
     }
 
-    /// How long the session has to last for this lock.
+    /// Returns how long the session has to last for this lock.
     pub(super) fn left(&self, now: Moment) -> Duration {
         self.settle();
-        match self.is_leaving() {
-            true => Duration::ZERO,
-            false => lock(&self.state).until.since(now),
+        if self.is_leaving() {
+            Duration::ZERO
+        } else {
+            lock(&self.state).until.since(now)
         }
     }
 
@@ -165,33 +166,34 @@ impl Seat {
         let unlocking = lock(&self.state).unlocking.clone();
         match unlocking.map(|flight| flight.now_or_never()) {
             Some(Some(true)) => return Standing::Unlocked,
-            // It failed, and may have given the lock back or not.
+            // The statement failed, and may or may not have released the lock.
             Some(Some(false)) if !self.is_leaving() => return Standing::Overdue,
             Some(None) if !self.is_leaving() => return Standing::Unlocking,
             _ => {}
         }
         let state = lock(&self.state);
         let is_overdue = state.held.is_some() && state.until < now;
-        match is_overdue && !matches!(state.deed, Deed::Leave(_)) {
-            true => Standing::Overdue,
-            false => Standing::Lasts,
+        if is_overdue && !matches!(state.deed, Deed::Leave(_)) {
+            Standing::Overdue
+        } else {
+            Standing::Lasts
         }
     }
 
-    /// The lock is overdue, and a statement that gives it back was sent, with this answer.
+    /// Records that the lock is overdue and that a statement to release it was sent, with this answer.
     pub(super) fn unlocks<T: Clone + Send + Sync + 'static>(&self, answer: &Flight<Result<T>>) {
         let is_done: BoxFuture<'static, bool> =
             Box::pin(answer.clone().map(|answer| answer.is_ok()));
         lock(&self.state).unlocking = Some(is_done.shared());
     }
 
-    /// It is on its way out, or was let go: it cannot be extended any more.
+    /// Returns whether the lock is being released or was released, so that it cannot be extended any more.
     pub(super) fn is_lost(&self) -> bool {
         let state = lock(&self.state);
         state.unlocking.is_some() || matches!(state.deed, Deed::Leave(_))
     }
 
-    /// It is rid of the lock.
+    /// Returns whether the owner has got rid of the lock.
     pub(super) fn has_left(&self) -> bool {
         let (deed, unlocking) = {
             let state = lock(&self.state);
@@ -214,7 +216,7 @@ impl Seat {
     }
 }
 
-/// Asks for the lock if it is free. `lift` is sent before, if the session has to lift the fence first.
+/// Asks for the lock if it is free. Sends `lift` before, if the session has to lift the fence first.
 pub(super) fn trying(
     session: Arc<Session>,
     key: i64,
@@ -223,7 +225,7 @@ pub(super) fn trying(
 ) -> Flight<Result<Option<Held>>> {
     let asked_at = BootClock.now();
     let flight = async move {
-        // Both are sent at once, in this order.
+        // Both statements are sent at once, in this order.
         let lifting = async {
             match &lift {
                 Some(lift) => session.lift(lift).await,
@@ -244,7 +246,7 @@ pub(super) fn trying(
     started(flight)
 }
 
-/// Waits for the lock; then makes a lease of it, which lasts from that moment.
+/// Waits for the lock, and then turns it into a lease, which starts at that moment.
 pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: String) -> Deed {
     let flight = async move {
         let fenced = async {
@@ -264,7 +266,7 @@ pub(super) fn waiting(session: Arc<Session>, key: i64, wait: String, fence: Stri
     Deed::Wait(started(flight))
 }
 
-/// Returns when the lock is granted. A wait that has lasted too long begins anew, at the end of the line.
+/// Returns when the lock is granted. A wait that has lasted too long starts again, at the end of the line.
 async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
     loop {
         match session.ask(Operation::Acquire, wait).await {
@@ -275,7 +277,7 @@ async fn stand_in_line(session: &Session, key: i64, wait: &str) -> Result<()> {
     }
 }
 
-/// Gives the lock back. A session that cannot say whether it did is closed: that does.
+/// Releases the lock. If the session cannot report whether it did, the session is closed, which releases the lock.
 pub(super) fn leaving(session: Arc<Session>, statement: String) -> Flight<Result<bool>> {
     let flight = async move {
         let answer = session.ask(Operation::Release, &statement).await;
@@ -295,7 +297,7 @@ pub(super) fn keeping(session: Arc<Session>, statement: String) -> Flight<Result
     })
 }
 
-/// The rows of a statement that is about no lock of the session's own.
+/// Returns the rows of a statement that does not concern the session's own locks.
 pub(super) fn looking(
     session: Arc<Session>,
     operation: Operation,
@@ -307,8 +309,9 @@ pub(super) fn looking(
     })
 }
 
-/// What is returned has been sent. So statements reach the server in the order in which they were composed, if that is done under
-/// the mutex that guards what they are composed of: each sets how long the session lasts, and the last one counts.
+/// Polls the future once, so that its statement is sent. If callers do this under the mutex of the state from which they compose the
+/// statement, statements reach the server in the order in which they were composed. Each sets how long the session lasts, and the last one
+/// counts.
 fn started<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight<T> {
     let flight: BoxFuture<'static, T> = Box::pin(flight);
     let flight = flight.shared();
@@ -316,7 +319,7 @@ fn started<T: Clone>(flight: impl Future<Output = T> + Send + 'static) -> Flight
     flight
 }
 
-/// A statement that failed may have got the lock before it did, and others may have theirs in the same session.
+/// Cleans up after a statement that failed: it may have got the lock before, and the session may hold locks of others.
 async fn clean(session: &Session, key: i64) {
     if session.is_closed() {
         return;
@@ -327,7 +330,7 @@ async fn clean(session: &Session, key: i64) {
     }
 }
 
-/// Fence and server time out of what a grant says (program, fence, owner, time, …); nothing when there is none.
+/// Parses the fence and the server time from the text of a grant (program, fence, owner, time, …). Returns `None` if nothing was granted.
 fn granted(session: &Session, said: &str, asked_at: Moment) -> Result<Option<Held>> {
     if said.is_empty() {
         return Ok(None);

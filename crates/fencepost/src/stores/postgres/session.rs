@@ -1,4 +1,4 @@
-//! One session at the server: a connection of our own, made fit for locks.
+//! One session at the server: a connection of our own, with the settings that locks need.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,37 +12,38 @@ use super::fence::{self, Source};
 use super::{STORE, failure};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 
-/// Postgres 14: the first that ends sessions that are idle, which is what makes a lease of a session.
+/// Postgres 14, the first version that ends idle sessions, which turns a session into a lease.
 const OLDEST: u32 = 140_000;
 
-/// How soon a server notices that one who waits has closed the connection.
+/// How soon the server notices that a waiting client has closed the connection.
 const LOOK_AT_CLIENT_MS: u32 = 500;
 
-/// How long the server keeps a session that was opened and not used yet, where spare ones are kept for less: on a very busy
-/// machine there have been ten seconds between the two.
+/// How long the server keeps a new session that was not used yet, if spare sessions are kept for less. On a very busy machine, ten
+/// seconds have passed between opening and first use.
 const NEW: Duration = Duration::from_secs(60);
 
 pub(super) struct Session {
     connection: Connection,
-    /// Known before the connection says so.
+    /// Whether the session has ended; this is known before the connection reports it.
     is_over: Arc<AtomicBool>,
-    /// A lift was sent, or none is needed. Whether it was carried out, the session at the server knows.
+    /// Whether a lift was sent, or none is needed. The session at the server knows whether it was executed.
     has_lifted: AtomicBool,
-    /// The server stopped waiting for its standbys before they confirmed a write.
+    /// Whether the server stopped waiting for its standbys before they confirmed a write.
     is_unconfirmed: Arc<AtomicBool>,
-    /// Fences can be drawn from the source of this store, as far as one can tell beforehand.
+    /// Whether fences can be drawn from the source of this store, as far as that can be checked in advance.
     is_ready: AtomicBool,
     source: Source,
-    /// The process that serves it.
+    /// The server process of this session.
     pub(super) pid: i32,
 }
 
 impl Session {
-    /// Connects and prepares. Whoever takes locks with it makes it [ready](Self::ready) first. `times` says how long that may take, and how long the server keeps the session
-    /// while nothing is done with it. `ended` is called when the connection has ended, whoever ended it; [`is_closed`](Self::is_closed) then.
+    /// Connects and prepares the session. Before taking locks with it, call [`ready`](Self::ready). `times` contains how long connecting
+    /// may take and how long the server keeps the session while it is not used. `ended` is called when the connection has ended, whoever
+    /// ended it; then [`is_closed`](Self::is_closed) returns `true`.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub(super) async fn open(
         operation: Operation,
         address: &Address,
@@ -58,7 +59,7 @@ impl Session {
         };
         let told = is_unconfirmed.clone();
         let hear = move |message: AsyncMessage| {
-            // Kept here because it is dropped with the connection, and not before.
+            // The closure keeps this, so that it is dropped with the connection and not before.
             let _kept = &end;
             if is_given_up(&message) {
                 told.store(true, Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl Session {
 
     /// Sends a statement whose first column is `pg_backend_pid()`, and returns the first row of the answer.
     ///
-    /// Statements are carried out in the order in which their futures are first polled, also those whose futures are dropped then.
+    /// Statements are executed in the order in which their futures are first polled, even if those futures are then dropped.
     pub(super) async fn ask(
         &self,
         operation: Operation,
@@ -109,7 +110,7 @@ impl Session {
         }
     }
 
-    /// The rows of the last statement of `statement`.
+    /// Returns the rows of the last statement in `statement`.
     pub(super) async fn ask_all(
         &self,
         operation: Operation,
@@ -123,7 +124,7 @@ impl Session {
         })
     }
 
-    /// Sees to it that fences can be drawn here, once. Looking needs none of that.
+    /// Makes sure, once, that fences can be drawn here. Looking at locks does not need this.
     pub(super) async fn ready(&self, operation: Operation) -> Result<()> {
         if !self.is_ready.load(Ordering::Relaxed) {
             self.source.ready(operation, &self.connection).await?;
@@ -132,45 +133,45 @@ impl Session {
         Ok(())
     }
 
-    /// The server said that no fence can be drawn in this session.
+    /// Returns the error for a session in which, according to the server, no fence can be drawn.
     pub(super) fn must_not_draw(&self) -> Error {
         match self.source {
-            // It is not the session that we know.
+            // This is not the session that we know.
             Source::Sequences { .. } => {
                 self.close();
                 pooled(Operation::Acquire)
             }
-            // Nothing was granted. The locks that the session has are not affected.
+            // Nothing was granted. The locks that the session holds are not affected.
             Source::TransactionIds => fence::met_sequences(Operation::Acquire),
         }
     }
 
-    /// Whether a lift has to be sent before the next grant; it is taken for sent then.
+    /// Returns whether a lift has to be sent before the next grant, and records it as sent.
     pub(super) fn is_to_lift(&self) -> bool {
         !self.has_lifted.swap(true, Ordering::Relaxed)
     }
 
-    /// Sends a lift of the fence. A session that cannot is closed: it must not grant.
+    /// Sends a lift of the fence. If that fails, closes the session, which must not grant then.
     pub(super) async fn lift(&self, statement: &str) -> Result<()> {
         let answer = self.ask_all(Operation::Acquire, statement).await;
-        // The setting, the turn, the lift.
+        // The results are the setting, the turn and the lift.
         let lifted = answer.and_then(|rows| fence::lifted(STORE, rows.get(2)));
         lifted.inspect_err(|_| self.close())
     }
 
-    /// Ends it here and now, with whatever it holds.
+    /// Closes the session at once, with everything it holds.
     pub(super) fn close(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.connection.close();
     }
 
-    /// The server or the network has ended it, or we have: what it held is free, or will be within its TTL.
+    /// Returns whether the server, the network or we have ended the session. Its locks are free, or will be within their TTLs.
     pub(super) fn is_closed(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || self.connection.is_closed()
     }
 }
 
-/// Tells of the end of a connection by being dropped with it.
+/// Reports the end of a connection when it is dropped with it.
 struct End<F: FnOnce()> {
     is_over: Arc<AtomicBool>,
     tell: Option<F>,
@@ -185,7 +186,7 @@ impl<F: FnOnce()> Drop for End<F> {
     }
 }
 
-/// What `application_name` begins with when the address says nothing.
+/// The beginning of `application_name` if the address does not contain one.
 pub(super) const STORE_PROGRAM: &str = "fencepost";
 
 pub(super) async fn rows(
@@ -195,9 +196,10 @@ pub(super) async fn rows(
 ) -> Result<Vec<SimpleQueryRow>> {
     let answer = connection.client.simple_query(statement).await;
     let messages = answer.map_err(|cause| {
-        let said = match cause.is_closed() {
-            true => connection.last_words(),
-            false => None,
+        let said = if cause.is_closed() {
+            connection.last_words()
+        } else {
+            None
         };
         match said {
             Some(said) => failure::of_ending(STORE, operation, said),
@@ -211,11 +213,11 @@ pub(super) async fn rows(
     Ok(rows.collect())
 }
 
-/// Makes the session independent of what the role, the database or the server has set, and finds out whether it will do.
+/// Makes the session independent of settings of the role, the database and the server, and checks that it is suitable.
 async fn prepare(operation: Operation, connection: &Connection, spare: Duration) -> Result<i32> {
     let spare_ms = millis(spare);
-    // What the role may have set against runaway statements would cut our waiting short. The path keeps others' functions out.
-    // A fence that was told must not be forgotten: before that its record has to be on the disk, and with the standbys that are waited for.
+    // Settings of the role against runaway statements would end our waiting. The search path keeps out functions of others. A fence that
+    // was returned must not be forgotten, so its record has to be on disk and on the synchronous standbys first.
     let first = format!(
         "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'), \
          set_config('search_path', 'pg_catalog', false), \
@@ -229,9 +231,12 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
          set_config('idle_session_timeout', '{spare_ms}', false)"
     );
     let answer = rows(connection, operation, &first).await;
-    let answer = answer.map_err(|error| match is_unknown_setting(&error) {
-        true => too_old(operation),
-        false => error,
+    let answer = answer.map_err(|error| {
+        if is_unknown_setting(&error) {
+            too_old(operation)
+        } else {
+            error
+        }
     })?;
     let row = answer.first();
     let row = row.ok_or_else(|| failure::unexpected(STORE, operation, "no row"))?;
@@ -256,7 +261,7 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
         more.push("set transaction_timeout = 0".to_owned());
     }
     for setting in more {
-        // Not every system can look. There, one who waits and closes the connection is noticed when its turn comes.
+        // Not every system supports this check. Without it, a waiter that closed the connection is noticed when its turn comes.
         if let Err(error) = rows(connection, operation, &setting).await
             && connection.is_closed()
         {
@@ -266,7 +271,7 @@ async fn prepare(operation: Operation, connection: &Connection, spare: Duration)
     Ok(pid)
 }
 
-/// Somebody cancelled a statement that waited for standbys to confirm it. The server calls that a success, with a warning.
+/// Returns whether somebody cancelled a statement that waited for standbys. The server reports that as a success with a warning.
 fn is_given_up(message: &AsyncMessage) -> bool {
     match message {
         AsyncMessage::Notice(said) => said.routine() == Some("SyncRepWaitForLSN"),
@@ -288,13 +293,13 @@ fn too_old(operation: Operation) -> Error {
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
-/// Our statements reach changing sessions.
+/// The error for a pooler that sends our statements to different sessions.
 pub(super) fn pooled(operation: Operation) -> Error {
     let message = "a pooler hands our statements to different sessions (pool_mode = transaction or statement), where a lock would be stranded; connect to the server itself, or to a pool in session mode";
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
-/// At least one: zero would mean for ever. At most what the server takes.
+/// Returns the milliseconds: at least one, because zero would mean for ever, and at most what the server accepts.
 pub(super) fn millis(duration: Duration) -> u128 {
     let whole = duration.as_nanos().div_ceil(1_000_000);
     whole.clamp(1, LONGEST_MS)
@@ -302,7 +307,7 @@ pub(super) fn millis(duration: Duration) -> u128 {
 
 const LONGEST_MS: u128 = i32::MAX as u128;
 
-/// The longest lease that the server can keep time for: 24 days.
+/// The longest lease that the server can measure: 24 days.
 pub(super) const LONGEST_LEASE: Duration = Duration::from_millis(i32::MAX as u64);
 
 pub(super) fn number<T: std::str::FromStr>(row: &SimpleQueryRow, column: usize) -> Option<T> {

@@ -1,4 +1,4 @@
-//! The statements. Everything in them is a number, hexadecimal, or encoded so that it cannot be anything but a comment.
+//! The SQL statements. Every value in them is a number, hexadecimal, or encoded so that it can only be a comment.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use super::fence::{MAY_NOT, Source};
 use super::session::millis;
 use crate::claim::OwnerId;
 
-/// One who was granted a lock has to say so within this time, or the server ends its session. Longer than the pauses of a process that
-/// is alive, shorter than a TTL: those behind it wait for that long when it is stopped or cut off.
+/// How long a session may take to confirm that it was granted a lock before the server ends it. This is longer than the pauses of a live
+/// process, and shorter than a TTL: waiters behind a stopped or disconnected client wait this long.
 pub(super) const CLAIM_WINDOW: Duration = Duration::from_millis(1500);
 
-/// A session that is used for other things than renewals lasts at least for this long: the server is not to end it between two statements that were
-/// sent one after the other. A lease that is over then is given back with the next statement, or lasts for so much longer.
+/// How long a session lasts at least if it is used for anything but renewals, so that the server does not end it between two consecutive
+/// statements. A lease that is over by then is released with the next statement, or lasts this much longer.
 const LEAST: Duration = Duration::from_secs(1);
-/// What makes a transaction wait for the disk, and for the standbys that are waited for.
+/// Makes a transaction wait for the disk and for the synchronous standbys.
 const WRITE: &str = "pg_logical_emit_message(true, 'fencepost', '')";
 
-/// What is done at the moment of a grant.
+/// What happens at the moment of a grant.
 pub(super) struct Granting<'a> {
     pub(super) owner: OwnerId,
-    /// From now on the server ends the session when nothing was asked of it for this long.
+    /// After this long without a statement, the server ends the session.
     pub(super) session_ttl: Duration,
     /// The program's part of `application_name`.
     pub(super) program: &'a str,
@@ -27,10 +27,10 @@ pub(super) struct Granting<'a> {
 }
 
 impl Granting<'_> {
-    /// Owner, fence, server time in ms, and the settings that make it a lease; one text.
+    /// Returns the owner, the fence, the server time in ms, and the settings that turn the lock into a lease, as one text.
     ///
-    /// The message makes this transaction one that writes: its end waits until the log is on the disk, and the standbys that are waited
-    /// for have it. Without it a crash or a failover could give the same fence to the next holder.
+    /// The message makes this a writing transaction, so its end waits until the log is on disk and on the synchronous standbys. Otherwise a
+    /// crash or a failover could give the same fence to the next holder.
     fn columns(&self) -> String {
         let Self { owner, program, .. } = self;
         let (ttl_ms, draw) = (millis(self.session_ttl), self.source.draw());
@@ -42,8 +42,8 @@ impl Granting<'_> {
     }
 }
 
-/// Takes the lock if it is free, and the session may draw a fence. `case` comes first: a number is drawn by the one who has the lock, not
-/// before and not else. If somebody else has the lock, the session lasts as it would without this statement.
+/// Takes the lock if it is free and the session may draw a fence. `case` comes first, so that only the holder of the lock draws a number.
+/// If somebody else has the lock, the session lasts as long as it would without this statement.
 pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> String {
     let columns = granting.columns();
     let ttl_ms = millis(without.session_ttl());
@@ -56,7 +56,7 @@ pub(super) fn try_lock(key: i64, granting: &Granting<'_>, without: &Lasting) -> 
     )
 }
 
-/// Waits for the lock in the server's own line, at most for `longest`: while the statement waits, it has a snapshot.
+/// Waits for the lock in the server's own line, for at most `longest`, because the statement has a snapshot while it waits.
 pub(super) fn wait(key: i64, longest: Duration) -> String {
     let (window_ms, longest_ms) = (millis(CLAIM_WINDOW), millis(longest));
     format!(
@@ -65,7 +65,7 @@ pub(super) fn wait(key: i64, longest: Duration) -> String {
     )
 }
 
-/// What [`try_lock`] does beside taking the lock, for one who has waited for it.
+/// Does what [`try_lock`] does besides taking the lock, for a session that has waited for the lock.
 pub(super) fn fence(granting: &Granting<'_>) -> String {
     let (may_draw, columns) = (granting.source.may_draw(), granting.columns());
     format!(
@@ -75,12 +75,13 @@ pub(super) fn fence(granting: &Granting<'_>) -> String {
 
 /// How long a session lasts after a statement, and which of its leases have ended.
 ///
-/// The server counts anew from every statement, whatever it is about. So every statement sets the time that is left for the leases of the
-/// session, and gives back those that are over: otherwise a lease that nobody renews would last as long as its session is used.
+/// The server starts to count again with every statement, whatever its purpose. Every statement therefore sets the time that is left for
+/// the leases of the session, and releases those that are over. Otherwise a lease that nobody renews would last as long as its session is
+/// used.
 pub(super) struct Lasting {
-    /// For the leases of the session, from the statement on; zero if there is none.
+    /// How long the leases of the session still need it; zero if it has none.
     pub(super) needed: Duration,
-    /// For a session without leases.
+    /// How long a session without leases lasts.
     pub(super) spare: Duration,
     /// The locks whose leases are over.
     pub(super) overdue: Vec<i64>,
@@ -88,9 +89,10 @@ pub(super) struct Lasting {
 
 impl Lasting {
     fn session_ttl(&self) -> Duration {
-        match self.needed.is_zero() {
-            true => self.spare,
-            false => self.needed.max(LEAST),
+        if self.needed.is_zero() {
+            self.spare
+        } else {
+            self.needed.max(LEAST)
         }
     }
 
@@ -101,17 +103,17 @@ impl Lasting {
     }
 }
 
-/// A sign of life for the leases of the session, which are not over.
+/// Renews the leases of the session that are not over.
 ///
-/// Where standbys are waited for, it writes, so that they have to confirm it: a primary that was replaced and does not know it
-/// gets no confirmation, and its holders stop believing in time.
+/// If there are synchronous standbys, it writes, so that they have to confirm it. A primary that was replaced without knowing it gets no
+/// confirmation, and its holders stop believing in time.
 pub(super) fn renew(lasting: &Lasting) -> String {
     let write =
         format!(", case when current_setting('synchronous_standby_names') <> '' then {WRITE} end");
     last(lasting.needed, lasting) + &write
 }
 
-/// Sets how long the session lasts, without a sign of life for its leases.
+/// Sets how long the session lasts, without renewing its leases.
 pub(super) fn keep(lasting: &Lasting) -> String {
     last(lasting.session_ttl(), lasting)
 }
@@ -124,8 +126,8 @@ fn last(session_ttl: Duration, lasting: &Lasting) -> String {
     )
 }
 
-/// Gives the lock back, in a session that is to last so long then. `spare_program`: nothing is left to the session, and
-/// `application_name` becomes this.
+/// Releases the lock, and sets how long the session then lasts. If `spare_program` is given, the session has no other locks, and this
+/// becomes its `application_name`.
 pub(super) fn unlock(key: i64, lasting: &Lasting, spare_program: Option<&str>) -> String {
     let ttl_ms = millis(lasting.session_ttl());
     let unlocks = lasting.unlocks();
@@ -138,18 +140,18 @@ pub(super) fn unlock(key: i64, lasting: &Lasting, spare_program: Option<&str>) -
     )
 }
 
-/// Gives the lock back, and leaves everything else as it is.
+/// Releases the lock, and changes nothing else.
 pub(super) fn only_unlock(key: i64) -> String {
     format!("select pg_backend_pid(), pg_advisory_unlock('{key}'::bigint)")
 }
 
-/// The same statement, after which nothing is left to the session.
+/// Returns the statement with the settings of a session that has no locks left after it.
 pub(super) fn spare(keep: Duration, statement: &str) -> String {
     let keep_ms = millis(keep);
     format!("set idle_session_timeout = {keep_ms}; {statement}")
 }
 
-/// Makes the process `pid` stop waiting for `key`, if it still does.
+/// Makes the process `pid` stop waiting for `key`, if it still waits.
 pub(super) fn cancel(pid: i32, key: i64) -> String {
     let place = place(key);
     format!(
@@ -158,7 +160,7 @@ pub(super) fn cancel(pid: i32, key: i64) -> String {
     )
 }
 
-/// Where a session shows who owns its lock.
+/// Where a session shows the owner of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownIn {
     /// In the comment before its last statement.
@@ -167,10 +169,11 @@ pub(super) enum ShownIn {
     ApplicationName,
 }
 
-/// Ends the session of the process `pid` if it has to do with this lock and no other and still shows this owner, and waits for its end:
-/// how many locks it has to do with, and whether it is gone; the latter is null if the session was not ended.
+/// Ends the session of the process `pid` if it is concerned with this lock only and still shows this owner, and waits for its end. Returns
+/// how many locks the session is concerned with, and whether it is gone, which is null if the session was not ended.
 ///
-/// The owner is read last, right before the session is ended: the process may have given the lock back, and taken it for another owner.
+/// The statement reads the owner last, right before it ends the session: the process may have released the lock and taken it for another
+/// owner.
 pub(super) fn terminate(pid: i32, key: i64, owner: OwnerId, shown_in: ShownIn) -> String {
     let place = place(key);
     let is_owner = match shown_in {
@@ -185,7 +188,7 @@ pub(super) fn terminate(pid: i32, key: i64, owner: OwnerId, shown_in: ShownIn) -
     )
 }
 
-/// Who holds locks and who waits for them, holders first, then those who wait in their order.
+/// Returns who holds locks and who waits for them: holders first, then waiters in their order.
 pub(super) fn look(key: Option<i64>) -> String {
     let place = key.map_or("locktype = 'advisory' and objsubid = 1".to_owned(), place);
     format!(
@@ -201,7 +204,7 @@ pub(super) fn look(key: Option<i64>) -> String {
     )
 }
 
-/// How `pg_locks` writes a number of 64 bits.
+/// Returns how `pg_locks` represents a 64-bit number.
 fn place(key: i64) -> String {
     let bits = key.cast_unsigned();
     let (high, low) = (bits >> 32, bits & 0xffff_ffff);

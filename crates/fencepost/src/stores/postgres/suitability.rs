@@ -1,4 +1,4 @@
-//! Whether what answers can hold locks: tried out once, with a lock that nobody else knows.
+//! Checks once, with a lock that nobody else knows, that locks of two sessions exclude each other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use super::{STORE, failure, statements};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
-/// A pool that has no session left lets its clients wait. A server does not.
+/// How long to wait for an answer. A pool without a free session makes its clients wait; a server does not.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const OPERATION: Operation = Operation::Open;
 
-/// Takes a lock with `one`, and sees that `other` does not get it and that `one` still has it, while `other` is in a
-/// transaction: a pooler in transaction mode has to give `one` another session then.
+/// Takes a lock with `one`, and checks that `other` does not get it and that `one` still has it while `other` is in a transaction. In that
+/// state, a pooler in transaction mode has to give `one` a different session.
 pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()> {
     let random: &dyn Random = &SystemRandom;
     let key = random.next_u128() as i64;
@@ -26,9 +26,10 @@ pub(super) async fn check(one: &Arc<Session>, other: &Arc<Session>) -> Result<()
     if text(&other.ask(OPERATION, &try_lock).await?, 1) != "f" {
         let told_apart = one.pid != other.pid;
         let _undone = other.ask(OPERATION, &statements::only_unlock(key)).await;
-        return Err(match told_apart {
-            true => unfit("two sessions can have the same lock"),
-            false => pooled(OPERATION),
+        return Err(if told_apart {
+            unfit("two sessions can have the same lock")
+        } else {
+            pooled(OPERATION)
         });
     }
     let unlock = statements::only_unlock(key);

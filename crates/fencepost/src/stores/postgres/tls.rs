@@ -1,4 +1,4 @@
-//! Certificates: whom we trust, and what we show.
+//! The TLS connector for Postgres, built from our certificates.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::stores::kit::certificates::Certificates;
 
-/// The certificate of the server and its name are always checked. The error says what is wrong with what was given.
+/// Builds the connector. It always checks the server's certificate and host name. The error says what is wrong with the given certificates.
 pub(super) fn connector(certificates: &Certificates) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

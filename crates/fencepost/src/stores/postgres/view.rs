@@ -1,4 +1,4 @@
-//! Looking at locks without touching them.
+//! Inspects and lists advisory locks without changing them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Sight {
     waited: Duration,
     application: String,
     said: Option<Said>,
-    /// How long nothing has been asked of it; `None` while something is.
+    /// How long the session has been idle, or `None` while it runs a statement.
     idle: Option<Duration>,
     server_now_ms: u64,
     seen_at: Moment,
@@ -47,7 +47,7 @@ impl Sight {
         })
     }
 
-    /// Who that is, if it is one of this library.
+    /// Returns the owner, if the session belongs to this library.
     pub(super) fn owner(&self) -> Option<OwnerId> {
         match &self.said {
             Some(said) => Some(said.owner),
@@ -55,7 +55,7 @@ impl Sight {
         }
     }
 
-    /// Where [`owner`](Self::owner) was found.
+    /// Returns where [`owner`](Self::owner) was found.
     pub(super) fn shown_in(&self) -> ShownIn {
         match self.said {
             Some(_) => ShownIn::Comment,
@@ -63,7 +63,7 @@ impl Sight {
         }
     }
 
-    /// What `application_name` says; it may be about another lock of the same session.
+    /// Returns what `application_name` says, which may be about another lock of the same session.
     fn newest(&self) -> Option<(u64, OwnerId)> {
         published::newest(&self.application).filter(|_| self.is_granted)
     }
@@ -90,7 +90,7 @@ impl Sight {
         let idle = self.idle.unwrap_or_default();
         let held = match said.since {
             Some(since) => Duration::from_millis(self.server_now_ms.saturating_sub(since.at_ms)),
-            // The statement shown is the one that was granted it.
+            // The statement that is shown is the one that was granted the lock.
             None => idle,
         };
         let newest = self.newest().filter(|(_, owner)| *owner == said.owner);
@@ -129,7 +129,7 @@ async fn look(hub: &Hub, key: Option<i64>) -> Result<Vec<Sight>> {
         .collect())
 }
 
-/// Out of the sights of one lock, holders first.
+/// Creates the record of one lock from its sessions, holders first.
 fn record(sights: &[Sight]) -> Option<Record> {
     if sights.is_empty() {
         return None;

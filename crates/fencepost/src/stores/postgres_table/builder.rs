@@ -1,4 +1,4 @@
-//! How a store is opened: by an address or with the user's own configuration, and with which settings.
+//! [`PostgresTableBuilder`]: opens the store by an address or with the user's own configuration, and with which settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 use crate::stores::postgres::address::{Parameters, Server};
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) connect_timeout: Duration,
@@ -22,10 +22,10 @@ pub(super) struct Settings {
     pub(super) create: bool,
 }
 
-/// The parameters of an address that are about the table.
+/// The parameters of an address that concern the table.
 pub(crate) const PARAMETERS: &[&str] = &["table", "create"];
 
-/// What an address says about the table.
+/// The values of these parameters.
 #[derive(Default)]
 struct InAddress {
     table: Option<String>,
@@ -45,7 +45,7 @@ impl InAddress {
     }
 }
 
-/// How a [`PostgresTable`] is opened; made by [`PostgresTable::builder`] or [`PostgresTable::builder_from`].
+/// The settings for opening a [`PostgresTable`]; [`PostgresTable::builder`] and [`PostgresTable::builder_from`] create it.
 #[derive(Clone)]
 pub struct PostgresTableBuilder {
     server: Server,
@@ -68,32 +68,32 @@ impl PostgresTableBuilder {
         }
     }
 
-    /// The table: `TABLE` or `SCHEMA.TABLE`, as Postgres stores them (what was created without quotes is in small letters). Wins over
-    /// `?table=` in the address. Default: `shedlock`, wherever the search path finds it.
+    /// Sets the table: `TABLE` or `SCHEMA.TABLE`, as Postgres stores them (names created without quotes are in lower case). Takes
+    /// precedence over `?table=` in the address. The default is `shedlock`, in the schema where the search path finds it.
     #[must_use]
     pub fn table(mut self, table: &str) -> Self {
         self.table = Some(table.to_owned());
         self
     }
 
-    /// Whether tables that are missing are made when the store is opened. Wins over `create=true` in the address. Default: no, the error says
-    /// how to make them.
+    /// Sets whether opening the store creates missing tables. Takes precedence over `create=true` in the address. The default is `false`:
+    /// the error then contains the statements to run.
     #[must_use]
     pub fn create_table(mut self, create: bool) -> Self {
         self.create = Some(create);
         self
     }
 
-    /// How long connecting may take. Default: 3 s.
+    /// Sets how long connecting may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, or that is a standby, before they get an error. Default: 30 s.
+    /// Sets how long waiters tolerate a server that cannot be reached, or that is a standby, before they get an error. The default is 30 s.
     ///
-    /// When it is back they have their old place.
+    /// When the server is back, they have their old places.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.outage = longest;
@@ -101,7 +101,7 @@ impl PostgresTableBuilder {
     }
 
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `sslmode=require`, or
-    /// `SslMode::Require` in a configuration that was [handed in](PostgresTable::builder_from).
+    /// `SslMode::Require` in a configuration that was [passed in](PostgresTable::builder_from).
     #[cfg(feature = "postgres-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -109,8 +109,8 @@ impl PostgresTableBuilder {
         self
     }
 
-    /// Shows this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
-    /// [handed in](PostgresTable::builder_from).
+    /// Presents this certificate to the server (both PEM). For `sslmode=require`, or `SslMode::Require` in a configuration that was
+    /// [passed in](PostgresTable::builder_from).
     #[cfg(feature = "postgres-tls")]
     #[must_use]
     pub fn client_certificate(
@@ -125,12 +125,13 @@ impl PostgresTableBuilder {
     /// Connects, and checks that the tables can hold locks.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address or the table's name is invalid, or `create` is neither `true` nor `false`,
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if nobody answers there, and
-    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if what answers cannot hold locks: wrong password, a standby, missing tables or rights, other columns.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address or the name of the table is invalid, or `create`
+    /// is neither `true` nor `false`. Returns [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no server answers there, and
+    /// [`ErrorKind::Unusable`](crate::ErrorKind::Unusable) if the server cannot hold locks: wrong password, a standby, missing tables or
+    /// permissions, other columns.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection; tables that were made stay.
+    /// If the future is dropped, the connection is closed. Tables that were created stay.
     pub async fn open(self) -> Result<PostgresTable> {
         let (address, own) = self.server.read(STORE, PARAMETERS, &self.certificates)?;
         let in_address = InAddress::read(own)?;
@@ -146,11 +147,12 @@ impl PostgresTableBuilder {
         Ok(PostgresTable { hub })
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext) inside an async
+    /// runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<PostgresTable> {
         blocking::open(STORE, self.open())
@@ -159,7 +161,7 @@ impl PostgresTableBuilder {
 
 impl fmt::Debug for PostgresTableBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("PostgresTableBuilder")
             .field("table", &self.table)
             .field("create_table", &self.create)

@@ -1,4 +1,4 @@
-//! What is wrong with the tables, and how to mend it; the rest is told as for all stores in Postgres.
+//! Errors about the tables, with what to do. All other errors are the same as in the other Postgres store.
 
 use tokio_postgres::error::SqlState;
 
@@ -9,7 +9,7 @@ use crate::stores::postgres::failure as common;
 
 pub(super) use common::is_passing;
 
-/// A statement that was sent, or may have been.
+/// The error of a statement that was sent, or may have been.
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
     if cause.code() == Some(&SqlState::CHECK_VIOLATION) {
         let message = format!(
@@ -22,22 +22,22 @@ pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -
     common::of_statement(STORE, operation, cause)
 }
 
-/// Whether somebody keeps a row locked in a transaction that does not end.
+/// Returns whether somebody keeps a row locked in a transaction that does not end.
 pub(super) fn is_row_locked(error: &Error) -> bool {
     common::is_lock_timeout(error)
 }
 
-/// Nobody answered.
+/// The error if no server answered.
 pub(super) fn unreachable(operation: Operation) -> Error {
     common::unreachable(STORE, operation)
 }
 
-/// A statement was not answered in time; its connection is given up.
+/// The error for a statement that was not answered in time. Its connection is given up.
 pub(super) fn silent(operation: Operation) -> Error {
     common::silent(STORE, operation)
 }
 
-/// An answer that none of our statements gives.
+/// The error for an answer that none of our statements returns.
 pub(super) fn unexpected(operation: Operation, what: &str) -> Error {
     common::unexpected(STORE, operation, what)
 }
@@ -49,13 +49,13 @@ pub(super) fn no_name_of_a_table(text: &str, longest: usize) -> Error {
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
-/// The value is not quoted: what stands in an address may be secret.
+/// The error for an invalid value of `create`. It does not quote the value, because an address may contain secrets.
 pub(super) fn neither_yes_nor_no() -> Error {
     let message = "create in the address is true or false";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
-/// Tables that are missing, with the statements that make them.
+/// The error for missing tables, with the statements that create them.
 pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     unusable(format!(
         "there is no table {}; say create=true in the address (in a program: create_table(true)), or let somebody with the right to do so run: {statements}",
@@ -63,7 +63,7 @@ pub(super) fn missing(tables: &[String], statements: &str) -> Error {
     ))
 }
 
-/// Tables that could not be made.
+/// The error for tables that could not be created.
 pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Error {
     let why = common::of_statement(STORE, Operation::Open, cause);
     let message = format!(
@@ -75,17 +75,17 @@ pub(super) fn not_created(statements: &str, cause: tokio_postgres::Error) -> Err
         .with_source(why)
 }
 
-/// The server only follows another.
+/// The error for a standby.
 pub(super) fn standby() -> Error {
     common::standby(STORE, Operation::Open, "which can only be read")
 }
 
-/// The server, the rights or the tables are not fit for locks; `what` says why and what to do.
+/// The error for a server, permissions or tables that are not suitable for locks; `what` contains the reason and what to do.
 pub(super) fn unusable(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, what.into())
 }
 
-/// A statement found its connection closed; `said` is what the server said before it closed it.
+/// The error for a statement that found its connection closed; `said` is the server's reason.
 pub(super) fn cut_off(operation: Operation, said: &tokio_postgres::Error) -> Error {
     let message = match said.as_db_error() {
         Some(said) => format!("the server ended the connection ({})", said.message()),
@@ -94,7 +94,7 @@ pub(super) fn cut_off(operation: Operation, said: &tokio_postgres::Error) -> Err
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The connection is of no use any more: it broke, or it leads to a server that became a standby.
+/// Returns whether the connection cannot be used any more: it broke, or its server became a standby.
 pub(super) fn ends_connection(error: &Error) -> bool {
     let code = common::code(error);
     code.is_some_and(|code| code.code().starts_with("57P"))

@@ -1,4 +1,4 @@
-//! What all requests of one [`PostgresTable`](super::PostgresTable) share: the connection, and the seats of those who wait.
+//! What all requests of one [`PostgresTable`](super::PostgresTable) share: the connection and the seats of waiters.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -18,7 +18,7 @@ use crate::error::{Error, Operation, Result};
 use crate::lease::lock;
 use crate::stores::postgres::address::Address;
 
-/// An attempt to connect, shared by all who wait for it. The outer error: its runtime ended.
+/// An attempt to connect, shared by all tasks that wait for it. The outer error means that its runtime ended.
 type Attempt =
     Shared<BoxFuture<'static, std::result::Result<Result<Arc<Session>>, Arc<JoinError>>>>;
 
@@ -28,11 +28,11 @@ pub(super) struct Hub {
     pub(super) line: Waiters,
     tables: OnceLock<Tables>,
     session: Mutex<Option<Arc<Session>>>,
-    /// The attempt to connect that is under way, or the last one.
+    /// The current attempt to connect, or the last one.
     attempt: Mutex<Option<Attempt>>,
-    /// The sessions that must not outlive the next.
+    /// The sessions that the server must end before the next one is used.
     replaced: Mutex<Vec<Identity>>,
-    /// Statements sent, other than those that connecting takes.
+    /// How many statements were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
 
@@ -50,12 +50,12 @@ impl Hub {
         }
     }
 
-    /// The tables in use; known once a connection was made.
+    /// Returns the tables in use, which are known after the first connection.
     pub(super) fn tables(&self) -> &Tables {
         self.tables.get().unwrap_or(&self.settings.tables)
     }
 
-    /// The connection; made anew when there is none.
+    /// Returns the connection, and opens a new one if there is none.
     pub(super) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         match self.current() {
             Some(session) => Ok(session),
@@ -71,10 +71,10 @@ impl Hub {
             .cloned()
     }
 
-    /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
-    /// than a single request may.
+    /// Waits for the attempt to connect, which all callers share. The attempt continues when they give up, because on a slow network it
+    /// takes longer than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
+        // An attempt ends with its runtime. If that was another runtime, start a new attempt in this one.
         for _ in 0..2 {
             match self.attempt(operation).await {
                 Ok(outcome) => return outcome.map_err(|error| during(operation, error)),
@@ -92,7 +92,7 @@ impl Hub {
         let hub = self.clone();
         let task = tokio::spawn(async move {
             let outcome = hub.connect_now(operation).await;
-            // Those who wait have a copy. Nobody later is to hear of an old failure.
+            // Waiting tasks have a copy. Later ones must not get an old failure.
             *lock(&hub.attempt) = None;
             outcome
         });
@@ -101,7 +101,7 @@ impl Hub {
     }
 
     async fn connect_now(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // Somebody may have asked for a connection just when the last attempt had made one.
+        // A caller may have asked for a connection just when the last attempt had opened one.
         if let Some(session) = self.current() {
             return Ok(session);
         }
@@ -119,7 +119,7 @@ impl Hub {
         };
         let mut ears = Ears(Arc::downgrade(self));
         let connecting = session::connect(operation, wanted, move |message| ears.hear(message));
-        // Ending the old session has its own patience.
+        // Ending the old session has its own time limit.
         let until = BootClock.now() + self.settings.connect_timeout + session::SILENCE;
         let connected = within(&BootClock, until, connecting).await;
         let (session, tables) =
@@ -128,19 +128,19 @@ impl Hub {
         lock(&self.replaced).clear();
         let session = Arc::new(session);
         *lock(&self.session) = Some(session.clone());
-        // What was told while nobody listened is lost.
+        // Notifications that were sent while nobody listened are lost.
         self.line.ask_all();
         Ok(session)
     }
 
-    /// A connection is of no use any more: everybody asks anew.
+    /// Gives up a connection. All waiters ask again.
     pub(super) fn lost(&self, session: &Session) {
         session.give_up();
         self.line.ask_all();
     }
 }
 
-/// Hears what the server sends unasked, and that it sends no more.
+/// Receives the unsolicited messages of the server, and notices when there will be no more.
 struct Ears(Weak<Hub>);
 
 impl Ears {
@@ -165,18 +165,19 @@ impl Drop for Ears {
     }
 }
 
-/// The same failure, told of another operation.
+/// Returns the same failure as an error of another operation.
 fn during(operation: Operation, error: Error) -> Error {
-    match error.operation() == operation {
-        true => error,
-        false => Error::new(
+    if error.operation() == operation {
+        error
+    } else {
+        Error::new(
             error.kind(),
             super::STORE,
             operation,
             error.message().to_owned(),
         )
         .with_effect(error.effect())
-        .with_source(error),
+        .with_source(error)
     }
 }
 

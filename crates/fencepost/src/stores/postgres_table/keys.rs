@@ -1,20 +1,20 @@
-//! How locks and their holders are called in ShedLock's columns.
+//! How the names of locks and holders are written into ShedLock's columns.
 
 use std::time::Duration;
 
 use super::tables::digest;
 use crate::claim::{Claim, LockName, OwnerId};
 
-/// What ShedLock's column has room for, in characters.
+/// The size of ShedLock's column, in characters.
 const NAME_MAX: usize = 64;
 const HOLDER_MAX: usize = 255;
-/// Of a name that is too long, so much stays readable.
+/// How many characters of a name that is too long are kept.
 const KEPT: usize = 31;
-/// Of its digest, so many digits follow: 128 bits.
+/// How many digits of its digest follow: 128 bits.
 const DIGITS: usize = 32;
 
-/// The name of a lock's row. One of up to 64 characters is the lock's own; a longer one is shortened, and its digest tells it from others
-/// that begin the same. The rule depends on the name alone, so that all programs agree.
+/// Returns the row name of a lock. A name of up to 64 characters is used as it is. A longer one is shortened, and its digest distinguishes
+/// it from others with the same beginning. The rule depends only on the name, so that all programs agree.
 pub(super) fn row_of(name: &LockName) -> String {
     let name = name.as_str();
     if name.chars().count() <= NAME_MAX {
@@ -24,18 +24,18 @@ pub(super) fn row_of(name: &LockName) -> String {
     format!("{kept}~{}", &digest(name)[..DIGITS])
 }
 
-/// What stands in `locked_by`: "owner ttl label", as much of it as there is room for. The first 32 characters decide.
+/// Returns the content of `locked_by`: "owner ttl label", truncated to the size of the column. Only the first 32 characters matter.
 pub(super) fn holder_of(claim: &Claim) -> String {
     let text = format!("{} {} {}", claim.owner, micros(claim.ttl), label_of(claim));
     text.chars().take(HOLDER_MAX).collect()
 }
 
-/// Postgres has no NUL in its texts.
+/// Returns the label. Postgres does not support NUL in texts.
 pub(super) fn label_of(claim: &Claim) -> String {
     claim.label.replace('\0', "\u{fffd}")
 }
 
-/// A holder of ours, as [`holder_of`] wrote it down.
+/// A holder of this library, as [`holder_of`] wrote it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ours<'a> {
     pub(super) owner: OwnerId,
@@ -43,7 +43,7 @@ pub(super) struct Ours<'a> {
     pub(super) label: &'a str,
 }
 
-/// `None`: somebody else's words.
+/// Returns `None` if another program wrote the text.
 pub(super) fn ours(locked_by: &str) -> Option<Ours<'_>> {
     let (owner, rest) = locked_by.split_once(' ')?;
     let (ttl, label) = rest.split_once(' ')?;
@@ -54,7 +54,7 @@ pub(super) fn ours(locked_by: &str) -> Option<Ours<'_>> {
     })
 }
 
-/// Whole microseconds, rounded up: the server counts in these.
+/// Returns whole microseconds, rounded up, because the server counts in microseconds.
 pub(super) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX)
 }

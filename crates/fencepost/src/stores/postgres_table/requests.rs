@@ -1,4 +1,4 @@
-//! The requests: what is asked, and what the answers mean.
+//! The lock requests on the tables (try, wait, renew, release), and the meaning of their answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
 
-/// Leases in one renewal: keeps the rows it locks at once few.
+/// How many leases one renewal covers. This limits the rows that it locks at the same time.
 pub(super) const RENEWED_AT_ONCE: usize = 256;
 
-/// What the server said to one who asked for a lock.
+/// The server's answer to a request for a lock.
 enum Outcome {
     Granted(Grant),
     Refused(Refusal),
@@ -84,7 +84,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
                     seated.until_worth_asking().await;
                 }
             }
-            // The server is there: this is no part of an outage, before or after.
+            // The server answers, so this is not part of an outage before or after.
             Err(error) if failure::is_row_locked(&error) => {
                 wait.heard();
                 outage.was_answered();
@@ -93,14 +93,14 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            // Who has been in line may still be, whatever became of the last request.
+            // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Asks for a seat's lock once; joins the line before when it was refused without standing there.
+/// Asks once for the lock of a seat. If the seat was refused before and is not in line yet, it joins the line first.
 async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
     let request = request(&session, &seat.claim, &seat.row, &seat.holder);
@@ -108,17 +108,18 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, was_heard: bool, is_in_line: bool) -> 
         if !was_heard || is_in_line {
             return request.await;
         }
-        // The request comes after the place is taken: from then on, whoever gives the lock back tells us.
+        // The request comes after the seat has a place: from then on, a client that releases the lock notifies us.
         let (joined, asked) = join(join_line(&session, seat), request).await;
         match asked {
             Ok(Outcome::Refused(refusal)) => joined.map(|()| Outcome::Refused(refusal)),
             asked => asked,
         }
     };
-    // The first question has its caller's deadline; of later ones only we know.
-    let patience = match was_heard {
-        true => BootClock.now() + SILENCE,
-        false => Moment::FAR,
+    // The caller limits the first request; only we can limit later ones.
+    let patience = if was_heard {
+        BootClock.now() + SILENCE
+    } else {
+        Moment::FAR
     };
     tokio::select! {
         biased;
@@ -163,7 +164,7 @@ pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewa
 }
 
 async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>> {
-    // In one order for everybody, so that nobody waits for a row while another waits for his.
+    // All programs use the same order, so that no two of them wait for each other's rows.
     let mut sorted: Vec<&Claim> = claims.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let rows: Vec<String> = sorted.iter().map(|claim| row_of(&claim.name)).collect();
@@ -176,9 +177,12 @@ async fn renew_batch(session: &Session, claims: &[Claim]) -> Vec<Result<Renewal>
         Ok(extended) => {
             let owner = |row: &Row| row.try_get::<_, &str>(0).ok()?.parse().ok();
             let extended: HashSet<OwnerId> = extended.iter().filter_map(owner).collect();
-            let answer = |claim: &Claim| match extended.contains(&claim.owner) {
-                true => Renewal::Extended,
-                false => Renewal::Lost,
+            let answer = |claim: &Claim| {
+                if extended.contains(&claim.owner) {
+                    Renewal::Extended
+                } else {
+                    Renewal::Lost
+                }
             };
             claims.iter().map(|claim| Ok(answer(claim))).collect()
         }
@@ -190,7 +194,7 @@ pub(super) async fn release(hub: &Arc<Hub>, claim: &Claim) -> Result<Release> {
     let session = hub.session(Operation::Release).await?;
     let (row, owner) = (row_of(&claim.name), claim.owner.to_string());
     let (released, told): (&Parameters<'_>, &Parameters<'_>) = (&[&row, &owner], &[&row]);
-    // Sent together, so that neither is without the other when this is dropped.
+    // Both statements are sent together, so that neither is sent without the other if this is dropped.
     let (answer, told) = join(
         session.ask(Operation::Release, &session.statements.release, released),
         session.ask(Operation::Release, &session.statements.tell, told),

@@ -1,4 +1,4 @@
-//! Whether the tables are as they must be, and making them when asked to. Done once, when the store is opened.
+//! Checks the tables when the store is opened, and creates them if that is wanted.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::failure;
 use super::tables::Tables;
 use crate::error::{Operation, Result};
 
-/// Whether we could write at all, where new tables would go, and where the table `$1` (a quoted name) is; NULL: there is none.
+/// Returns whether the server is writable, where new tables would be created, and where the table `$1` (a quoted name) is, or NULL.
 const SERVER: &str = "
 SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, current_schema()::text,
        (SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass($1))";
 
-/// `$1` quoted names: of each table its columns, their types, whether an insert must fill them, whether each is a key by itself, and
-/// whether the table outlives a crash.
+/// For the tables `$1` (quoted names), returns their columns, the types, whether an insert must fill a column, whether a column is a key by
+/// itself, and whether the table survives a crash.
 const COLUMNS: &str = "
 SELECT t.name, a.attname::text, format_type(a.atttypid, NULL), a.atttypmod,
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '',
@@ -27,12 +27,13 @@ SELECT t.name, a.attname::text, format_type(a.atttypid, NULL), a.atttypmod,
 FROM unnest($1) AS t (name) JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name)
 WHERE a.attnum > 0 AND NOT a.attisdropped";
 
-/// `$1` quoted names, `$2` rights on them: those which this user has not.
+/// For the tables `$1` (quoted names) and permissions `$2`, returns the permissions that this user does not have.
 const RIGHTS: &str = "
 SELECT name, wanted FROM unnest($1, $2) AS t (name, wanted)
 WHERE NOT has_table_privilege(to_regclass(name), wanted)";
 
-/// Finds the tables, makes them when `create`, and checks that they can hold locks. Few round trips: the road may be long.
+/// Finds the tables, creates them if `create` is set, and checks that they can hold locks. Uses few round trips, because the network may be
+/// slow.
 pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Result<Tables> {
     let server = ask(client, SERVER, &[(&tables.locks(), Type::TEXT)]).await?;
     let server = server
@@ -64,10 +65,10 @@ pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Res
     Ok(tables)
 }
 
-/// What there is of the tables.
+/// What was found of the tables.
 struct Seen {
     columns: HashMap<String, HashMap<String, Column>>,
-    /// Tables, and rights on them that are missing.
+    /// Tables with missing permissions.
     lacking: Vec<(String, String)>,
 }
 
@@ -109,7 +110,7 @@ fn wanted_rights(tables: &Tables) -> [(String, &'static str); 3] {
     ]
 }
 
-/// The tables that are missing, and the statements that make them; `None`: all are there.
+/// Returns the missing tables and the statements that create them, or `None` if all tables exist.
 fn missing(seen: &Seen, tables: &Tables) -> Option<(Vec<String>, String)> {
     let all = [
         (tables.locks(), tables.create_locks()),
@@ -123,7 +124,8 @@ fn missing(seen: &Seen, tables: &Tables) -> Option<(Vec<String>, String)> {
     (!missing.is_empty()).then(|| (missing, statements.join(" ")))
 }
 
-/// Two who make a table at the same time would fail each other, although each says IF NOT EXISTS: one goes after the other.
+/// Creates the tables, in one program at a time: two programs that create a table at the same time would make each other fail, although
+/// both use IF NOT EXISTS.
 async fn make(client: &Client, tables: &Tables, statements: &str) -> Result<()> {
     let turn = format!(
         "SELECT pg_advisory_xact_lock(hashtext('{}'))",
@@ -168,11 +170,11 @@ struct Column {
     modifier: i32,
     must_be_filled: bool,
     is_key: bool,
-    /// Of its table.
+    /// Whether the table of this column is logged.
     is_logged: bool,
 }
 
-/// A table, as it was found.
+/// A table as it was found.
 struct Checked<'a> {
     table: String,
     columns: Option<&'a HashMap<String, Column>>,
@@ -195,7 +197,7 @@ impl Checked<'_> {
             .try_for_each(|name| self.column(name).map(|_| ()))
     }
 
-    /// The modifier is the length and four.
+    /// Checks the length of a text column. The type modifier is the length plus four.
     fn has_text(&self, name: &str, length: i32) -> Result<()> {
         let column = self.column(name)?;
         let is_text = matches!(column.type_name.as_str(), "character varying" | "text");
@@ -205,7 +207,7 @@ impl Checked<'_> {
         Err(self.other_type(name, &format!("varchar({length})")))
     }
 
-    /// Milliseconds at least. With a time zone, what a row means would depend on the time zone of whoever wrote it.
+    /// Checks that a time column has at least milliseconds. With a time zone, the meaning of a row would depend on the writer's time zone.
     fn has_time(&self, name: &str) -> Result<()> {
         let column = self.column(name)?;
         let is_time = column.type_name == "timestamp without time zone";
@@ -235,29 +237,31 @@ impl Checked<'_> {
         }
     }
 
-    /// Postgres empties unlogged tables after a crash: who holds a lock would have to share it with the next.
+    /// Checks that the table is logged. Postgres empties unlogged tables after a crash, and a lock could then be held twice.
     fn outlives_a_crash(&self) -> Result<()> {
-        match self.column("name")?.is_logged {
-            true => Ok(()),
-            false => Err(failure::unusable(format!(
+        if self.column("name")?.is_logged {
+            Ok(())
+        } else {
+            Err(failure::unusable(format!(
                 "the table {} is unlogged or temporary: a crash of the server empties it, and forgets locks that are held; run: ALTER TABLE {} SET LOGGED",
                 self.table, self.table
-            ))),
+            )))
         }
     }
 
     fn has_key(&self, name: &str) -> Result<()> {
-        match self.column(name)?.is_key {
-            true => Ok(()),
-            false => Err(failure::unusable(format!(
+        if self.column(name)?.is_key {
+            Ok(())
+        } else {
+            Err(failure::unusable(format!(
                 "{name} is not the key of {}: two rows could stand for one lock; run: ALTER TABLE {} ADD PRIMARY KEY ({name})",
                 self.table, self.table
-            ))),
+            )))
         }
     }
 }
 
-/// One round trip, and nothing stays prepared.
+/// Runs a statement in one round trip, without leaving it prepared.
 async fn ask(
     client: &Client,
     statement: &str,

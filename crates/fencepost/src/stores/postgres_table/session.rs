@@ -1,8 +1,8 @@
-//! One connection: it carries all statements, in the order in which they were sent, and what the server tells unasked.
+//! One connection, which carries all statements in the order in which they were sent, and the server's notifications.
 //!
-//! A statement that was sent is carried out, also when its future is dropped: a release takes effect after the acquisition it
-//! follows. Across connections that holds because the new one first makes the server end the old one, which might still have
-//! statements of ours to read.
+//! A statement that was sent is executed even if its future is dropped, so a release takes effect after the acquisition that it follows.
+//! This holds across connections as well, because a new connection first makes the server end the old one, which might still have unread
+//! statements of ours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,14 +23,14 @@ use crate::error::{Error, Operation, Result};
 use crate::stores::postgres::address::Address;
 use crate::stores::postgres::connect::{Connection, listen};
 
-/// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups,
-/// shorter than the patience of most callers.
+/// How long a statement on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
+/// server, and shorter than most callers' timeouts.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
-/// How often a server is asked whether it has ended a connection yet.
+/// How often to check whether the server has ended an old connection.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// No statement waits for long for somebody's open transaction, as others wait behind it. Whatever the server's defaults are: a grant
-/// must survive a crash of the server, and a statement must see what was committed before it.
+/// The settings of the session, whatever the server's defaults are. No statement waits long for somebody's open transaction, because others
+/// wait behind it. A grant must survive a crash of the server, and a statement must see what was committed before it.
 const SESSION: &str = "
 SET lock_timeout = '500ms';
 SET default_transaction_isolation = 'read committed';
@@ -46,14 +46,14 @@ const IS_THERE: &str =
 const END: &str = "
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
 
-/// How a server tells one of its sessions from the others. A number alone may be somebody else's by now.
+/// How a server distinguishes its sessions. The process id alone may belong to somebody else by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pid: i32,
     started: String,
 }
 
-/// The values that go with a statement.
+/// The values of a statement's parameters.
 pub(super) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 
 pub(super) struct Session {
@@ -61,23 +61,23 @@ pub(super) struct Session {
     pub(super) statements: Statements,
     pub(super) identity: Option<Identity>,
     down: AtomicBool,
-    /// When the oldest statement was sent that nobody waits for any more and that was not answered; 0: none.
+    /// When the oldest statement was sent that was neither answered nor is waited for any more; 0 if there is none.
     unanswered_since: AtomicU64,
     sent: Arc<AtomicU64>,
 }
 
-/// What is known before a connection is made.
+/// What is known before a connection is opened.
 pub(super) struct Wanted<'a> {
     pub(super) address: &'a Address,
     pub(super) settings: &'a Settings,
     /// Where the tables are, once they have been found and checked.
     pub(super) found: Option<Tables>,
-    /// Sessions that must not outlive the new one.
+    /// The sessions that the server must end before the new one is used.
     pub(super) replaced: &'a [Identity],
     pub(super) sent: Arc<AtomicU64>,
 }
 
-/// Connects, makes the server end the sessions it replaces, checks the tables the first time, and listens.
+/// Connects, makes the server end the sessions that this one replaces, checks the tables the first time, and listens for notifications.
 pub(super) async fn connect(
     operation: Operation,
     wanted: Wanted<'_>,
@@ -136,7 +136,7 @@ pub(super) async fn connect(
     Ok((session, tables))
 }
 
-/// Ends a session and returns when it is gone, and with it whatever it had not finished.
+/// Ends a session, and returns when it is gone together with everything it had not finished.
 async fn end(client: &Client, old: &Identity, operation: Operation) -> Result<()> {
     let failed = |cause| failure::of_statement(operation, cause);
     let Identity { pid, started } = old;
@@ -161,7 +161,7 @@ impl Session {
         self.down.store(true, Ordering::Release);
     }
 
-    /// Sends one statement and waits for its answer, however long that takes. It is sent when this is polled for the first time.
+    /// Sends one statement and waits for its answer without a time limit. The statement is sent at the first poll.
     pub(super) async fn ask(
         &self,
         operation: Operation,
@@ -187,7 +187,7 @@ impl Session {
 
     fn failed(&self, operation: Operation, cause: tokio_postgres::Error) -> Error {
         let error = match (cause.is_closed(), self.connection.last_words()) {
-            // The server has said why before it closed.
+            // The server gave a reason before it closed the connection.
             (true, Some(said)) if said.as_db_error().is_some() => failure::cut_off(operation, said),
             _ => failure::of_statement(operation, cause),
         };
@@ -198,7 +198,7 @@ impl Session {
     }
 }
 
-/// A statement under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
+/// A statement in progress. If it is dropped, the session records since when the server has been silent.
 struct InFlight<'a> {
     session: &'a Session,
     at: Moment,

@@ -1,7 +1,7 @@
-//! What is asked of the server, each in one statement: it is carried out as a whole or not at all, however the client stops.
+//! The SQL statements. Each request is one statement, which is executed completely or not at all, however the client stops.
 //!
-//! All times are the server's, as ShedLock takes them. `lock_until` has milliseconds: a lease is rounded up to them and its end at a
-//! release down, so that nobody is let in before a lease is over, nor kept out after it was given back.
+//! All times are the server's, as in ShedLock. `lock_until` has a resolution of milliseconds. The end of a lease is rounded up, and its end
+//! after a release is rounded down, so that nobody is let in before a lease is over or kept out after it was released.
 
 use std::time::Duration;
 
@@ -11,23 +11,22 @@ use tokio_postgres::{Client, Error, Statement};
 
 use super::tables::Tables;
 
-/// How long the first in line alone may take a lock that became free, before the second may. One that is awake needs a
-/// round trip.
+/// For how long only the first waiter may take a lock that became free. A live waiter needs one round trip.
 pub(super) const FIRST: Duration = Duration::from_millis(500);
-/// How much later than the one before it each further waiter may.
+/// How much later than the waiter ahead of it each further waiter may take the lock.
 pub(super) const NEXT: Duration = Duration::from_micros(FIRST.as_micros() as u64 / 8);
 
 const NOW: &str = "timezone('utc', current_timestamp)";
 
-/// `$1` row, `$2` owner, `$3` holder, `$4` TTL in microseconds, `$5` the lock's whole name.
+/// Parameters: `$1` row, `$2` owner, `$3` holder, `$4` TTL in microseconds, `$5` the full name of the lock.
 ///
-/// Takes the lock when it is free and everybody before this owner has let its time pass, or continues the lease this owner has. What is
-/// refused has only been read. The epoch is raised while the row of the lock is locked: not for a lease that is continued (same
-/// owner, same grant), and else past the last one and past the time since 2024 in units of 62.5 µs, so that a table that was lost or put back from a
-/// copy does not repeat epochs. A time in another age does not count.
+/// Takes the lock if it is free and everybody ahead of this owner has let their time pass, or continues the lease that this owner has. A
+/// refused request has only read. The epoch is raised while the row of the lock is locked. A continued lease (same owner, same grant) keeps
+/// its epoch. Otherwise the new epoch is past the last one and past the time since 2024 in units of 62.5 µs, so that a table that was lost
+/// or restored from a copy does not repeat epochs. A time outside the valid range does not count.
 ///
-/// Answers: the epoch or NULL, microseconds until it is worth asking again, how many are before this owner, its ticket, and for how many
-/// microseconds another program has held the lock, if one does.
+/// Returns the epoch or NULL, the microseconds until it is worth asking again, how many waiters are ahead of this owner, its ticket, and
+/// for how many microseconds another program has held the lock, if one does.
 const ACQUIRE: &str = "
 WITH mine AS MATERIALIZED (SELECT ticket FROM {line} WHERE name = $1::text AND owner = $2::text),
 before AS MATERIALIZED (
@@ -74,23 +73,23 @@ SELECT (SELECT epoch FROM fenced),
        (SELECT (extract(epoch FROM {now} - locked_at) * 1000000)::bigint FROM seen
         WHERE lock_until > {now} AND locked_by !~ '^[0-9a-f]{32} ')";
 
-/// `$1` row, `$2` owner, `$3` label, `$4` the lock's whole name. Whoever stands in line already keeps its place.
+/// Parameters: `$1` row, `$2` owner, `$3` label, `$4` the full name of the lock. An owner that already stands in line keeps its place.
 ///
-/// A ticket is the time, and more than those before it have. No counter: a crash of the server would begin it anew, as it empties the line, and who
-/// comes afterwards would go before those who come back with the tickets they had.
+/// A ticket is the time, but larger than all tickets before it. A counter would not work: a crash of the server empties the line and would
+/// restart the counter, and newcomers would then overtake waiters that come back with their old tickets.
 const JOIN: &str = "
 INSERT INTO {line} AS w (name, owner, label, lock, ticket, joined)
 SELECT $1::text, $2::text, $3::text, $4::text,
        greatest((SELECT max(ticket) + 1 FROM {line} WHERE name = $1), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), {now}
 ON CONFLICT (name, owner) DO UPDATE SET label = excluded.label";
 
-/// The same with the ticket `$5` and since `$6` microseconds, for one whose place was given away.
+/// Joins the line again with the ticket `$5`, waiting since `$6` microseconds, for an owner whose place was given away.
 const RETURN: &str = "
 INSERT INTO {line} AS w (name, owner, label, lock, ticket, joined)
 VALUES ($1::text, $2::text, $3::text, $4::text, $5::bigint, {now} - $6::bigint * interval '1 microsecond')
 ON CONFLICT (name, owner) DO UPDATE SET label = excluded.label";
 
-/// `$1` row, `$2` owner. Whether the lock was this owner's.
+/// Parameters: `$1` row, `$2` owner. Returns whether this owner had the lock.
 const RELEASE: &str = "
 WITH freed AS (
     UPDATE {locks} SET lock_until = date_trunc('milliseconds', {now})
@@ -100,14 +99,14 @@ ended AS (UPDATE {fence} AS f SET owner = '' FROM freed WHERE f.name = freed.nam
 gone AS (DELETE FROM {line} WHERE name = $1 AND owner = $2)
 SELECT EXISTS (SELECT 1 FROM freed)";
 
-/// `$1` row. Tells the first in line that the lock is free. A statement of its own, after the release: it sees everybody who stood
-/// in line before the release was seen.
+/// Parameter: `$1` row. Notifies the first waiter that the lock is free. This is a separate statement after the release, so it sees
+/// everybody who was in line before the release became visible.
 const TELL: &str = "
 SELECT pg_notify('{channel}', owner || ' ' || $1::text)::text FROM {line}
 WHERE name = $1 AND NOT EXISTS (SELECT 1 FROM {locks} WHERE name = $1 AND lock_until > {now})
 ORDER BY ticket LIMIT 1";
 
-/// Arrays: `$1` rows, `$2` owners, `$3` holders, `$4` TTLs in microseconds. The owners whose leases were extended.
+/// Parameters, all arrays: `$1` rows, `$2` owners, `$3` holders, `$4` TTLs in microseconds. Returns the owners whose leases were extended.
 const RENEW: &str = "
 UPDATE {locks} AS l SET
     lock_until = greatest(l.lock_until,
@@ -117,8 +116,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS r (name, owner,
 WHERE l.name = r.name AND left(l.locked_by, 32) = r.owner AND l.lock_until > {now}
 RETURNING r.owner";
 
-/// `$1` row. First the holder, if there is one, then those who wait, in order: the lock's whole name, its holder's words or NULL, a waiter's
-/// label or NULL, microseconds that are left or were waited, microseconds since the grant, the epoch.
+/// Parameter: `$1` row. Returns the holder, if there is one, and then the waiters in order: the full name of the lock, the holder's text or
+/// NULL, the waiter's label or NULL, the microseconds left or waited, the microseconds since the grant, and the epoch.
 const INSPECT: &str = "
 SELECT coalesce(f.lock, l.name), l.locked_by, NULL,
        (extract(epoch FROM l.lock_until - {now}) * 1000000)::bigint,
@@ -132,7 +131,7 @@ SELECT lock, NULL, label, (extract(epoch FROM {now} - joined) * 1000000)::bigint
 FROM {line} WHERE name = $1
 ORDER BY ticket NULLS FIRST";
 
-/// The same for all locks.
+/// Returns the same for all locks.
 const LIST: &str = "
 SELECT coalesce(f.lock, l.name), l.locked_by, NULL,
        (extract(epoch FROM l.lock_until - {now}) * 1000000)::bigint,
@@ -146,13 +145,13 @@ SELECT lock, NULL, label, (extract(epoch FROM {now} - joined) * 1000000)::bigint
 FROM {line}
 ORDER BY ticket NULLS FIRST";
 
-/// A lock that has been free for an hour has no waiter that is awake.
+/// Deletes tickets of locks that have been free for an hour: such a lock has no waiter that is awake.
 const FORGET: &str = "
 DELETE FROM {line} AS w
 WHERE joined < {now} - interval '1 hour'
   AND NOT EXISTS (SELECT 1 FROM {locks} AS l WHERE l.name = w.name AND l.lock_until > {now} - interval '1 hour')";
 
-/// The statements, as one connection knows them.
+/// The prepared statements of one connection.
 pub(super) struct Statements {
     pub(super) acquire: Statement,
     pub(super) join: Statement,
@@ -194,12 +193,12 @@ impl Statements {
     }
 }
 
-/// Forgets tickets that nobody comes for any more.
+/// Returns the statement that deletes tickets whose owners do not come back.
 pub(super) fn forget(tables: &Tables) -> String {
     fill_in(FORGET, tables)
 }
 
-/// The statements name the types themselves.
+/// No parameter types, because the statements contain the types themselves.
 const NONE: &[Type] = &[];
 
 fn fill_in(text: &str, tables: &Tables) -> String {

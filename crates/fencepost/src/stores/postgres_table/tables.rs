@@ -1,4 +1,4 @@
-//! The tables: what they are called, and how they are made.
+//! The names of the tables, and the statements that create them.
 
 use sha2::{Digest, Sha256};
 
@@ -6,21 +6,21 @@ use super::failure;
 use crate::error::Result;
 use crate::fence::Fence;
 
-/// What ShedLock calls its table.
+/// The usual name of ShedLock's table.
 pub(super) const USUAL: &str = "shedlock";
-/// Longer names of tables would not leave room for the ending of ours in the 63 bytes that Postgres keeps of a name.
+/// The longest table name. Postgres keeps 63 bytes of a name, and the suffixes of our tables need some of them.
 const LONGEST: usize = 57;
 
-/// A table of locks, with two of ours beside it.
+/// A table of locks, and our two tables that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tables {
-    /// `None`: wherever the server's search path finds it.
+    /// The schema, or `None` for the one where the server's search path finds the table.
     schema: Option<String>,
     table: String,
 }
 
 impl Tables {
-    /// Reads `TABLE` or `SCHEMA.TABLE`, as Postgres stores them: what was created without quotes is in small letters.
+    /// Parses `TABLE` or `SCHEMA.TABLE`, as Postgres stores them: names created without quotes are in lower case.
     pub(super) fn read(text: &str) -> Result<Self> {
         let (schema, table) = match text.split_once('.') {
             Some((schema, table)) => (Some(schema), table),
@@ -38,7 +38,7 @@ impl Tables {
         })
     }
 
-    /// The same tables, where they were found or are to be made.
+    /// Returns the same tables in the schema where they were found or will be created.
     pub(super) fn within(&self, schema: &str) -> Self {
         Self {
             schema: Some(schema.to_owned()),
@@ -50,23 +50,23 @@ impl Tables {
         self.schema.as_deref()
     }
 
-    /// ShedLock's: a row per lock, held until `lock_until`. Rows are never deleted: a client of ShedLock that has seen a row once
-    /// only updates it from then on.
+    /// Returns ShedLock's table: a row per lock, held until `lock_until`. Rows are never deleted, because a client of ShedLock that has
+    /// seen a row once only updates it from then on.
     pub(super) fn locks(&self) -> String {
         self.quoted("")
     }
 
-    /// Ours: the last epoch of a lock, and whose it was. Outlives the row of the lock.
+    /// Returns our table of fences: the last epoch of a lock, and its owner. It survives the row of the lock.
     pub(super) fn fence(&self) -> String {
         self.quoted("_fence")
     }
 
-    /// Ours: who waits, by ticket.
+    /// Returns our table of waiters, by ticket.
     pub(super) fn line(&self) -> String {
         self.quoted("_line")
     }
 
-    /// Where the first in line is told that the lock is free.
+    /// Returns the channel on which the first waiter is notified that the lock is free.
     pub(super) fn channel(&self) -> String {
         let schema = self.schema.as_deref().unwrap_or_default();
         format!(
@@ -91,7 +91,7 @@ impl Tables {
         )
     }
 
-    /// An epoch that no fence can carry is refused by the table itself, and with it the grant.
+    /// Creates the table of fences. The table itself refuses an epoch that a fence cannot carry, and with it the grant.
     pub(super) fn create_fence(&self) -> String {
         format!(
             "CREATE TABLE IF NOT EXISTS {} (name varchar(64) NOT NULL PRIMARY KEY, lock text NOT NULL, \
@@ -101,8 +101,8 @@ impl Tables {
         )
     }
 
-    /// Unlogged: after a crash of the server those who wait come back by themselves, with the tickets they had. That is also why a ticket
-    /// is no key.
+    /// Creates the table of waiters. It is unlogged: after a crash of the server, waiters come back by themselves with their old tickets.
+    /// That is also why a ticket is not a key.
     pub(super) fn create_line(&self) -> String {
         format!(
             "CREATE UNLOGGED TABLE IF NOT EXISTS {} (name varchar(64) NOT NULL, owner text NOT NULL, \
@@ -122,12 +122,12 @@ impl std::fmt::Display for Tables {
     }
 }
 
-/// As an identifier in a statement, whatever is in it.
+/// Quotes a name as an identifier, whatever it contains.
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 in hexadecimal digits.
 pub(super) fn digest(text: &str) -> String {
     let bytes = Sha256::digest(text.as_bytes());
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! Looking at locks without touching them.
+//! Inspects and lists the locks in the tables without changing them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) async fn inspect(hub: &Arc<Hub>, name: &LockName) -> Result<Option<Re
     let rows = session
         .ask(Operation::Inspect, inspect, &[&row_of(name)])
         .await?;
-    // A foreign program's row has no other name than this one.
+    // The row of another program has no other name than this one.
     Ok(records(&rows)?.into_values().next())
 }
 
@@ -92,7 +92,7 @@ fn read(row: &Row, now: Moment) -> Option<(String, Seen)> {
         label: label.into(),
         epoch,
         since: number(4)?.map(|held| now.back(duration(held))),
-        // A lease is rounded up to milliseconds; what is more than was asked for is nobody's.
+        // A lease is rounded up to milliseconds; show at most what was requested.
         ttl_left: Some(ttl.map_or(time, |ttl| time.min(ttl))),
         ttl,
     };

@@ -1,6 +1,7 @@
-//! Those of this process who wait: woken by the server's notice, by a moment at which the lock may be free, or by a new connection.
+//! The waiters of this process. They are woken by a notification of the server, at a time when the lock may be free, or by a new
+//! connection.
 //!
-//! Of all who wait here for one lock only the first has a timer; the others have somebody alive before them.
+//! Of all waiters for one lock, only the first one has a timer; each of the others has a live waiter ahead of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,22 +15,22 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
-/// A notice may be lost: the first of this process looks so often in any case.
+/// How often the first waiter of this process checks in any case, because a notification may be lost.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// Other programs send no notice. Of the time that one has held the lock, so much may pass before the first of this process looks again: a short
-/// hold is noticed soon, and a long one costs few looks.
+/// Which part of the time that another program has held the lock may pass before the first waiter checks again, because other programs send
+/// no notification. A short hold is noticed soon, and a long one costs few checks.
 const FOREIGN_SHARE: u32 = 8;
 const FOREIGN_LEAST: Duration = Duration::from_millis(5);
 /// The server's clock is read in milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// The seats of those who wait, by row.
+/// The seats of the waiters, by row.
 #[derive(Default)]
 pub(super) struct Waiters {
     seats: Mutex<HashMap<Arc<str>, Vec<Arc<Seat>>>>,
 }
 
-/// One who waits, or is about to.
+/// A client that waits or is about to.
 pub(super) struct Seat {
     pub(super) claim: Claim,
     pub(super) row: Arc<str>,
@@ -41,13 +42,13 @@ pub(super) struct Seat {
 
 #[derive(Default)]
 struct State {
-    /// Its place at the server, and since when.
+    /// Its place in the server's line, and since when.
     place: Option<LinePosition>,
-    /// How many were before it.
+    /// How many waiters were ahead of it.
     ahead: u32,
-    /// It is to ask now.
+    /// Whether it should ask now.
     ask: bool,
-    /// It is to ask then, if it is the first of this process.
+    /// When it should ask, if it is the first of this process.
     due: Option<Moment>,
 }
 
@@ -57,19 +58,19 @@ pub(super) struct LinePosition {
     pub(super) since: Moment,
 }
 
-/// What a refused request was told.
+/// The answer to a refused request.
 pub(super) struct Refusal {
-    /// Until the lock may be had, if nobody gives it back before; `None`: not known.
+    /// The time until the lock may be free if nobody releases it before, or `None` if that is not known.
     pub(super) due_in: Option<Duration>,
     pub(super) ahead: u32,
-    /// `None`: it does not stand in line.
+    /// The ticket, or `None` if the client is not in line.
     pub(super) ticket: Option<i64>,
-    /// For how long another program has held the lock; `None`: one of ours does, or nobody.
+    /// For how long another program has held the lock, or `None` if no other program holds it.
     pub(super) foreign_for: Option<Duration>,
 }
 
 impl Refusal {
-    /// When it is worth asking again, if nothing is heard.
+    /// Returns after which time it is worth asking again without a notification.
     fn ask_in(&self) -> Duration {
         let due = self.due_in.map_or(LOOK, |due| due + ROUNDING);
         let look = self.foreign_for.map_or(LOOK, |held| {
@@ -80,7 +81,7 @@ impl Refusal {
 }
 
 impl Waiters {
-    /// A seat until the returned value is dropped.
+    /// Creates a seat that exists until the returned value is dropped.
     pub(super) fn sit_down(&self, claim: &Claim) -> Seated<'_> {
         let row: Arc<str> = row_of(&claim.name).into();
         let seat = Arc::new(Seat {
@@ -95,7 +96,7 @@ impl Waiters {
         Seated { line: self, seat }
     }
 
-    /// The server says that the lock is free, and who is the first in line.
+    /// Handles the server's notification that the lock is free and who is first in line.
     pub(super) fn is_free(&self, row: &str, first: OwnerId) {
         let seats = lock(&self.seats);
         let Some(seats) = seats.get(row) else {
@@ -103,7 +104,7 @@ impl Waiters {
         };
         match seats.iter().find(|seat| seat.claim.owner == first) {
             Some(seat) => seat.ask_now(),
-            // It may be dead. Then it is our turn when its time has passed.
+            // The first waiter may be dead. It is then our turn when its time has passed.
             None => {
                 if let Some(seat) = front(seats) {
                     seat.after_those_before();
@@ -112,7 +113,7 @@ impl Waiters {
         }
     }
 
-    /// There is a new connection, or none: everybody asks.
+    /// Makes all waiters ask, because there is a new connection, or none.
     pub(super) fn ask_all(&self) {
         for seat in lock(&self.seats).values().flatten() {
             seat.ask_now();
@@ -139,7 +140,7 @@ impl Waiters {
     }
 }
 
-/// The first of this process that stands in the server's line.
+/// Returns the first waiter of this process that is in the server's line.
 fn front(seats: &[Arc<Seat>]) -> Option<&Arc<Seat>> {
     let placed = seats.iter().filter_map(|seat| Some((seat.place()?, seat)));
     let first = placed.min_by_key(|(place, _)| place.ticket);
@@ -151,7 +152,7 @@ impl Seat {
         lock(&self.state).place
     }
 
-    /// A request is about to be sent: it answers whatever was told before.
+    /// Clears earlier notifications, because a request is about to be sent whose answer is newer.
     pub(super) fn begin(&self) {
         let mut state = lock(&self.state);
         (state.ask, state.due) = (false, None);
@@ -179,7 +180,7 @@ impl Seat {
         self.due_by(BootClock.now() + pause.min(LOOK));
     }
 
-    /// What it knew of the lock may be long past.
+    /// Makes the seat ask, because what it knew about the lock may be outdated.
     fn is_first_now(&self) {
         let now = BootClock.now();
         let mut state = lock(&self.state);
@@ -197,7 +198,7 @@ impl Seat {
     }
 }
 
-/// A seat that somebody sits on.
+/// A seat that is in use.
 pub(super) struct Seated<'a> {
     line: &'a Waiters,
     pub(super) seat: Arc<Seat>,
@@ -214,9 +215,10 @@ impl Seated<'_> {
             if ask {
                 return;
             }
-            let due = match self.line.is_front(&self.seat) {
-                true => due,
-                false => Moment::FAR,
+            let due = if self.line.is_front(&self.seat) {
+                due
+            } else {
+                Moment::FAR
             };
             tokio::select! {
                 () = self.seat.told.notified() => {}

@@ -1,4 +1,4 @@
-//! What an address says: most of it to the client library, the files of certificates and the life of fences to us.
+//! Reads the address of a Redis server. Most of it is for the client library; certificate files and `keep_fences` are for us.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::stores::kit::times;
 const FORM: &str = "not an address of Redis; expected redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], \
      rediss://…[?ca=FILE][&cert=FILE&key=FILE] or unix:/PATH; [?keep_fences=24h] may follow the first two";
 
-/// What an address says to us.
+/// The parameters that we handle ourselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ours {
     pub(super) files: Files,
@@ -19,18 +19,18 @@ pub(super) struct Ours {
     pub(super) keep_fences: Option<Duration>,
 }
 
-/// Reads an address. The error never quotes it: it may carry a password.
+/// Parses an address. The error never quotes the address, which may contain a password.
 pub(super) fn read(address: &str) -> Result<(ConnectionInfo, Ours), String> {
     let (plain, ours) = without_ours(address).ok_or(FORM)?;
     if !ours.files.are_none() && !address.starts_with("rediss:") {
         return Err("ca, cert and key are about TLS, which is rediss://".to_owned());
     }
-    // What the parser says may quote the address: it is not passed on.
+    // The parser's error may quote the address, so it is not passed on.
     let info = plain.as_str().into_connection_info().map_err(|_| FORM)?;
     Ok((info, ours))
 }
 
-/// The client library ignores parameters that it does not know.
+/// Separates our parameters from the address, because the client library ignores parameters that it does not know.
 fn without_ours(address: &str) -> Option<(String, Ours)> {
     let mut ours = Ours {
         files: Files::new(OURS),

@@ -1,4 +1,4 @@
-//! How a store is opened: by an address or with the user's own client, and with which settings.
+//! [`RedisBuilder`]: opens the store by an address or with the user's own client, and with which settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::blocking;
 use crate::stores::kit::certificates::Certificates;
 
-/// How a [`Redis`] is opened; made by [`Redis::builder`] or [`Redis::builder_from`].
+/// The settings for opening a [`Redis`]; [`Redis::builder`] and [`Redis::builder_from`] create it.
 #[derive(Clone)]
 pub struct RedisBuilder {
     server: Server,
@@ -22,7 +22,7 @@ pub struct RedisBuilder {
     certificates: Certificates,
 }
 
-/// Where the server is, and who we are there.
+/// Where the server is, and how to log in.
 #[derive(Clone)]
 pub(super) enum Server {
     Address(String),
@@ -30,13 +30,13 @@ pub(super) enum Server {
     Client(Box<Client>),
 }
 
-/// How long a fence is kept after its last use, unless the user wants otherwise. When the server has forgotten a name's counter, the
-/// counter starts at the server's time again. That is a larger number than before as long as the counter was ahead of the time by less
-/// than this: a clock that ran on local time instead of UTC, and was corrected since, was wrong by 14 hours at most.
+/// The default of [`RedisBuilder::keep_fences`]. When the server has forgotten the counter of a name, the counter starts at the server's
+/// time again. That is larger than before if the counter was ahead of the time by less than this. A clock that ran on local time instead of
+/// UTC, and was corrected since, was wrong by at most 14 hours.
 const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
 
-/// The shortest life of a fence that is accepted: an hour for a clock that was wrong and was set right, and an hour for counters that
-/// are ahead of the time because a name changed hands more than 128,000 times a second.
+/// The shortest accepted value of [`RedisBuilder::keep_fences`]: one hour for a clock that was wrong and was corrected, and one hour for
+/// counters that are ahead of the time because a name changed hands more than 128,000 times per second.
 const KEEP_FENCES_AT_LEAST: Duration = Duration::from_secs(2 * 3600);
 
 impl RedisBuilder {
@@ -54,38 +54,38 @@ impl RedisBuilder {
         }
     }
 
-    /// How long connecting may take. Default: 3 s.
+    /// Sets how long connecting may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, before they get an error. Default: 30 s.
+    /// Sets how long waiters tolerate a server that cannot be reached before they get an error. The default is 30 s.
     ///
-    /// When it is back they have their old place, as far as the server remembers.
+    /// When the server is back, waiters have their old places, if the server remembers them.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
         self
     }
 
-    /// Lets a lock that is wanted lie free for `length` when `every` has passed since the last such gap, so that clients which
-    /// poll with `SET NX` get a chance. Off by default: it costs its share of the time (`length / every`).
+    /// Leaves a contended lock free for `length` each time `every` has passed since the last such gap, so that clients which poll with `SET
+    /// NX` get a chance. Off by default, because it costs its share of the time (`length / every`).
     ///
-    /// All clients of ours that use the same names should have the same setting: one that has none ends the gap.
+    /// All lockers that use the same names should have the same setting: one without it ends the gap.
     #[must_use]
     pub fn leave_gap(mut self, every: Duration, length: Duration) -> Self {
         self.settings.gap = Some(Gap { every, length });
         self
     }
 
-    /// How long the server keeps the last epoch of a name after its last use, at least 2 hours. Default: 24 hours.
+    /// Sets how long the server keeps the last epoch of a name after its last use, at least 2 hours. The default is 24 hours.
     ///
-    /// Each name takes about 190 bytes for that long: with 100 new names a second, 24 hours are 1.7 GB and 2 hours 140 MB. A name
-    /// that comes back later starts at the server's time, which is past its old epochs unless the server's clock was ahead by
-    /// more than this when they were given. Also in the address: `?keep_fences=24h`, which wins. Of several programs that use a name,
-    /// the last one to use it decides.
+    /// Each name takes about 190 bytes for that long: with 100 new names per second, 24 hours are 1.7 GB and 2 hours are 140 MB. A name
+    /// that comes back later starts at the server's time. That is past its old epochs unless the server's clock was ahead by more than this
+    /// when they were granted. The address can contain the setting too (`?keep_fences=24h`) and then takes precedence. If several programs
+    /// use a name, the setting of the last one to use it counts.
     #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.keep_fences = Some(time);
@@ -93,7 +93,7 @@ impl RedisBuilder {
     }
 
     /// Trusts servers whose certificate was signed by this one (PEM), instead of the public authorities. For `rediss://`. Replaces all
-    /// certificates of a client that was [handed in](Redis::builder_from).
+    /// certificates of a client that was [passed in](Redis::builder_from).
     #[cfg(feature = "redis-tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -101,8 +101,8 @@ impl RedisBuilder {
         self
     }
 
-    /// Shows this certificate to the server (both PEM). For `rediss://`. Replaces all certificates of a client that was
-    /// [handed in](Redis::builder_from).
+    /// Presents this certificate to the server (both PEM). For `rediss://`. Replaces all certificates of a client that was
+    /// [passed in](Redis::builder_from).
     #[cfg(feature = "redis-tls")]
     #[must_use]
     pub fn client_certificate(
@@ -117,18 +117,18 @@ impl RedisBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if nobody answers there, and
-    /// [`ErrorKind::Unusable`] if what answers cannot hold locks: wrong password, too old, not Redis.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, [`ErrorKind::Unavailable`] if no server answers there, and
+    /// [`ErrorKind::Unusable`] if the server cannot hold locks: wrong password, too old, not Redis.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub async fn open(self) -> Result<Redis> {
         let (address, hub) = self.prepare()?;
         hub.session(Operation::Open).await?;
         Ok(Redis { address, hub })
     }
 
-    /// Everything but connecting: the address as it may be shown, and what connects when it is first asked.
+    /// Does everything except connecting. Returns the address as it may be shown, and the hub, which connects at the first request.
     pub(crate) fn prepare(mut self) -> Result<(String, Arc<Hub>)> {
         if let Some(Gap { every, length }) = self.settings.gap
             && (length.is_zero() || length >= every)
@@ -148,7 +148,7 @@ impl RedisBuilder {
         Ok((shown, Arc::new(Hub::new(client, self.settings))))
     }
 
-    /// The address as it may be shown, what connects there, and how long the address wants fences to be kept.
+    /// Returns the address as it may be shown, the client that connects there, and the address's own `keep_fences`.
     pub(super) fn client(
         &self,
         protocol: ProtocolVersion,
@@ -169,11 +169,11 @@ impl RedisBuilder {
         Ok((shown, client, keep_fences))
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Redis> {
         blocking::open(STORE, self.open())
@@ -198,9 +198,9 @@ fn secured(info: redis::ConnectionInfo, certificates: Certificates) -> redis::Re
     if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
         return Client::open(info);
     }
-    // Somebody else in this process may have chosen one already: that one is as good.
+    // Other code in this process may have installed a provider already; that one works as well.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
-    // A client that was handed in may have certificates of its own.
+    // A client that was passed in may have its own certificates.
     if certificates.are_none() {
         return Client::open(info);
     }
@@ -224,7 +224,7 @@ fn secured(info: redis::ConnectionInfo, _: Certificates) -> redis::RedisResult<C
 
 impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("RedisBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What the server or the network said, as an error a caller can act on.
+//! Turns errors of the Redis server, the client library or the network into errors that a caller can act on.
 
 #[cfg(feature = "redis-tls")]
 use std::{io, sync::Arc};
@@ -8,10 +8,10 @@ use redis::{ErrorKind as Cause, RedisError, ServerErrorKind};
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// What the scripts say when they do not know the layout of a fence.
+/// What the scripts return when they do not know the layout of a fence.
 const NEWER_LAYOUT: &str = "FENCEPOST_NEWER_LAYOUT";
 
-/// A command that was sent, or may have been.
+/// The error of a command that was sent, or may have been.
 pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
     let (kind, message, effect) = explain(&cause);
     Error::new(kind, STORE, operation, message)
@@ -19,19 +19,18 @@ pub(crate) fn of_command(operation: Operation, cause: RedisError) -> Error {
         .with_source(cause)
 }
 
-/// A connection that could not be made: nothing was asked yet.
+/// The error of a connection that could not be opened. No command was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: RedisError) -> Error {
-    let (kind, message) = match refuses_tls(&cause) {
-        true => (ErrorKind::Unusable, format!("no agreement on TLS: {cause}")),
-        false => {
-            let (kind, message, _) = explain(&cause);
-            (kind, message)
-        }
+    let (kind, message) = if refuses_tls(&cause) {
+        (ErrorKind::Unusable, format!("no agreement on TLS: {cause}"))
+    } else {
+        let (kind, message, _) = explain(&cause);
+        (kind, message)
     };
     Error::new(kind, STORE, operation, message).with_source(cause)
 }
 
-/// One side does not accept the other's certificate, or does not speak TLS: trying again will not help.
+/// Returns whether one side does not accept the other's certificate or does not speak TLS. Trying again will not help.
 #[cfg(feature = "redis-tls")]
 fn refuses_tls(cause: &RedisError) -> bool {
     use std::error::Error;
@@ -56,42 +55,42 @@ fn refuses_tls(_: &RedisError) -> bool {
     false
 }
 
-/// The name is one of our own keys.
+/// The error for a lock name that is one of our own keys.
 pub(crate) fn reserved() -> Error {
     let message = "a lock's name in Redis must not begin with fp:{, as keys of the line do";
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Acquire, message)
 }
 
-/// Nobody answered while connecting.
+/// The error for a server that did not answer while connecting.
 pub(crate) fn unreachable(operation: Operation) -> Error {
     let message = "the server does not answer";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
 }
 
-/// An answer that none of our scripts gives.
+/// The error for an answer that none of our scripts returns.
 pub(crate) fn unexpected(operation: Operation, what: &str) -> Error {
     let message = format!("an answer that makes no sense: {what}; is there a proxy in between?");
     Error::new(ErrorKind::Unusable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// Whether the same request may succeed a little later, without anybody mending anything.
+/// Returns whether the same request may succeed a little later without anybody repairing anything.
 pub(crate) fn is_passing(error: &Error) -> bool {
     let cause = std::error::Error::source(error);
     let cause = cause.and_then(|cause| cause.downcast_ref::<RedisError>());
     error.kind() == ErrorKind::Unavailable || cause.is_some_and(is_demoted)
 }
 
-/// A primary that was demoted, or a replica: the address may lead to the new primary soon.
+/// Returns whether the server is a demoted primary or a replica. The address may soon lead to the new primary.
 fn is_demoted(cause: &RedisError) -> bool {
     cause.kind() == Cause::Server(ServerErrorKind::ReadOnly)
 }
 
-/// The server knows no script of this hash.
+/// Returns whether the server does not know the script's hash.
 pub(crate) fn is_unknown_script(cause: &RedisError) -> bool {
     cause.kind() == Cause::Server(ServerErrorKind::NoScript)
 }
 
-/// The connection is of no use any more.
+/// Returns whether the connection cannot be used any more.
 pub(super) fn ends_connection(cause: &RedisError) -> bool {
     cause.is_unrecoverable_error() || cause.is_connection_dropped() || is_demoted(cause)
 }
@@ -104,7 +103,7 @@ fn explain(cause: &RedisError) -> (ErrorKind, String, Effect) {
         let message = "the fence of this lock was written by a newer version of this program: use that version everywhere";
         return (Unusable, message.to_owned(), Effect::Maybe);
     }
-    // A server that refuses a command as a whole has not begun it.
+    // If the server refuses a command as a whole, it has not started it.
     let refused = |kind, message: &str| (kind, format!("{message} ({said})"), Effect::None);
     match cause.kind() {
         Cause::Io if cause.is_connection_refusal() => refused(Unavailable, "nothing listens there"),

@@ -1,4 +1,4 @@
-//! Signs of life for those who wait: one task per connection, one command for up to 64 of them.
+//! Heartbeats of waiters: one task per connection, and one command for up to 64 waiters.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -16,14 +16,14 @@ use crate::claim::Grant;
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Operation;
 
-/// Waiters in one command: keeps the server's longest pause well below a millisecond.
+/// How many waiters share a command. This keeps the server's longest pause well below a millisecond.
 const AT_ONCE: usize = 64;
-/// After the lock's own end, the first in line asks; each one behind it this much later, should those before be dead.
+/// After the lock's own end, the first waiter asks, and each one behind it this much later in case those ahead are dead.
 const BEHIND: Duration = Duration::from_millis(5);
-/// A server rounds to milliseconds.
+/// The server rounds times to milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// Runs as long as the connection is good and somebody has it.
+/// Runs as long as the connection works and the hub exists.
 pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
     let on_duty = OnDuty { hub, session };
     let session = &on_duty.session;
@@ -38,7 +38,7 @@ pub(super) async fn attend(hub: Weak<Hub>, session: Arc<Session>) {
             continue;
         }
         session.next_look.store(next.as_nanos(), Ordering::SeqCst);
-        // Somebody may have come between the look and the line above, and not have rung.
+        // A waiter may have come between the check and the line above, without ringing.
         if next_beat(&hub) < next {
             continue;
         }
@@ -56,14 +56,14 @@ fn next_beat(hub: &Hub) -> Moment {
     due.min().unwrap_or(Moment::FAR)
 }
 
-/// A waiter who must be heard of by `moment` rings when the attendant would sleep longer.
+/// Wakes the attendant if it would sleep past `moment`, the latest time for a waiter's heartbeat.
 pub(super) fn look_by(session: &Session, moment: Moment) {
     if moment.as_nanos() < session.next_look.load(Ordering::SeqCst) {
         session.bell.notify_one();
     }
 }
 
-/// A waiter in a beat.
+/// A waiter whose heartbeat is due.
 struct Due {
     seat: Arc<Seat>,
     entry: Entry,
@@ -84,7 +84,7 @@ async fn beat(hub: &Arc<Hub>, session: &Arc<Session>, now: Moment) {
     }
 }
 
-/// Who is due soon goes along.
+/// Returns the waiter if its heartbeat is due now or soon; a heartbeat that is due soon is sent together with the others.
 fn due(seat: Arc<Seat>, now: Moment) -> Option<Due> {
     let at = seat.beat_at()?;
     let soon = seat.claim.ttl.min(Duration::from_millis(600)) / 16;
@@ -122,7 +122,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
             }
             watch(session, behind_plain);
         }
-        // Each asks for itself, and hears for itself what is wrong.
+        // Each waiter asks for itself, and gets the error itself.
         Err(error) => {
             tracing::debug!(%error, "a sign of life was not answered");
             batch.iter().for_each(|due| due.seat.ask_again());
@@ -130,7 +130,7 @@ async fn ask(hub: &Arc<Hub>, session: &Arc<Session>, batch: &[Due]) {
     }
 }
 
-/// Tells a waiter what the server said. Whether it is the first behind a plain client, whose release nobody tells.
+/// Passes the server's answer to a waiter. Returns whether it is the first behind a plain client, whose release nobody announces.
 fn tell(
     hub: &Hub,
     session: &Session,
@@ -149,7 +149,7 @@ fn tell(
             });
             false
         }
-        // Not in line; or a number that is no epoch, which it hears of when it asks for itself.
+        // The waiter is not in line, or the number is not an epoch, which the waiter learns when it asks for itself.
         (Value::Int(_), None) => {
             seat.ask_again();
             false
@@ -173,18 +173,18 @@ fn tell(
     }
 }
 
-/// What the server says to one who has to wait on.
+/// The server's answer to a waiter that has to keep waiting.
 pub(super) struct Told {
-    /// Milliseconds until the lock ends by itself; negative: it does not, or it is not told.
+    /// Milliseconds until the lock ends by itself; negative if it does not, or if the server does not say.
     pub(super) left: i64,
-    /// How many are before this one.
+    /// How many waiters are ahead of this one.
     pub(super) rank: u32,
-    /// Milliseconds for which the lock lies free for others.
+    /// Milliseconds for which the lock stays free for others.
     pub(super) gap_left: i64,
 }
 
 impl Told {
-    /// When it is worth asking, because the lock may be free then without anybody being told.
+    /// Returns when it is worth asking again, because the lock may be free then without a notification.
     pub(super) fn ask_at(&self, now: Moment) -> Moment {
         let ends = [self.left, self.gap_left].into_iter().max().unwrap_or(0);
         match u64::try_from(ends) {
@@ -196,8 +196,8 @@ impl Told {
     }
 }
 
-/// Makes the server tell when plain clients let go of these locks, unless it has been asked to. Beats go on meanwhile: on a long
-/// road, or with many names, the answer takes longer than a beat may.
+/// Asks the server to announce when plain clients release these locks, unless it has been asked already. Heartbeats continue in the
+/// meantime: on a slow network, or with many names, the answer takes longer than a heartbeat may.
 fn watch(session: &Arc<Session>, mut seats: Vec<Arc<Seat>>) {
     let key_of = |seat: &Arc<Seat>| seat.claim.name.as_str().to_owned();
     let new = session.watched.begin(seats.iter().map(key_of));
@@ -208,7 +208,7 @@ fn watch(session: &Arc<Session>, mut seats: Vec<Arc<Seat>>) {
     let session = session.clone();
     tokio::spawn(async move {
         let now = BootClock.now();
-        // A connection that stays silent is given up, and must not be kept by this task.
+        // A connection that stays silent is given up, and this task must not keep it alive.
         let watching = within(&BootClock, now + SILENCE, session.watch_all(&new));
         match watching.await.flatten() {
             Some(are_there) => {

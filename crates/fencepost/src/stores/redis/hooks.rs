@@ -1,4 +1,4 @@
-//! What the doctor and the tests need of this store.
+//! What the doctor and the tests need from the Redis store, beyond the public API.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::clock::{BootClock, Clock};
 use crate::error::Result;
 
 impl Redis {
-    /// A client of the caller's own for the server of `address`, for programs that look at the server itself. Nothing is sent yet.
+    /// Creates a separate client for the server of `address`, for programs that look at the server itself. Sends nothing yet.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid, or names files that hold no certificates.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid, or if its files do not contain
+    /// certificates.
     pub fn visit(address: &str, protocol: ProtocolVersion) -> Result<Client> {
         let (_, client, _) = Self::builder(address).client(protocol)?;
         Ok(client)
     }
 
-    /// How many commands were sent to the server: one for each attempt (three when nobody else seems to want the lock), place in line,
-    /// sign of life, renewal, release or access to
-    /// a resource. What connecting takes is not counted.
+    /// Returns how many commands were sent to the server: one for each attempt (three if nobody else seems to want the lock), place in
+    /// line, heartbeat, renewal, release or access to a resource. Commands for connecting do not count.
     pub fn commands_sent(&self) -> u64 {
         self.hub.sent.load(Ordering::Relaxed)
     }
 
-    /// Forgets the claims that nobody will have asked about or released for long, seen from `later` from now on. Returns how many are
+    /// Forgets the claims that nobody has asked about or released for a long time, as seen at `later` from now. Returns how many are still
     /// remembered.
     pub fn forget_deserted(&self, later: Duration) -> usize {
         self.hub.forget_deserted(BootClock.now() + later);

@@ -1,4 +1,4 @@
-//! What all requests of one [`Redis`](super::Redis) share: the connection, and the seats of those who wait.
+//! What all requests of one [`Redis`](super::Redis) share: the connection and the seats of waiters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::error::{Operation, Result};
 use crate::lease::lock;
 use crate::random::{Random, SystemRandom};
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
@@ -33,14 +33,14 @@ pub(crate) struct Settings {
     pub(crate) keep_fences: Duration,
 }
 
-/// The lock lies free for `length` when `every` has passed since the last such gap.
+/// Leaves the lock free for `length` each time `every` has passed since the last such gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(super) every: Duration,
     pub(super) length: Duration,
 }
 
-/// An attempt to connect, shared by all who wait for it. The outer error: its runtime ended.
+/// An attempt to connect, shared by all tasks that wait for it. The outer error means that its runtime ended.
 type Attempt = Shared<
     BoxFuture<
         'static,
@@ -55,7 +55,7 @@ enum Unconnected {
     Failed(RedisError),
 }
 
-/// Called with the keys that changed among those watched; without any when all may have, as after a broken connection.
+/// Called with the watched keys that changed, or with `None` if all may have changed, as after a broken connection.
 pub(crate) type Listener = Box<dyn Fn(Option<&[Value]>) + Send + Sync>;
 
 pub(crate) struct Hub {
@@ -63,18 +63,18 @@ pub(crate) struct Hub {
     pub(super) settings: Settings,
     seats: Mutex<HashMap<OwnerId, Arc<Seat>>>,
     session: Mutex<Option<Arc<Session>>>,
-    /// The attempt to connect that is under way, or the last one.
+    /// The current attempt to connect, or the last one.
     attempt: Mutex<Option<Attempt>>,
-    /// The connections that must not outlive the next.
+    /// The connections that the server must end before the next one is used.
     replaced: Mutex<Vec<Identity>>,
-    /// How many connections were made: tells the pushes of one from those of another.
+    /// How many connections were opened. Distinguishes the push messages of different connections.
     generation: AtomicU64,
     pub(crate) names: Names,
-    /// Rung when a connection ends: the server may have ended with it, and lost all locks.
+    /// Rings when a connection ends, because the server may have ended with it and lost all locks.
     pub(super) losses: LossBell,
-    /// Who else wants to hear of changes.
+    /// Another listener for changes.
     listener: OnceLock<Listener>,
-    /// Commands sent, other than those that connecting takes.
+    /// How many commands were sent, not counting those for connecting.
     pub(super) sent: Arc<AtomicU64>,
 }
 
@@ -95,7 +95,7 @@ impl Hub {
         }
     }
 
-    /// The connection; made anew when there is none.
+    /// Returns the connection, and opens a new one if there is none.
     pub(crate) async fn session(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
         match self.current() {
             Some(session) => Ok(session),
@@ -111,7 +111,7 @@ impl Hub {
             .cloned()
     }
 
-    /// A renewal that was asked for at that moment is not waited for any longer.
+    /// Records that nobody waits any longer for a renewal that was sent at that moment.
     #[cfg(feature = "redlock")]
     pub(crate) fn renewal_unanswered(&self, asked_at: Moment) {
         if let Some(session) = self.current() {
@@ -119,10 +119,10 @@ impl Hub {
         }
     }
 
-    /// All who need a connection wait for the same attempt, which goes on when they give up: on a long road it takes longer
-    /// than a single request may.
+    /// Waits for the attempt to connect, which all callers share. The attempt continues when they give up, because on a slow network it
+    /// takes longer than a single request may.
     async fn connect(self: &Arc<Self>, operation: Operation) -> Result<Arc<Session>> {
-        // An attempt ends with the runtime it runs in. If that was not this one, another is made here.
+        // An attempt ends with its runtime. If that was another runtime, start a new attempt in this one.
         for _ in 0..2 {
             match self.attempt().await {
                 Ok(Ok(session)) => return Ok(session),
@@ -144,7 +144,7 @@ impl Hub {
         let hub = self.clone();
         let task = tokio::spawn(async move {
             let outcome = hub.clone().connect_now().await;
-            // Those who wait have a copy. Nobody later is to hear of an old failure.
+            // Waiting tasks have a copy. Later ones must not get an old failure.
             *lock(&hub.attempt) = None;
             outcome
         });
@@ -153,7 +153,7 @@ impl Hub {
     }
 
     async fn connect_now(self: Arc<Self>) -> std::result::Result<Arc<Session>, Unconnected> {
-        // Somebody may have asked for a connection just when the last attempt had made one.
+        // A caller may have asked for a connection just when the last attempt had opened one.
         if let Some(session) = self.current() {
             return Ok(session);
         }
@@ -186,7 +186,7 @@ impl Hub {
         lock(&self.replaced).clear();
         let session = Arc::new(session);
         *lock(&self.session) = Some(session.clone());
-        // There may be another server behind it, whose epochs only a request lifts, and no sign of life.
+        // After a reconnect we may talk to a different server. Heartbeats do not raise its epoch counter; only a lock request does.
         self.forget_deserted(BootClock.now());
         for seat in self.seats() {
             seat.session_was_replaced();
@@ -195,7 +195,7 @@ impl Hub {
         Ok(session)
     }
 
-    /// A connection is of no use any more: everybody asks anew, and holders ask whether they still hold what they held.
+    /// Gives up a connection. All waiters ask again, and holders check whether they still hold their locks.
     pub(super) fn lost(&self, session: &Session) {
         session.give_up();
         for seat in self.seats() {
@@ -205,7 +205,7 @@ impl Hub {
         self.tell_listener(None);
     }
 
-    /// Has changes of watched keys told to `listener` as well; the first one stays.
+    /// Also announces changes of watched keys to `listener`. Only the first listener counts.
     #[cfg(feature = "redlock")]
     pub(crate) fn listen(&self, listener: Listener) {
         let _only_one = self.listener.set(listener);
@@ -240,7 +240,7 @@ impl Hub {
         }
     }
 
-    /// Keys that were watched have changed; `data` holds an array of names, or nothing when all may have.
+    /// Handles a change of watched keys. `data` contains an array of names, or nothing if all may have changed.
     fn changed(&self, data: &[Value]) {
         let names = data.first().and_then(|names| names.items());
         let is_named = |name: &str| {
@@ -259,7 +259,7 @@ impl Hub {
         self.tell_listener(names);
     }
 
-    /// The seat of this claim, made when there is none.
+    /// Returns the seat of this claim, and creates it if necessary.
     pub(super) fn seat(&self, claim: &Claim) -> Arc<Seat> {
         let mut seats = lock(&self.seats);
         let make = || Arc::new(Seat::new(claim.clone()));
@@ -278,12 +278,12 @@ impl Hub {
         lock(&self.seats).remove(&owner);
     }
 
-    /// Releases that an outage outlived leave their seats behind.
+    /// Removes seats that were left behind because an outage lasted longer than their release.
     pub(super) fn forget_deserted(&self, now: Moment) {
         lock(&self.seats).retain(|_, seat| !seat.is_deserted(now));
     }
 
-    /// The gap as the scripts want it: every how many milliseconds, for how many; 0 for never.
+    /// Returns the gap in the form that the scripts expect: interval and length in milliseconds, or 0 for no gap.
     pub(super) fn gap(&self) -> [u64; 2] {
         match self.settings.gap {
             Some(gap) => [gap.every, gap.length].map(millis),
@@ -291,7 +291,7 @@ impl Hub {
         }
     }
 
-    /// How long fences are kept, as the scripts want it.
+    /// Returns how long fences are kept, in the form that the scripts expect.
     pub(super) fn keep(&self) -> u64 {
         millis(self.settings.keep_fences)
     }
@@ -305,7 +305,7 @@ impl Drop for Hub {
     }
 }
 
-/// Whoever keeps a task for the connection alive tells the others when it goes, also when its runtime ends.
+/// Belongs to a task that serves the connection, and announces when the task ends, including when its runtime ends.
 pub(super) struct OnDuty {
     pub(super) hub: Weak<Hub>,
     pub(super) session: Arc<Session>,
@@ -320,12 +320,12 @@ impl Drop for OnDuty {
     }
 }
 
-/// The moment of sending, as it goes to the server and comes back with a grant: whole microseconds, rounded down.
+/// Returns the time of sending, which goes to the server and comes back with a grant: whole microseconds, rounded down.
 pub(super) fn stamp(moment: Moment) -> u64 {
     moment.as_nanos() / 1000
 }
 
-/// Reads "owner epoch lease stamp"; `None` if it is something else.
+/// Parses "owner epoch lease stamp". Returns `None` if the text is something else.
 fn parse_grant(payload: &str) -> Option<(OwnerId, Grant)> {
     let mut parts = payload.split(' ');
     let owner = parts.next()?.parse().ok()?;

@@ -1,32 +1,32 @@
-//! Where a lock lives in Redis: its own key, as every other client knows it, and ours beside it in the same slot.
+//! The keys of a lock in Redis: its own key, as every other client knows it, and our keys in the same slot.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
 use crate::lease::lock;
 
-/// Who waits for `name`, in order.
+/// The key with the waiters for `name`, in order.
 pub(super) fn line_of(name: &str) -> String {
     beside(name, "line")
 }
 
-/// Signs of life of those who have waited for a while.
+/// The key with the heartbeats of clients that have waited for a while.
 pub(super) fn wait_of(name: &str) -> String {
     beside(name, "wait")
 }
 
-/// The last epoch.
+/// The key with the last epoch.
 pub(super) fn fence_of(name: &str) -> String {
     beside(name, "fence")
 }
 
-/// The last epoch on one of several servers that share no counter; see `stores::redlock`.
+/// The key with the last epoch on one of several servers that share no counter; see `stores::redlock`.
 #[cfg(feature = "redlock")]
 pub(crate) fn quorum_of(name: &str) -> String {
     beside(name, "quorum")
 }
 
-/// A key of ours in the slot of `name`: `fp:{TAG}:WHAT:NAME`, with a tag that contains no `}`. The scripts make one from
+/// Returns a key of ours in the slot of `name`: `fp:{TAG}:WHAT:NAME`, with a tag that contains no `}`. The scripts derive one such key from
 /// another by replacing the first `}:WHAT:`.
 fn beside(name: &str, what: &str) -> String {
     match hash_tag(name) {
@@ -38,11 +38,11 @@ fn beside(name: &str, what: &str) -> String {
     }
 }
 
-/// Tags for names that cannot be one: in braces, their own `}` would end it too early.
+/// Tags for names that cannot be a tag themselves, because a `}` in them would end the tag too early.
 static TAGS: LazyLock<Mutex<Tags>> = LazyLock::new(Mutex::default);
 
-/// The smallest number that leads to each slot, as far as they have been looked for. It takes about 16,000 numbers to find a
-/// certain slot, so what was found on the way is kept: at most one number for each of the 16,384 slots.
+/// The smallest number that leads to each slot, as far as known. Finding a certain slot takes about 16,000 numbers, so all numbers found on
+/// the way are kept: at most one for each of the 16,384 slots.
 #[derive(Default)]
 struct Tags {
     of_slot: HashMap<u16, u32>,
@@ -62,7 +62,7 @@ impl Tags {
     }
 }
 
-/// The slot of a cluster, by its specification: CRC16 (XMODEM) of the tag, or of the whole key.
+/// Returns the cluster slot of a key, by the specification: CRC16 (XMODEM) of the hash tag, or of the whole key.
 fn slot(key: &str) -> u16 {
     let hashed = hash_tag(key).unwrap_or(key);
     let crc = hashed.bytes().fold(0_u16, |crc, byte| {
@@ -74,29 +74,29 @@ fn slot(key: &str) -> u16 {
     crc % 16_384
 }
 
-/// Keys of ours begin so; a lock of such a name could be taken for one of them.
+/// Returns whether a name begins like our own keys; a lock of such a name could be mistaken for one of them.
 pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("fp:{")
 }
 
-/// Where the highest fence is kept that reached the value under `key`.
+/// The key with the highest fence that has accessed the value under `key`.
 pub(crate) fn gate_of(key: &str) -> String {
     beside(key, "gate")
 }
 
-/// What a cluster hashes instead of the whole key: the text between the first `{` and the next `}`, unless it is empty.
+/// Returns what a cluster hashes instead of the whole key: the text between the first `{` and the next `}`, unless it is empty.
 fn hash_tag(name: &str) -> Option<&str> {
     let (_, after) = name.split_once('{')?;
     let (tag, _) = after.split_once('}')?;
     (!tag.is_empty()).then_some(tag)
 }
 
-/// The name whose fence is kept under `key`, if there is one.
+/// Returns the name whose fence is stored under `key`, or `None` if the key is not a fence.
 pub(super) fn name_of_fence(key: &str) -> Option<&str> {
     name_of(key, "fence")
 }
 
-/// The name whose quorum's epoch is kept under `key`, if there is one.
+/// Returns the name whose quorum counter is stored under `key`, or `None` if the key is not such a counter.
 #[cfg(feature = "redlock")]
 pub(crate) fn name_of_quorum(key: &str) -> Option<&str> {
     name_of(key, "quorum")
@@ -104,7 +104,7 @@ pub(crate) fn name_of_quorum(key: &str) -> Option<&str> {
 
 fn name_of<'a>(key: &'a str, what: &str) -> Option<&'a str> {
     let mark = format!("}}:{what}:");
-    // A name may contain the mark itself: the right cut is the one that leads back to the key.
+    // A name may contain the mark itself, so the right position is the one that leads back to the key.
     key.match_indices(&mark)
         .map(|(at, _)| &key[at + mark.len()..])
         .find(|name| beside(name, what) == key)

@@ -1,4 +1,4 @@
-//! What is remembered of the names that were asked for.
+//! What the store remembers about each lock name that it was asked for, in order to choose the cheapest safe request.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,40 +9,40 @@ use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::Moment;
 use crate::lease::lock;
 
-/// How often the epoch of a name in use is lifted to the server's time, and its retention renewed.
+/// How often a request lifts the epoch of a name in use to the server's time, and renews the life of its counter.
 const LIFT_EVERY: Duration = Duration::from_secs(60);
-/// Names to remember; beyond it all are forgotten, with the epochs that were seen of them, and lifted once more.
+/// How many names to remember. Beyond that, all names are forgotten, including the epochs that were seen, and are lifted again.
 const MOST: usize = 200_000;
-/// After so many grants in a row between which nobody else had one, the next is expected to be like them.
+/// After this many grants in a row without anybody else in between, the next one is expected to be the same.
 const QUIET: u8 = 2;
 
 #[derive(Default)]
 pub(crate) struct Names(Mutex<HashMap<LockName, Known>>);
 
 struct Known {
-    /// Over which connection its epoch was lifted. A failover always means a new one.
+    /// The connection over which its epoch was lifted. A failover always means a new connection.
     lifted_over: u64,
     lifted_at: Moment,
     /// The last epoch that was granted here.
     epoch: u64,
-    /// The highest that we saw: the server's counter must not be behind it, whatever the server has lost.
+    /// The highest epoch that we saw. The server's counter must not be behind it, whatever data the server has lost.
     highest: u64,
-    /// How many grants in a row raised it by one.
+    /// How many grants in a row raised the epoch by one.
     in_a_row: u8,
-    /// Who had the last grant by plain commands.
+    /// The owner of the last grant by plain commands.
     plainly: Option<OwnerId>,
 }
 
-/// How to ask for a lock, or to give it back.
+/// How to ask for a lock, or to release it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ask {
-    /// The first request over this connection, and one in a while to keep the fence alive.
+    /// Whether to lift the epoch: in the first request over this connection, and from time to time to keep the fence alive.
     pub(crate) lift: bool,
-    /// Nobody else seems to want it, and this should be its next epoch.
+    /// The expected next epoch, if nobody else seems to want the lock.
     pub(super) expect: Option<u64>,
-    /// The asker has it, and got it with plain commands.
+    /// Whether the owner already has the lock, acquired with plain commands.
     pub(super) has_it: bool,
-    /// The highest epoch of this name that we know; 0 if we know none.
+    /// The highest epoch of this name that we know, or 0.
     pub(super) floor: u64,
 }
 
@@ -59,7 +59,7 @@ impl Names {
         }
     }
 
-    /// A request that was sent at `now` has lifted the epoch of `name`.
+    /// Records that a request sent at `now` has lifted the epoch of `name`.
     pub(crate) fn lifted(&self, name: &LockName, session: &Session, now: Moment) {
         let mut names = lock(&self.0);
         if names.len() >= MOST {
@@ -69,14 +69,14 @@ impl Names {
         known.lifted(session.generation, now);
     }
 
-    /// The server granted this epoch at once.
+    /// Records that the server granted this epoch immediately.
     pub(super) fn granted(&self, name: &LockName, epoch: u64) {
         if let Some(known) = lock(&self.0).get_mut(name) {
             known.granted(epoch);
         }
     }
 
-    /// The same by plain commands.
+    /// Records that the server granted this epoch to plain commands.
     pub(super) fn granted_plainly(&self, claim: &Claim, epoch: u64) {
         if let Some(known) = lock(&self.0).get_mut(&claim.name) {
             known.granted(epoch);
@@ -84,20 +84,20 @@ impl Names {
         }
     }
 
-    /// A grant with this epoch was heard of.
+    /// Records that a grant with this epoch was seen.
     pub(super) fn saw(&self, name: &LockName, epoch: u64) {
         if let Some(known) = lock(&self.0).get_mut(name) {
             known.highest = known.highest.max(epoch);
         }
     }
 
-    /// Whether we know of a higher epoch: the server has lost its counter since, and somebody who knew less was the first to ask.
+    /// Returns whether we know a higher epoch: the server has lost its counter since, and a client that knew less asked first.
     pub(super) fn is_behind(&self, name: &LockName, epoch: u64) -> bool {
         let names = lock(&self.0);
         names.get(name).is_some_and(|known| epoch < known.highest)
     }
 
-    /// Somebody else wants it, or had it.
+    /// Records that somebody else wants the lock, or had it.
     pub(super) fn is_wanted(&self, name: &LockName) {
         if let Some(known) = lock(&self.0).get_mut(name) {
             known.in_a_row = 0;
@@ -136,9 +136,10 @@ impl Known {
     }
 
     fn granted(&mut self, epoch: u64) {
-        self.in_a_row = match epoch == self.epoch + 1 {
-            true => self.in_a_row.saturating_add(1),
-            false => 0,
+        self.in_a_row = if epoch == self.epoch + 1 {
+            self.in_a_row.saturating_add(1)
+        } else {
+            0
         };
         self.epoch = epoch;
         self.highest = self.highest.max(epoch);

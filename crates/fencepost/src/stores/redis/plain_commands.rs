@@ -1,4 +1,4 @@
-//! The way to take a lock that nobody else seems to want: without a script.
+//! Acquires a lock that nobody else seems to want with plain commands instead of a script.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::session::Session;
 use crate::claim::Claim;
 use crate::error::{Operation, Result};
 
-/// What became of it.
+/// The result of the plain commands.
 pub(super) enum Plainly {
     Granted,
-    /// It may be ours, without an epoch: the script is to look.
+    /// We may have the lock, but without an epoch: the script must check.
     Otherwise {
         lost_count: bool,
-        /// The key was taken.
+        /// Whether the commands set the key.
         is_set: bool,
     },
 }
 
-/// Takes a lock that nobody seems to want with plain commands, which cost the server half of what the script does. Each can fail, and
-/// anything can happen between them; what is not exactly as expected is left to the script.
+/// Acquires a lock that nobody seems to want with plain commands, which cost the server half as much as the script. Each command can fail,
+/// and anything can happen between them. If an answer is not exactly as expected, the script takes over.
 pub(super) async fn plainly(session: &Arc<Session>, claim: &Claim, epoch: u64) -> Result<Plainly> {
     let name = claim.name.as_str();
     let ttl = millis(claim.ttl);
@@ -33,7 +33,8 @@ pub(super) async fn plainly(session: &Arc<Session>, claim: &Claim, epoch: u64) -
     let set = commands.cmd("SET").arg(name);
     set.arg(format!("{owner} ~{epoch} {ttl} {since} {label}"));
     set.arg("NX").arg("PX").arg(ttl);
-    // With XX a counter that the server has forgotten is not made anew: it would have no end, if we died before the script gave it one.
+    // With XX, `ZADD` does not recreate a counter that the server has forgotten. It would never expire if we died before the script set its
+    // expiry.
     let count = commands.cmd("ZADD").arg(fence_of(name));
     count.arg("XX").arg("INCR").arg(1).arg(LAYOUT);
     commands.cmd("EXISTS").arg(line_of(name));

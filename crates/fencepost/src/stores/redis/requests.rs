@@ -1,4 +1,4 @@
-//! The requests: what is asked, and what the answers mean.
+//! The lock requests to Redis (try, wait, renew, release), and the meaning of their answers.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,10 +20,10 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
 use crate::stores::kit::outage::Outage;
 
-/// Leases in one renewal command: keeps the server's longest pause well below a millisecond.
+/// How many leases one renewal command carries. This keeps the server's longest pause well below a millisecond.
 pub(crate) const RENEWED_AT_ONCE: usize = 64;
 
-/// What the server said to one who asked for a lock.
+/// The server's answer to a request for a lock.
 enum Outcome {
     Granted(Grant),
     Queued,
@@ -41,12 +41,12 @@ pub(super) async fn try_acquire(hub: &Arc<Hub>, claim: &Claim) -> Result<Option<
     granted(&answer, claim, asked_at)
 }
 
-/// Where a request stands in line, if it does.
+/// The place of a request in the line, if it has one.
 struct LinePosition<'a> {
     times: Times,
-    /// 0: it has not been there yet.
+    /// The ticket, or 0 if the request has not been in line yet.
     ticket: u64,
-    /// Empty: it only tries.
+    /// The member in the line, or empty if the request only tries.
     member: &'a str,
 }
 
@@ -101,16 +101,19 @@ async fn request(
     call.arg(format!("{every} {length} {live} {stamp} {channel}"));
     call.arg(ask.floor).arg(hub.keep());
     let answer = session.call(Operation::Acquire, &ACQUIRE, &call).await;
-    let answer = answer.map_err(|error| match has_set {
-        // The plain commands took the key before the script was refused.
-        true => error.with_effect(Effect::Maybe),
-        false => error,
+    let answer = answer.map_err(|error| {
+        if has_set {
+            // The plain commands set the key before the script was refused.
+            error.with_effect(Effect::Maybe)
+        } else {
+            error
+        }
     })?;
     if ask.lift {
         names.lifted(name, session, asked_at);
     }
     match answer {
-        // The same lease once more.
+        // This is the same lease again.
         Value::Int(_) if ask.has_it => {}
         Value::Int(_) => names.granted(name, epoch_of(&answer)?),
         _ => names.is_wanted(name),
@@ -118,7 +121,7 @@ async fn request(
     Ok(answer)
 }
 
-/// Since when a lock is held, for people; decides nothing.
+/// Returns the current wall time, which tells people since when a lock is held. Nothing depends on it.
 pub(crate) fn wall_clock_millis() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, millis)
@@ -139,7 +142,7 @@ fn granted(answer: &Value, claim: &Claim, asked_at: Moment) -> Result<Option<Gra
     }
 }
 
-/// The epoch of a grant, or an error that says what came instead.
+/// Returns the epoch of a grant, or an error that shows the actual answer.
 fn epoch_of(answer: &Value) -> Result<u64> {
     let no_epoch = || failure::unexpected(Operation::Acquire, &format!("the epoch {answer:?}"));
     answer.epoch().ok_or_else(no_epoch)
@@ -169,7 +172,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Err(error) if wait.was_heard() && failure::is_passing(&error) => {
                 outage.sit_out(hub.settings.outage, error).await?;
             }
-            // Who has been in line may still be, whatever became of the last request.
+            // An owner that has been in line may still be there, whatever happened to the last request.
             Err(error) if wait.was_heard() => return Err(error.with_effect(Effect::Maybe)),
             Err(error) => {
                 if error.effect() == Effect::None {
@@ -181,7 +184,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
     }
 }
 
-/// Asks for a seat's lock once. A grant may come before the answer, for an earlier request of the same owner.
+/// Asks once for the lock of a seat. A grant for an earlier request of the same owner may arrive before the answer.
 async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
     let session = hub.session(Operation::Acquire).await?;
     let asked_at = BootClock.now();
@@ -195,7 +198,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
         biased;
         grant = good_grant(hub, seat) => return Ok(Outcome::Granted(grant)),
         answer = request(hub, &session, &seat.claim, &place, asked_at) => answer?,
-        // The first question has its caller's deadline; of later ones only we know.
+        // The caller limits the first request; only we can limit later ones.
         () = BootClock.sleep_until(asked_at + SILENCE), if is_in_line => {
             hub.lost(&session);
             return Err(failure::unreachable(Operation::Acquire));
@@ -213,9 +216,10 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
     let ticket = number(0).and_then(|ticket| u64::try_from(ticket).ok());
     let ticket = ticket.ok_or_else(|| failure::unexpected(Operation::Acquire, "no ticket"))?;
     let now = BootClock.now();
-    let interval = match session.must_poll() {
-        true => POLL,
-        false => entry.times.beat,
+    let interval = if session.must_poll() {
+        POLL
+    } else {
+        entry.times.beat
     };
     let beat_at = told.ask_at(now).min(now + interval);
     seat.queued(ticket, beat_at);
@@ -226,7 +230,7 @@ async fn ask(hub: &Arc<Hub>, seat: &Seat, is_in_line: bool) -> Result<Outcome> {
     Ok(Outcome::Queued)
 }
 
-/// Waits for a grant that is worth something. One that is not tells nothing: the answer that is under way does.
+/// Waits for a grant that is still valid. An outdated grant means nothing; the answer that is on its way decides.
 async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
     loop {
         let grant = seat.grant().await;
@@ -236,13 +240,13 @@ async fn good_grant(hub: &Hub, seat: &Seat) -> Grant {
     }
 }
 
-/// Whether a grant is still worth something, and its epoch larger than those we know. Whoever asks again gets a better one.
+/// Returns whether a grant is still valid and its epoch is larger than those we know. If not, asking again yields a better one.
 fn is_good(hub: &Hub, seat: &Seat, grant: &Grant) -> bool {
     let is_behind = hub.names.is_behind(&seat.claim.name, grant.epoch);
     !is_behind && is_fresh(grant, BootClock.now())
 }
 
-/// A future that waits on a seat.
+/// Marks a seat as attended while a future waits on it.
 struct Attended<'a>(&'a Seat);
 
 impl Drop for Attended<'_> {
@@ -251,7 +255,7 @@ impl Drop for Attended<'_> {
     }
 }
 
-/// One command for every [`RENEWED_AT_ONCE`] claims; a locker asks for no more than that in one call.
+/// Renews with one command for every [`RENEWED_AT_ONCE`] claims; a locker passes no more than that in one call.
 pub(super) async fn renew(hub: &Arc<Hub>, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let session = match hub.session(Operation::Renew).await {
         Ok(session) => session,

@@ -1,4 +1,4 @@
-//! The scripts, and how one is called: by its hash, or by its text where the server does not know it (yet, or any more).
+//! The Lua scripts, which are called by hash, or by text if the server does not know the hash (yet, or any more).
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -20,14 +20,14 @@ impl Script {
         Self { code, hash }
     }
 
-    /// A call by hash with so many keys, to which keys and arguments are added in this order.
+    /// Returns a call by hash with this many keys. The caller appends the keys and then the arguments.
     pub(crate) fn call(&self, keys: usize) -> Cmd {
         let mut call = Cmd::with_capacity(16, 384);
         call.arg("EVALSHA").arg(&self.hash).arg(keys);
         call
     }
 
-    /// The same call by text, which teaches the server the hash.
+    /// Returns the same call by text, which makes the server remember the script.
     pub(crate) fn by_text(&self, call: &Cmd) -> Cmd {
         let mut by_text = redis::cmd("EVAL");
         by_text.arg(&self.code);
@@ -46,7 +46,7 @@ macro_rules! script {
     };
 }
 
-/// The member under which a fence keeps its epoch; see `shared.lua`.
+/// The member under which a fence stores its epoch; see `shared.lua`.
 pub(super) const LAYOUT: u8 = 2;
 
 const SHARED: &str = include_str!("scripts/shared.lua");
@@ -57,17 +57,17 @@ script!(BEAT: "local call = redis.call\n", SHARED, include_str!("scripts/beat.lu
 script!(RENEW: include_str!("scripts/renew.lua"));
 script!(INSPECT: include_str!("scripts/inspect.lua"));
 
-/// A time as the scripts want it.
+/// Returns a time in the form that the scripts expect.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether a fence can have this epoch.
+/// Returns whether this is a valid epoch of a fence.
 pub(super) fn is_epoch(number: u64) -> bool {
     (1..Fence::EPOCH_END).contains(&number)
 }
 
-/// Reads answers of the scripts: arrays of integers and texts.
+/// Reads the answers of the scripts, which are arrays of integers and texts.
 pub(crate) trait Answer {
     fn items(&self) -> Option<&[Value]>;
     fn integer(&self) -> Option<i64>;
@@ -77,7 +77,7 @@ pub(crate) trait Answer {
         self.items()?.get(at)
     }
 
-    /// An epoch that a store of ours can have given; `None` for every other number.
+    /// Returns the epoch, or `None` if the number cannot be an epoch of this store.
     fn epoch(&self) -> Option<u64> {
         let epoch = u64::try_from(self.integer()?).ok()?;
         is_epoch(epoch).then_some(epoch)
@@ -92,8 +92,8 @@ impl Answer for Value {
         }
     }
 
-    /// Large numbers come as text, because a script's own numbers lose their digits; scores of sorted sets as fractions, which are
-    /// exact up to 2⁵³.
+    /// Returns the integer. Large numbers arrive as text, because numbers in scripts lose digits. Scores of sorted sets arrive as
+    /// floating-point numbers, which are exact up to 2⁵³.
     fn integer(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),

@@ -1,8 +1,8 @@
-//! One connection: multiplexed, RESP3, with a channel of its own for grants.
+//! One connection to Redis: multiplexed, with RESP3, and with its own channel for grants.
 //!
-//! Requests of one process go out in the order in which they were made, also those whose futures were dropped: a release
-//! takes effect after the acquisition it follows. Across connections that holds because the new one first makes the server
-//! end the old one, which might still have commands of ours to read.
+//! The requests of a process are sent in the order in which they were made, including those whose futures were dropped, so a release takes
+//! effect after the acquisition that it follows. This holds across connections as well, because a new connection first makes the server end
+//! the old one, which might still have unread commands of ours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,27 +18,27 @@ use super::watched::Watched;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
-/// A connection on which something has been unanswered for this long is given up. Longer than a server's ordinary hiccups
-/// (a fork, a slow command of somebody else), shorter than the patience of most callers.
+/// How long a request on a connection may stay unanswered before the connection is given up. This is longer than ordinary delays of a
+/// server (a fork, a slow command of another client), and shorter than most callers' timeouts.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
 
-/// The same for a renewal, which is given up early by those who have a short TTL: there is time for one more, over another
-/// connection, and the lock is at stake. A connection that is replaced in vain costs little.
+/// The same limit for a renewal. It is shorter, because the lock is at stake and there should be time for another attempt over another
+/// connection, even with a short TTL. Replacing a connection in vain costs little.
 const SILENCE_UNDER_RENEWAL: Duration = Duration::from_millis(250);
-/// On a long road, or from a busy server, an answer takes its time, and so does a new connection.
+/// How many usual answer times a renewal may take, because on a slow network or from a busy server answers and new connections take longer.
 const SILENCE_ANSWERS: u32 = 4;
 
-/// Requests that may wait for the socket at once; more wait outside, in order.
+/// How many requests may wait for the socket at once. Further ones wait outside, in order.
 const BUFFER: usize = 1024;
 
-/// Where the server is told to send grants, when it cannot: the waiter has to ask.
+/// The channel name for a connection to which the server cannot send grants; its waiters have to ask.
 const NO_CHANNEL: &str = "-";
 
 pub(crate) struct Session {
     connection: MultiplexedConnection,
-    /// Commands sent over this connection and those before it.
+    /// How many commands were sent over this connection and those before it.
     sent: Arc<AtomicU64>,
-    /// What the server calls this connection, if it tells.
+    /// How the server identifies this connection, if it says so.
     pub(super) identity: Option<Identity>,
     channel: String,
     #[cfg(feature = "redlock")]
@@ -46,24 +46,24 @@ pub(crate) struct Session {
     /// How long the server took to answer while connecting.
     pub(super) round_trip: Duration,
     down: AtomicBool,
-    /// When the oldest request was sent that nobody waits for any more and that was not answered; 0: none.
+    /// When the oldest request was sent that was neither answered nor is waited for any more; 0 if there is none.
     unanswered_since: AtomicU64,
-    /// When an answer or a push was read last; nanoseconds of a [`Moment`].
+    /// When an answer or a push message was last read, in nanoseconds of a [`Moment`].
     heard_at: Arc<AtomicU64>,
-    /// How long answers take at present, in nanoseconds: rises with the slowest, and falls slowly.
+    /// How long answers take at present, in nanoseconds. It follows the slowest answer up at once, and goes down slowly.
     answer_ns: AtomicU64,
     /// Wakes the attendant of this connection.
     pub(super) bell: Notify,
     /// Nanoseconds of the [`Moment`] at which the attendant looks next.
     pub(super) next_look: AtomicU64,
-    /// The keys of which the server tells when they change.
+    /// The keys whose changes the server announces.
     pub(super) watched: Watched,
-    /// Which connection this is of those that were made; the first is 1.
+    /// The number of this connection; the first one is 1.
     pub(crate) generation: u64,
 }
 
-/// How a server tells one of its connections from the others. The address counts, too: a server that was restarted numbers
-/// its connections from the start again, and the old number may be somebody else's by now.
+/// How a server distinguishes its connections. This includes the address, because a restarted server numbers its connections from the start
+/// again, and the old number may belong to somebody else by then.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     id: String,
@@ -71,7 +71,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Out of what `CLIENT INFO` says.
+    /// Parses the output of `CLIENT INFO`.
     fn read(info: &str) -> Option<Self> {
         let field = |name: &str| {
             let mut fields = info.split_whitespace();
@@ -84,7 +84,7 @@ impl Identity {
     }
 }
 
-/// Connects, makes the server end the connections it replaces, and asks for grants to be sent to `channel`.
+/// Connects, makes the server end the connections that this one replaces, and subscribes to grants on `channel`.
 pub(super) async fn connect(
     client: &Client,
     channel: String,
@@ -95,7 +95,7 @@ pub(super) async fn connect(
 ) -> std::result::Result<Session, RedisError> {
     let heard_at = Arc::new(AtomicU64::new(0));
     let hears = heard_at.clone();
-    // The caller has a deadline for all of it; later on, each request has its caller's.
+    // The caller limits the time for connecting as a whole. Later, the callers of requests set their own limits.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
@@ -112,8 +112,8 @@ pub(super) async fn connect(
     let mut command = redis::cmd("CLIENT");
     let info = command.arg("INFO").query_async(&mut connection).await;
     let first_round_trip = BootClock.now().since(asked);
-    // Without the right to ask or to kill, a command may be carried out after the connection was given up; what it
-    // leaves then ends by its TTL. `fencepost doctor` names the missing right.
+    // Without permission for these commands, a command may be executed after the connection was given up; what it leaves behind then ends
+    // after its TTL. `fencepost doctor` names the missing permission.
     let info: Option<String> = only_server_errors(info)?;
     for old in replaced {
         let mut kill = redis::cmd("CLIENT");
@@ -129,7 +129,7 @@ pub(super) async fn connect(
     let mut name = redis::cmd("CLIENT");
     name.arg("SETNAME").arg("fencepost");
     only_server_errors(name.query_async::<Value>(&mut connection).await)?;
-    // A hiccup during one of them says nothing about the road.
+    // Take the shorter of two round trips: a delay during one of them says nothing about the network.
     let round_trip = first_round_trip.min(BootClock.now().since(asked));
     Ok(Session {
         connection,
@@ -154,7 +154,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// `None` when the server refused.
+/// Returns `None` if the server refused the command, and an error if the connection failed.
 fn only_server_errors<T>(
     answer: std::result::Result<T, RedisError>,
 ) -> std::result::Result<Option<T>, RedisError> {
@@ -170,7 +170,7 @@ impl Session {
         &self.channel
     }
 
-    /// Grants are not sent to us: whoever waits has to ask often.
+    /// Returns whether the server cannot send us grants, so that waiters have to ask often.
     pub(super) fn must_poll(&self) -> bool {
         self.channel == NO_CHANNEL
     }
@@ -201,12 +201,12 @@ impl Session {
         answer.map_err(|cause| failure::of_command(operation, cause))
     }
 
-    /// Sends one command and waits for its answer, however long that takes.
+    /// Sends one command, and waits for its answer without a time limit.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, RedisError> {
         self.send_within(SILENCE, command).await
     }
 
-    /// The same, with the patience that this operation has.
+    /// Sends one command, and gives the connection up if it stays silent for longer than this operation allows.
     #[cfg(feature = "redlock")]
     pub(crate) async fn send_for(
         &self,
@@ -217,15 +217,15 @@ impl Session {
             .await
     }
 
-    /// A renewal of that moment is not waited for any longer, although its answer may still be heard. Gives the connection up if
-    /// nothing was heard for as long as a renewal may take.
+    /// Records that nobody waits any longer for a renewal sent at that moment, although its answer may still arrive. Gives up the
+    /// connection if nothing was received for as long as a renewal may take.
     #[cfg(feature = "redlock")]
     pub(super) fn renewal_unanswered(&self, asked_at: Moment) {
         let asked_at = asked_at.max(self.made_at);
         self.unanswered(asked_at, self.patience_for(Operation::Renew));
     }
 
-    /// What was sent at `asked_at` has no answer yet: remembers since when the server has been silent, and gives the connection up when
+    /// Records that the request sent at `asked_at` has no answer yet and since when the server has been silent. Gives up the connection if
     /// that is too long.
     fn unanswered(&self, asked_at: Moment, patience: Duration) {
         let asked_at = asked_at.as_nanos();
@@ -236,14 +236,14 @@ impl Session {
         let since = Moment::from_nanos(first.err().unwrap_or(asked_at));
         let heard_at = Moment::from_nanos(self.heard_at.load(Ordering::Relaxed));
         let now = BootClock.now();
-        // Answers come in order: whatever else was heard, this one is missing.
+        // Answers come in order, so this one is missing whatever else was received.
         let is_overdue = now.since(since) >= SILENCE;
         if is_overdue || now.since(since.max(heard_at)) >= patience {
             self.give_up();
         }
     }
 
-    /// Sends one command; the connection is given up when the answer is not waited for any longer and nothing was heard for `patience`.
+    /// Sends one command. If the caller stops waiting for the answer and nothing was received for `patience`, the connection is given up.
     async fn send_within(
         &self,
         patience: Duration,
@@ -255,7 +255,7 @@ impl Session {
         answer.and_then(Value::extract_error)
     }
 
-    /// What was sent at `asked_at` was answered just now.
+    /// Records that the request sent at `asked_at` was just answered.
     fn heard(&self, asked_at: Moment) {
         let now = BootClock.now();
         self.heard_at.store(now.as_nanos(), Ordering::Relaxed);
@@ -265,8 +265,9 @@ impl Session {
         self.answer_ns.store(took, Ordering::Relaxed);
     }
 
-    /// Only a renewal is given up because the store is silent: its deadline is a part of the TTL. Other requests may be dropped because
-    /// their caller has changed its mind, which says nothing about the connection.
+    /// Returns how long the connection may stay silent during this operation. Only a dropped renewal means that the store is silent,
+    /// because its deadline is a part of the TTL. Other requests may be dropped because their caller changed its mind, which says nothing
+    /// about the connection.
     fn patience_for(&self, operation: Operation) -> Duration {
         match operation {
             Operation::Renew => {
@@ -278,8 +279,7 @@ impl Session {
         }
     }
 
-    /// Sends several commands in one go and waits for all their answers, refusals among them. Commands of other clients may come
-    /// in between.
+    /// Sends several commands in one go and waits for all answers, including refusals. Commands of other clients may run in between.
     pub(super) async fn send_all(
         &self,
         commands: &redis::Pipeline,
@@ -312,7 +312,7 @@ impl Session {
     }
 }
 
-/// A request under way. Whoever gives up waiting for it leaves a note of how long the server has been silent.
+/// A request in progress. If it is dropped, the session records since when the server has been silent.
 struct InFlight<'a> {
     session: &'a Session,
     at: Moment,

@@ -1,4 +1,4 @@
-//! Looking at locks without touching them.
+//! Inspects and lists locks in Redis without changing them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
-/// Keys per step of a scan.
+/// How many keys one step of a scan covers.
 pub(crate) const STEP: usize = 1000;
 pub(super) async fn inspect(hub: &Arc<Hub>, name: &str) -> Result<Option<Record>> {
     let session = hub.session(Operation::Inspect).await?;
@@ -28,7 +28,7 @@ pub(crate) async fn look(session: &Arc<Session>, name: &str) -> Result<Option<Re
     Ok(look_closely(session, name).await?.map(|(record, _)| record))
 }
 
-/// With the value of the lock's key, by which holders that are not ours can be told apart.
+/// Returns the record together with the value of the lock's key, which distinguishes holders that are not ours.
 pub(crate) async fn look_closely(
     session: &Arc<Session>,
     name: &str,
@@ -43,7 +43,7 @@ pub(crate) async fn look_closely(
     Ok(record.map(|record| (record, value.map(str::to_owned))))
 }
 
-/// The outer `None`: the answer makes no sense.
+/// Parses the answer. The outer `None` means that the answer makes no sense.
 fn read(answer: &Value, now: Moment) -> Option<Option<Record>> {
     let server_now = u64::try_from(answer.item(0)?.integer()?).ok()?;
     let left = answer.item(2)?.integer()?;
@@ -70,8 +70,8 @@ fn waiter(value: &Value) -> Option<Waiter> {
     })
 }
 
-/// Reads "owner epoch ttl since label", with the marks that the scripts know; since when, by the clock of the server or of the holder's
-/// machine.
+/// Parses "owner epoch ttl since label", with the marks that the scripts use. The start of the hold is by the clock of the server or of the
+/// holder's machine.
 fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
     let (owner, rest) = value.split_once([' ', '+'])?;
     let owner: OwnerId = owner.parse().ok()?;
@@ -93,7 +93,7 @@ fn ours(value: &str, server_now: u64, now: Moment) -> Option<Holder> {
     })
 }
 
-/// A client that is not ours: its key tells only that the lock is taken.
+/// The holder that is not a client of ours: its key shows only that the lock is taken.
 fn plain() -> Holder {
     Holder {
         owner: None,
@@ -109,7 +109,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
     let session = hub.session(Operation::Inspect).await?;
     let fences = format!("fp:{{*}}:fence:{}", pattern.unwrap_or("*"));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    // Of any layout, so that every name is found.
+    // Fences of any layout, so that every name is found.
     for key in scan_for(&session, &fences, None).await? {
         names.extend(name_of_fence(&key).map(str::to_owned));
     }
@@ -128,7 +128,7 @@ pub(super) async fn list(hub: &Arc<Hub>, pattern: Option<&str>) -> Result<Vec<Li
     Ok(listed)
 }
 
-/// A string without an expiry that is not ours is some program's data, not a lock.
+/// Returns `None` for a string without an expiry that is not ours: it is some program's data, not a lock.
 pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
     let is_data = record.waiting.is_empty()
         && record
@@ -141,12 +141,12 @@ pub(crate) fn lock_of(name: &str, record: Record) -> Option<Listed> {
     })
 }
 
-/// All string keys that match.
+/// Returns all string keys that match.
 pub(crate) async fn scan(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
     scan_for(session, pattern, Some("string")).await
 }
 
-/// All keys of this type that match, step by step: the server goes on serving others in between.
+/// Returns all keys of this type that match. Scans in steps, so that the server serves other clients in between.
 async fn scan_for(
     session: &Arc<Session>,
     pattern: &str,
@@ -176,7 +176,7 @@ async fn scan_for(
                 "not the answer to SCAN",
             ));
         };
-        // A key that is not text cannot be a lock's name.
+        // A key that is not text cannot be the name of a lock.
         keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
         if next == "0" {
             return Ok(keys);

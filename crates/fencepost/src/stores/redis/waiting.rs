@@ -1,4 +1,4 @@
-//! One who waits at the server: what was told to it, and where it stands.
+//! The seat of one waiter: its place in the server's line, and what the server has announced to it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,25 +10,24 @@ use crate::claim::{Claim, Grant};
 use crate::clock::Moment;
 use crate::lease::{lock, margin};
 
-/// The lease that a waiter gets when its turn comes: short, because it may be dead. It is renewed to the full TTL by whoever
-/// is alive to do so.
+/// The lease that a waiter gets when its turn comes. It is short because the waiter may be dead; a live waiter renews it to the full TTL.
 const CLAIM_LEASE: Duration = Duration::from_millis(600);
-/// A waiter must be able to hear of its grant and answer.
+/// How many round trips the short lease must cover, so that a waiter can learn of its grant and answer.
 const CLAIM_ROUND_TRIPS: u32 = 8;
-/// How often a waiter asks where its grants cannot be sent to it, or a plain client's release cannot be seen.
+/// How often a waiter asks if the server cannot send it grants, or cannot announce the release of a plain client.
 pub(super) const POLL: Duration = Duration::from_millis(25);
 
-/// How long a line lives at the server that nobody keeps alive.
+/// How long the server keeps a line without heartbeats.
 const LINE_LIFE: Duration = Duration::from_secs(10);
 
-/// The times of one wait.
+/// The durations that apply to one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// The lease of a grant that finds the waiter in line.
+    /// The lease of a grant to a client in line.
     pub(super) claim: Duration,
-    /// Between two signs of life.
+    /// The time between two heartbeats.
     pub(super) beat: Duration,
-    /// How long one sign of life counts.
+    /// How long one heartbeat counts.
     pub(super) live: Duration,
 }
 
@@ -55,30 +54,30 @@ pub(super) struct Seat {
 
 #[derive(Debug, Default)]
 struct State {
-    /// A future waits here. Without one nothing is done for this seat: its owner asks again, or releases.
+    /// Whether a future waits here. Without one, nothing is done for this seat until its owner asks again or releases.
     attended: bool,
-    /// When the last one was dropped.
+    /// When the last future was dropped.
     left_at: Option<Moment>,
     entry: Option<Entry>,
-    /// Our place, once the server has told it.
+    /// Our place in the line, once the server has reported it.
     ticket: Option<u64>,
     grant: Option<Grant>,
-    /// The server must be asked anew.
+    /// Whether the waiter must ask the server again.
     again: bool,
     beat_at: Option<Moment>,
 }
 
-/// What stands in the server's line. Stays the same for one wait, whatever connection it goes on with.
+/// The entry in the server's line. It stays the same during one wait, even if the connection changes.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) member: String,
     pub(super) times: Times,
 }
 
-/// What a waiter hears.
+/// What a waiter learns.
 pub(super) enum News {
     Granted(Grant),
-    /// The entry is gone, or the connection is: ask anew.
+    /// The entry or the connection is gone: ask again.
     Again,
 }
 
@@ -91,7 +90,7 @@ impl Seat {
         }
     }
 
-    /// The entry, made at the first call.
+    /// Returns the entry, which is created at the first call.
     pub(super) fn entry(&self, session: &Session, stamp: u64) -> Entry {
         let mut state = lock(&self.state);
         let make = || {
@@ -107,18 +106,18 @@ impl Seat {
         state.entry.get_or_insert_with(make).clone()
     }
 
-    /// What must be taken out of the line.
+    /// Returns the member to remove from the line.
     pub(super) fn member(&self) -> Option<String> {
         let state = lock(&self.state);
         state.entry.as_ref().map(|entry| entry.member.clone())
     }
 
-    /// The place to come back to.
+    /// Returns the place to come back to.
     pub(super) fn ticket(&self) -> Option<u64> {
         lock(&self.state).ticket
     }
 
-    /// A future begins to wait, or to ask anew: what was told before is void.
+    /// A future starts to wait or to ask again; forgets everything that was announced before.
     pub(super) fn attend(&self) {
         let mut state = lock(&self.state);
         state.attended = true;
@@ -133,7 +132,7 @@ impl Seat {
         state.left_at = Some(now);
     }
 
-    /// Nobody has waited here for so long that no server has a living entry of it, whatever became of its release.
+    /// Returns whether nobody has waited here for so long that no server has a live entry of it, whatever happened to its release.
     pub(super) fn is_deserted(&self, now: Moment) -> bool {
         let state = lock(&self.state);
         let left_at = state.left_at.filter(|_| !state.attended);
@@ -146,22 +145,23 @@ impl Seat {
         state.beat_at = Some(beat_at);
     }
 
-    /// The next beat, if one is to come, comes by `moment`.
+    /// Makes the next heartbeat, if there is one, happen at `moment` at the latest.
     pub(super) fn beat_by(&self, moment: Moment) {
         let mut state = lock(&self.state);
         state.beat_at = state.beat_at.map(|at| at.min(moment));
     }
 
-    /// The next beat is due at this moment; `None`: none.
+    /// Returns when the next heartbeat is due, or `None` if there is none.
     pub(super) fn beat_at(&self) -> Option<Moment> {
         let state = lock(&self.state);
-        match state.attended && state.grant.is_none() && !state.again {
-            true => state.beat_at,
-            false => None,
+        if state.attended && state.grant.is_none() && !state.again {
+            state.beat_at
+        } else {
+            None
         }
     }
 
-    /// What a beat needs; the next one is a whole interval away.
+    /// Returns what a heartbeat needs, and schedules the next one a whole interval later.
     pub(super) fn begin_beat(&self, now: Moment) -> Option<Entry> {
         let mut state = lock(&self.state);
         let entry = state.entry.clone()?;
@@ -174,7 +174,7 @@ impl Seat {
         if !state.attended {
             return;
         }
-        // A later request for the same lease extends the belief; it is never a second lease.
+        // A later request for the same lease extends our belief in it; it is never a second lease.
         if state
             .grant
             .is_none_or(|known| known.asked_at < grant.asked_at)
@@ -190,7 +190,7 @@ impl Seat {
         self.told.notify_one();
     }
 
-    /// Who stands in line by a request over an older connection asks anew over this one.
+    /// Makes a waiter that stood in line over an older connection ask again over this one.
     pub(super) fn session_was_replaced(&self) {
         let is_queued = lock(&self.state).beat_at.is_some();
         if is_queued {
@@ -224,7 +224,7 @@ impl Seat {
     }
 }
 
-/// A grant is worth something as long as the waiter may believe in it.
+/// Returns whether a waiter may still believe in this grant.
 pub(super) fn is_fresh(grant: &Grant, now: Moment) -> bool {
     now < grant.asked_at + grant.lease.saturating_sub(margin(grant.lease))
 }

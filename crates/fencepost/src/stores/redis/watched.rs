@@ -1,4 +1,4 @@
-//! Keys that plain clients hold: the server tells when one of them changes, once, and the first in line asks then.
+//! Keys that plain clients hold. The server announces the next change of such a key, and the first waiter then asks.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,24 +10,24 @@ use super::scripts::Answer;
 use super::session::Session;
 use crate::lease::lock;
 
-/// What one connection watches.
+/// The keys that one connection watches.
 #[derive(Default)]
 pub(crate) struct Watched {
-    /// Asked for, and not told of a change since.
+    /// The keys that we asked for and whose change was not announced yet.
     keys: Mutex<HashSet<String>>,
-    /// The server does not tell, or we may not ask; found out at the first attempt.
+    /// Whether the server does not announce changes, or we may not ask for it; known after the first attempt.
     is_impossible: AtomicBool,
 }
 
 impl Watched {
-    /// Those of `keys` that are not watched yet; from now on they count as such.
+    /// Returns those of `keys` that are not watched yet, and marks them as watched.
     pub(super) fn begin(&self, keys: impl IntoIterator<Item = String>) -> Vec<String> {
         let mut watched = lock(&self.keys);
         let is_new = |key: &String| watched.insert(key.clone());
         keys.into_iter().filter(is_new).collect()
     }
 
-    /// These keys are not watched any more.
+    /// Marks these keys as no longer watched.
     pub(super) fn end<'a>(&self, keys: impl IntoIterator<Item = &'a str>) {
         let mut watched = lock(&self.keys);
         for key in keys {
@@ -35,7 +35,7 @@ impl Watched {
         }
     }
 
-    /// The server has told of changes, which it does once; `None` if all keys may have changed.
+    /// Handles announced changes, which the server announces once; `None` means that all keys may have changed.
     pub(super) fn have_changed(&self, keys: Option<&[Value]>) {
         match keys {
             Some(keys) => self.end(keys.iter().filter_map(|key| key.text())),
@@ -49,14 +49,16 @@ impl Watched {
 }
 
 impl Session {
-    /// Makes the server tell when this key changes next. `None` if that does not work here; else whether there is such a key now.
+    /// Asks the server to announce the next change of this key. Returns `None` if that is not possible here, and otherwise whether the key
+    /// exists now.
     #[cfg(feature = "redlock")]
     pub(crate) async fn watch(&self, key: &str) -> Option<bool> {
         let is_there = self.watch_all(&[key.to_owned()]).await?;
         is_there.first().copied()
     }
 
-    /// Makes the server tell when these keys change next. `None` if that does not work here; else whether each is there now.
+    /// Asks the server to announce the next change of these keys. Returns `None` if that is not possible here, and otherwise whether each
+    /// exists now.
     pub(super) async fn watch_all(&self, keys: &[String]) -> Option<Vec<bool>> {
         if self.watched.is_impossible() {
             return None;
@@ -78,7 +80,7 @@ impl Session {
     }
 }
 
-/// `None` if the server refused to track or to cache.
+/// Returns `None` if the server refused to track or to cache.
 fn read(answers: &[Value]) -> Option<Vec<bool>> {
     let (tracking, keys) = answers.split_first()?;
     let is_refused = |answer: &Value| matches!(answer, Value::ServerError(_));

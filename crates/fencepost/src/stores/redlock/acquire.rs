@@ -1,4 +1,4 @@
-//! One attempt to take a lock: the keys of a majority, an epoch that a majority accepts, and a last look at the time.
+//! One attempt to acquire a lock: the keys of a majority, an epoch that a majority accepts, and a last check of the time.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::lease::margin;
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::keys::is_reserved;
 
-/// In which order the servers are asked.
+/// The order in which the servers are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// All at once: the quickest way to a lock that is free.
+    /// All at once: the fastest way to a free lock.
     AllAtOnce,
-    /// The first one alone, and the others if it says yes: among those who wait, one wins, and no two block each other.
+    /// First the first server alone, then the others if it grants: one of the waiters wins, and no two block each other.
     FirstFirst,
 }
 
@@ -29,27 +29,27 @@ pub(super) enum Outcome {
     Busy(Busy),
 }
 
-/// Somebody else has the lock, or is about to get it.
+/// The result if somebody else has the lock or is about to get it.
 #[derive(Debug)]
 pub(super) struct Busy {
-    /// When enough of them may be free without anybody being told; `None`: that is not known.
+    /// When enough servers may be free without a notification, or `None` if that is not known.
     pub(super) free_at: Option<Moment>,
-    /// Nobody has a majority: those who ask at the same time block each other.
+    /// Whether nobody has a majority, because clients that ask at the same time block each other.
     pub(super) is_split: bool,
 }
 
-/// What the servers said so far.
+/// The answers of the servers so far.
 struct Ballot {
     votes: Vec<Option<Vote>>,
     failures: Failures,
-    /// Whether a key may be there although the server did not say so.
+    /// For each server, whether the key may exist there although the server did not confirm it.
     in_doubt: Vec<bool>,
-    /// Asked alone, it said no; the others were not asked.
+    /// Whether the first server was asked alone and refused, so that the others were not asked.
     is_first_refused: bool,
 }
 
 impl Quorum {
-    /// Asks for the lock once. What is not granted is given back.
+    /// Asks once for the lock. If it is not granted, all keys are released.
     pub(super) async fn attempt(&self, claim: &Claim, manner: Manner) -> Result<Outcome> {
         if is_reserved(claim.name.as_str()) {
             return Err(failure::ours(&redis_failure::reserved()));
@@ -75,7 +75,7 @@ impl Quorum {
         }
         let stand = stand(ballot.ours(), asking.open(), self.nodes.len());
         let epoch = match (stand, before) {
-            // A majority has had its keys all the time: nobody else can have got the lock meanwhile.
+            // A majority has had its keys all the time, so nobody else can have got the lock in the meantime.
             (Stand::Won, Some(epoch)) if ballot.known(epoch) >= self.majority() => Some(epoch),
             (Stand::Won, _) => self.settle(claim, &mut ballot, until).await,
             (Stand::Lost | Stand::Open, _) => None,
@@ -84,7 +84,7 @@ impl Quorum {
         asking.leave();
         for at in open {
             ballot.in_doubt[at] = true;
-            // Where it was decided without them they were not waited for.
+            // If the attempt was decided without these servers, it did not wait for them.
             if stand == Stand::Open {
                 let silent = failure::silent(Operation::Acquire);
                 ballot.failures.add(&self.nodes[at].address, silent);
@@ -148,7 +148,7 @@ impl Quorum {
         asking
     }
 
-    /// Listens until a majority is known to have had this owner's lease before, or nobody is left who could.
+    /// Reads answers until a majority is known to have had this owner's lease before, or no server is left that could.
     async fn hear_who_knows(
         &self,
         epoch: u64,
@@ -164,8 +164,8 @@ impl Quorum {
         }
     }
 
-    /// Whether it makes a difference what the others say: if a majority has the keys, and else whether it is somebody else's lock or a majority
-    /// that cannot be asked.
+    /// Returns whether further answers make no difference: a majority has the keys, or it is clear whether somebody else has the lock or a
+    /// majority cannot be reached.
     fn is_decided(&self, ballot: &Ballot, open: usize) -> bool {
         let (heard, needed) = (ballot.heard(), self.majority());
         match stand(ballot.ours(), open, self.nodes.len()) {
@@ -175,7 +175,7 @@ impl Quorum {
         }
     }
 
-    /// Finds an epoch that a majority has accepted. `None`: the keys did not last so long.
+    /// Finds an epoch that a majority has accepted. Returns `None` if the keys did not last long enough.
     async fn settle(&self, claim: &Claim, ballot: &mut Ballot, until: Moment) -> Option<u64> {
         let (mut epoch, is_agreed) = proposal(&ballot.counts(), self.nodes.len())?;
         if is_agreed {
@@ -210,26 +210,29 @@ impl Quorum {
         None
     }
 
-    /// Gives back what there is, and says why it was not enough.
+    /// Releases the keys, and returns why there were not enough.
     async fn without(&self, claim: &Claim, ballot: Ballot, was_agreed: bool) -> Result<Outcome> {
         let left = (0..self.nodes.len()).filter(|at| ballot.may_be_left(*at));
         let left: Vec<usize> = left.collect();
-        let released = match left.is_empty() {
-            true => None,
-            false => Some(self.give_back(claim, left.iter().copied()).await),
+        let released = if left.is_empty() {
+            None
+        } else {
+            Some(self.give_back(claim, left.iter().copied()).await)
         };
         let is_clean = released.is_none_or(|released| released.answered == left.len());
         let has_failed = ballot.heard() < self.majority() && !ballot.is_first_refused;
         if !has_failed && !was_agreed {
             return Ok(Outcome::Busy(ballot.busy(self.majority())));
         }
-        let error: Error = match was_agreed {
-            true => failure::too_slow(),
-            false => ballot.failures.into_error(),
+        let error: Error = if was_agreed {
+            failure::too_slow()
+        } else {
+            ballot.failures.into_error()
         };
-        Err(error.with_effect(match is_clean {
-            true => Effect::None,
-            false => Effect::Maybe,
+        Err(error.with_effect(if is_clean {
+            Effect::None
+        } else {
+            Effect::Maybe
         }))
     }
 }
@@ -253,8 +256,8 @@ impl Ballot {
         self.votes.iter().filter_map(count).collect()
     }
 
-    /// How many had the lease of this epoch before they were asked. A key with another count may have come by a late request, after
-    /// somebody else had held the lock.
+    /// Returns how many servers had the lease of this epoch before they were asked. A key with another count may come from a late request,
+    /// after somebody else had held the lock.
     fn known(&self, epoch: u64) -> usize {
         let lease = Vote::Ours {
             count: epoch,
@@ -268,7 +271,7 @@ impl Ballot {
         self.counts().len()
     }
 
-    /// How many have answered.
+    /// Returns how many servers have answered.
     fn heard(&self) -> usize {
         self.votes.iter().flatten().count()
     }
@@ -288,7 +291,7 @@ impl Ballot {
         };
         let mut ends: Vec<Duration> = self.votes.iter().filter_map(free_after).collect();
         ends.sort_unstable();
-        // Who was refused by the first alone looks when that one is free.
+        // If only the first server was asked and refused, it alone decides when to try again.
         let decisive = if self.is_first_refused { 1 } else { needed };
         Busy {
             is_split: !self.is_first_refused && taken < needed,

@@ -1,26 +1,26 @@
-//! `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=TIME&keep_fences=TIME]`: one address for several servers.
+//! Parses `redlock://[USER:PASSWORD@]HOST[:PORT],…[/DATABASE][?restart_delay=TIME&keep_fences=TIME]`, one address for several servers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::stores::kit::times;
 
-/// Where the servers are.
+/// The expected form, for errors about invalid addresses.
 pub(super) const EXPECTED: &str = "expected redlock://[USER:PASSWORD@]HOST[:PORT],… with at least three servers and, \
      for all of them, [/DATABASE]; [?restart_delay=30s&keep_fences=24h] may follow; a comma in a password is written %2C";
 
-/// A majority of fewer servers does not outlive the loss of one.
+/// The smallest number of servers: a majority of fewer does not survive the loss of one.
 pub(super) const FEWEST: usize = 3;
 
-/// What an address says.
+/// The content of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// The single servers, as [`Redis`](crate::stores::redis::Redis) knows them.
+    /// The addresses of the single servers, in the form of [`Redis`](crate::stores::redis::Redis).
     pub(super) servers: Vec<String>,
     pub(super) options: Options,
 }
 
-/// What follows the question mark.
+/// The parameters after the question mark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) restart_delay: Option<Duration>,
@@ -28,7 +28,7 @@ pub(super) struct Options {
 }
 
 impl Address {
-    /// `None`: that is no such address.
+    /// Returns `None` if the text is not a Redlock address.
     pub(super) fn read(text: &str) -> Option<Self> {
         let all = text.strip_prefix("redlock://")?;
         let (all, options) = match all.rsplit_once('?') {
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// The first address that occurs twice: it would vote twice.
+/// Returns the first address that occurs twice: its server would vote twice.
 pub(super) fn repeated<'a>(shown: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     shown.into_iter().find(|address| !seen.insert(*address))

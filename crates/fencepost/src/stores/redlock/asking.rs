@@ -1,4 +1,4 @@
-//! Asking several servers at once, and hearing them as they answer.
+//! Asks several servers at once, and returns their answers as they arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::Result;
 use crate::stores::redis::session::SILENCE;
 
-/// How much longer than the others a server may take that was silent before.
+/// How much longer than the others a server that was silent before may take.
 const GRACE: Duration = Duration::from_millis(5);
 
-/// Whether anybody still listens to those who are asked. What was not sent by then must not be sent any more: it could take effect
-/// after what came later.
+/// Whether the caller still listens to the answers. A request that was not sent by the time it stops must not be sent any more: it could
+/// take effect after a later one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listening {
     is_over: Arc<AtomicBool>,
@@ -29,13 +29,13 @@ impl Listening {
     }
 }
 
-/// Questions under way. Each was sent when it was first polled; whoever drops this, or [leaves](Self::leave), does not take one back.
+/// Requests in progress. Each is sent at its first poll. Dropping this, or [leaving](Self::leave) it, does not take back a sent request.
 pub(super) struct Asking<T> {
     under_way: FuturesUnordered<BoxFuture<'static, (usize, Result<T>)>>,
-    /// The servers that have not answered yet, by their place.
+    /// The servers that have not answered yet, with their index.
     open: Vec<(usize, Arc<Node>)>,
     listening: Listening,
-    /// When the last question was put or the last answer came.
+    /// When the last request was sent or the last answer arrived.
     news_at: Moment,
 }
 
@@ -64,13 +64,13 @@ impl<T: Send + 'static> Asking<T> {
             .push(Box::pin(async move { (at, question.await) }));
     }
 
-    /// How many have not answered yet.
+    /// Returns how many servers have not answered yet.
     pub(super) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The next answer, and whose it is. `None`: nobody else answers by `until`; where enough have answered, who was silent before is not
-    /// waited for that long.
+    /// Returns the next answer and the index of its server. Returns `None` if no other server answers by `until`. If enough have answered,
+    /// servers that were silent before are not waited for that long.
     pub(super) async fn next(
         &mut self,
         until: Moment,
@@ -80,9 +80,10 @@ impl<T: Send + 'static> Asking<T> {
             return None;
         }
         let all_slow = self.open.iter().all(|(_, node)| node.is_slow());
-        let until = match is_enough && all_slow {
-            true => until.min(self.news_at + GRACE),
-            false => until,
+        let until = if is_enough && all_slow {
+            until.min(self.news_at + GRACE)
+        } else {
+            until
         };
         match within(&BootClock, until, self.under_way.next()).await {
             Some(Some((at, answer))) => {
@@ -102,13 +103,13 @@ impl<T: Send + 'static> Asking<T> {
         }
     }
 
-    /// Those who have not answered, by their place.
+    /// Returns the indexes of the servers that have not answered.
     pub(super) fn silent(&self) -> impl Iterator<Item = usize> + '_ {
         self.open.iter().map(|(at, _)| *at)
     }
 
-    /// Decided without those who have not answered. Their answers are still heard, or a connection that has none would be
-    /// taken for a dead one; nobody acts on them.
+    /// Stops waiting for the servers that have not answered, because the decision does not depend on them. Their answers are still read,
+    /// because a connection without answers would be considered dead; nobody acts on them.
     pub(super) fn leave(mut self) {
         self.listening.is_over.store(true, Ordering::Relaxed);
         if self.open.is_empty() {

@@ -1,4 +1,4 @@
-//! How a store is opened: by addresses or with the user's own clients, and with which settings.
+//! [`RedlockBuilder`]: opens the store by addresses or with the user's own clients, and with which settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::stores::kit::blocking;
 use crate::stores::redis::hub::Hub;
 use crate::stores::redis::{Redis, RedisBuilder};
 
-/// How long counters are kept where nobody says otherwise.
+/// The default of [`RedlockBuilder::keep_fences`].
 const KEEP_FENCES: Duration = Duration::from_secs(24 * 3600);
-/// An hour for a clock that was wrong and was set right, and an hour for counters that are ahead of the time because a name changed hands
-/// more than 128,000 times a second.
+/// The shortest accepted value of [`RedlockBuilder::keep_fences`]: one hour for a clock that was wrong and was corrected, and one hour for
+/// counters that are ahead of the time because a name changed hands more than 128,000 times per second.
 const LEAST_KEPT: Duration = Duration::from_secs(2 * 3600);
 
-/// How a [`Redlock`] is opened; made by [`Redlock::builder`], [`Redlock::builder_of`] or [`Redlock::builder_from`].
+/// The settings for opening a [`Redlock`]; [`Redlock::builder`], [`Redlock::builder_of`] and [`Redlock::builder_from`] create it.
 #[derive(Clone)]
 pub struct RedlockBuilder {
     pub(super) servers: Servers,
@@ -33,10 +33,10 @@ pub struct RedlockBuilder {
     pub(super) settings: Settings,
 }
 
-/// Where the servers are, and who we are there.
+/// Where the servers are, and how to log in.
 #[derive(Clone)]
 pub(super) enum Servers {
-    /// What was given is not an address.
+    /// The address is invalid.
     Invalid,
     Addresses(Vec<String>),
     /// The user's own clients, which open the connections.
@@ -71,62 +71,62 @@ impl RedlockBuilder {
         }
     }
 
-    /// How long connecting may take. Default: 3 s.
+    /// Sets how long connecting may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question.
-    /// Default: 0.5 s.
+    /// Sets how long a single server may take to answer before it counts as silent; at most half the TTL of the lock in question. The
+    /// default is 0.5 s.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.settings.node_timeout = timeout;
         self
     }
 
-    /// How long those who wait put up with a majority that cannot be reached, before they get an error. Default: 30 s.
+    /// Sets how long waiters tolerate a majority that cannot be reached before they get an error. The default is 30 s.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
         self
     }
 
-    /// Does not count on a server that was started less than this ago: it may have come back without locks that are still believed in.
-    /// Off by default.
+    /// Ignores a server that was started less than this ago, because it may have come back without locks that are still believed in. Off by
+    /// default.
     ///
-    /// Where servers lose their data in a restart, give at least the longest TTL that anybody uses. Then no lock is held twice after
-    /// a restart; and after a start of *all* servers there are no locks for that long, and up to 2 s more, as servers count their age in
-    /// whole seconds. They count it by the time of day: one whose clock is set forward after its start is believed to be older than it is.
-    /// Other programs' clients do not know of it.
-    /// The user needs the right to call `INFO`.
+    /// If servers lose their data in a restart, set this to at least the longest TTL that any client uses. Then no lock is held twice after
+    /// a restart. After a start of *all* servers, no lock can be acquired for that long plus up to 2 s, because servers count their age in
+    /// whole seconds. They count it by the time of day: a server whose clock is set forward after its start seems older than it is. Clients
+    /// of other libraries do not know this setting. The user needs permission to call `INFO`.
     #[must_use]
     pub fn restart_delay(mut self, longest_ttl: Duration) -> Self {
         self.settings.restart_delay = longest_ttl;
         self
     }
 
-    /// How long a server keeps the counter of a name after its last use: it costs memory for every name that was used in this time.
-    /// Default: 24 hours. At least 2 hours.
+    /// Sets how long a server keeps the counter of a name after its last use, at least 2 hours. The default is 24 hours. Every name that
+    /// was used in this time takes memory.
     ///
-    /// A counter that is gone starts at the server's time, which is later than all epochs from before, unless the clock was set back by
-    /// more than this since the name was last used.
+    /// A counter that is gone starts at the server's time. That is past all earlier epochs unless the clock was set back by more than this
+    /// since the name was last used.
     #[must_use]
     pub fn keep_fences(mut self, time: Duration) -> Self {
         self.settings.keep_fences = time;
         self
     }
 
-    /// Connects. A minority of the servers may be away.
+    /// Connects. A minority of the servers may be unreachable.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, there are fewer than three servers or one of them twice, or fences are to be
-    /// kept for less than 2 hours, [`ErrorKind::Unavailable`] if less than a majority answers, and [`ErrorKind::Unusable`] if *any* that answers cannot hold locks: wrong password, too old, not
-    /// Redis, or (where the user may `INFO`) a replica, or two addresses that lead to the same server.
+    /// Returns [`ErrorKind::InvalidInput`] if the address is invalid, there are fewer than three servers, a server occurs twice, or fences
+    /// would be kept for less than 2 hours. Returns [`ErrorKind::Unavailable`] if less than a majority answers. Returns
+    /// [`ErrorKind::Unusable`] if *any* server that answers cannot hold locks: wrong password, too old, not Redis or, if the user may call
+    /// `INFO`, a replica or the same server as another address.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connections.
+    /// If the future is dropped, the connections are closed.
     pub async fn open(self) -> Result<Redlock> {
         let nodes = self.prepare()?;
         let quorum = Quorum::new(nodes, self.settings);
@@ -136,17 +136,17 @@ impl RedlockBuilder {
         })
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Redlock> {
         blocking::open(STORE, self.open())
     }
 
-    /// What opens each server, in their order.
+    /// Returns the builder of each server, in order.
     fn each(&self) -> Result<Vec<RedisBuilder>> {
         match &self.servers {
             Servers::Invalid => Err(not_an_address()),
@@ -194,7 +194,7 @@ pub(super) fn not_an_address() -> Error {
     failure::invalid(format!("not an address of Redlock; {}", address::EXPECTED))
 }
 
-/// Connects to all; a majority must be there, and everyone who is must be fit and somebody else.
+/// Connects to all servers. A majority must answer, and every server that answers must be usable and distinct.
 async fn check(quorum: &Quorum) -> Result<()> {
     let mut failures = quorum.failures(Operation::Open);
     let mut here = 0;
@@ -217,15 +217,16 @@ async fn check(quorum: &Quorum) -> Result<()> {
             Err(error) => return Err(failure::at(&node.address, &error)),
         }
     }
-    match here >= quorum.majority() {
-        true => Ok(()),
-        false => Err(failures.into_error()),
+    if here >= quorum.majority() {
+        Ok(())
+    } else {
+        Err(failures.into_error())
     }
 }
 
 impl fmt::Debug for RedlockBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The addresses may carry passwords.
+        // The addresses may contain passwords.
         f.debug_struct("RedlockBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()

@@ -1,6 +1,6 @@
-//! Releases that a server has not confirmed yet, and the task that sends them again.
+//! Releases that a server has not confirmed yet, and the task that repeats them.
 //!
-//! A key that nobody gives back ends by its TTL. But a server that was away for a moment comes back with it, and until then a
+//! A key that nobody releases ends after its TTL. But a server that was away for a moment comes back with the key, and until it ends, a
 //! majority is harder to get.
 
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment, within};
 use crate::lease::lock;
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
 const ANSWER: Duration = Duration::from_secs(1);
-/// What is more is left to its TTL.
+/// The limit of debts. Further keys end after their TTL.
 const MOST: usize = 10_000;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct Debts(Mutex<Book>);
 #[derive(Default)]
 struct Book {
     owed: HashMap<OwnerId, Debt>,
-    /// A task sees to it.
+    /// Whether a task is repeating the releases.
     is_collected: bool,
 }
 
@@ -34,16 +34,16 @@ struct Book {
 struct Debt {
     name: Arc<str>,
     span: Span,
-    /// The TTL has ended it.
+    /// When the TTL has ended the key.
     over_at: Moment,
 }
 
-/// Which keys of an owner a release is about, by their stamps.
+/// The keys of an owner that a release concerns, by their stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Only those that were taken later, by extensions in vain; `None`: all.
+    /// Only keys that were created later than this, by renewals in vain; `None` for all keys.
     pub(super) after: Option<u64>,
-    /// Only those that were taken by then: the owner may have taken the lock anew since.
+    /// Only keys that were created by then, because the owner may have acquired the lock again since.
     pub(super) up_to: u64,
 }
 
@@ -55,7 +55,8 @@ impl Span {
         }
     }
 
-    /// Both, and what is in between: an owner has one lease at a time, so those are keys of leases that have ended.
+    /// Returns a span that covers both and everything in between. An owner has one lease at a time, so the keys in between belong to leases
+    /// that have ended.
     fn and(self, other: Self) -> Self {
         Self {
             after: self.after.min(other.after),
@@ -69,7 +70,7 @@ impl Span {
 }
 
 impl Debts {
-    /// A release of `claim` is about to be sent, which concerns these keys. What was owed before stays owed.
+    /// Records that a release of `claim` for these keys is about to be sent. Earlier debts remain.
     pub(super) fn owe(&self, claim: &Claim, span: Span) {
         let over_at = BootClock.now() + claim.ttl;
         let mut book = lock(&self.0);
@@ -91,7 +92,7 @@ impl Debts {
         }
     }
 
-    /// It was answered. A later one may not have been.
+    /// Records that the server confirmed the release. A later release may not be confirmed yet.
     pub(super) fn paid(&self, owner: OwnerId, span: Span) {
         let mut book = lock(&self.0);
         let is_this = |debt: &Debt| span.includes(debt.span);
@@ -100,25 +101,25 @@ impl Debts {
         }
     }
 
-    /// Up to which stamp keys of this owner count as released, although they may still be there. One that was not taken in vain counts as
-    /// released with the others: whoever asks has lost the lease that it was for.
+    /// Returns the stamp up to which keys of this owner count as released although they may still exist. This includes keys that were not
+    /// created in vain: an owner that asks has lost the lease to which they belonged.
     pub(super) fn owed_by(&self, owner: OwnerId) -> Option<u64> {
         lock(&self.0).owed.get(&owner).map(|debt| debt.span.up_to)
     }
 
-    /// One who can still be paid; none: whoever collects is done.
+    /// Returns a debt that can still be settled. If there is none, the task is done.
     fn next(&self, now: Moment) -> Option<(OwnerId, Debt)> {
         let mut book = lock(&self.0);
         book.owed.retain(|_, debt| now < debt.over_at);
         let next = book.owed.iter().next();
         let next = next.map(|(owner, debt)| (*owner, debt.clone()));
-        // Under the same lock, so that a debt made just now finds nobody who has already gone.
+        // Under the same mutex, so that a new debt never relies on a task that is already ending.
         book.is_collected = next.is_some();
         next
     }
 }
 
-/// Makes sure that somebody collects what is owed to this server.
+/// Makes sure that a task repeats the releases that this server has not confirmed.
 pub(super) fn collect(node: &Arc<Node>) {
     let mut book = lock(&node.debts.0);
     if book.owed.is_empty() || book.is_collected {
@@ -128,7 +129,7 @@ pub(super) fn collect(node: &Arc<Node>) {
     tokio::spawn(collecting(Collector(Arc::downgrade(node))));
 }
 
-/// Clears the mark when the task ends, also with its runtime.
+/// Clears the mark when the task ends, including when its runtime ends.
 struct Collector(Weak<Node>);
 
 impl Drop for Collector {
@@ -154,7 +155,7 @@ async fn collecting(collector: Collector) {
         pause = match within(&BootClock, now + ANSWER, release).await {
             Some(Ok(_)) => {
                 node.debts.paid(owner, debt.span);
-                // The server is back: the others at once.
+                // The server is back, so send the others at once.
                 Duration::ZERO
             }
             _ => (pause * 2).clamp(PAUSE, LONGEST_PAUSE),

@@ -1,14 +1,14 @@
-//! What the servers said, each for itself, as one error a caller can act on.
+//! Combines the errors of several servers into one error that a caller can act on.
 
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// What became of the servers that could not be asked.
+/// The errors of the servers that could not be asked.
 pub(super) struct Failures {
     operation: Operation,
     servers: usize,
     needed: usize,
-    /// Each with its address.
+    /// The errors, each with the address of its server.
     all: Vec<(String, Error)>,
 }
 
@@ -26,7 +26,7 @@ impl Failures {
         self.all.push((address.to_owned(), error));
     }
 
-    /// A majority could not be asked.
+    /// Returns the error for a majority that could not be asked.
     pub(super) fn into_error(self) -> Error {
         let said: Vec<String> = self
             .all
@@ -41,18 +41,20 @@ impl Failures {
         let is_passing = |(_, error): &(String, Error)| {
             matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
         };
-        let kind = match self.all.iter().any(is_passing) {
-            true => ErrorKind::Unavailable,
-            false => ErrorKind::Unusable,
+        let kind = if self.all.iter().any(is_passing) {
+            ErrorKind::Unavailable
+        } else {
+            ErrorKind::Unusable
         };
         let is_open = self
             .all
             .iter()
             .any(|(_, error)| error.effect() == Effect::Maybe);
         let error = Error::new(kind, STORE, self.operation, message);
-        let error = match is_open {
-            true => error.with_effect(Effect::Maybe),
-            false => error,
+        let error = if is_open {
+            error.with_effect(Effect::Maybe)
+        } else {
+            error
         };
         match self.all.into_iter().next() {
             Some((_, cause)) => error.with_source(cause),
@@ -61,48 +63,48 @@ impl Failures {
     }
 }
 
-/// The server has not answered within the time it has.
+/// The error for a server that did not answer in time.
 pub(super) fn silent(operation: Operation) -> Error {
     Error::new(ErrorKind::Timeout, STORE, operation, "no answer in time").with_effect(Effect::Maybe)
 }
 
-/// The server was started too short a time ago to know what was locked before.
+/// The error for a server that was started too recently to know what was locked before.
 pub(super) fn young(up_seconds: i64) -> Error {
     let message =
         format!("up for {up_seconds} s only: it may have forgotten locks, and does not vote yet");
     Error::new(ErrorKind::Unavailable, STORE, Operation::Acquire, message)
 }
 
-/// A majority was there, but it took so long that the lease is as good as over.
+/// The error for a majority that answered so late that the lease is practically over.
 pub(super) fn too_slow() -> Error {
     let message = "the servers took longer to agree than the lease is valid; a longer TTL helps, or faster servers";
     Error::new(ErrorKind::Timeout, STORE, Operation::Acquire, message).with_effect(Effect::Maybe)
 }
 
-/// The builder was given something that can never work.
+/// The error for settings that can never work.
 pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, STORE, Operation::Open, message)
 }
 
-/// One server answers in a way that waiting will not mend.
+/// The error for a server that answers, but in a way that waiting will not fix.
 pub(super) fn at(address: &str, error: &Error) -> Error {
     let message = format!("{address}: {}", error.message());
     Error::new(error.kind(), STORE, error.operation(), message).with_source(error.clone())
 }
 
-/// Two addresses are one server.
+/// The error for two addresses of the same server.
 pub(super) fn twice(address: &str, other: &str) -> Error {
     let message = format!("{address} and {other} are the same server, which would vote twice");
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
 }
 
-/// What the server has is a copy of another's.
+/// The error for a server that is a replica of another.
 pub(super) fn replica() -> Error {
     let message = "is a replica, and takes no votes; Redlock needs independent servers";
     Error::new(ErrorKind::Unusable, STORE, Operation::Open, message)
 }
 
-/// The same error under this store's name.
+/// Returns the same error with the name of this store.
 pub(super) fn ours(error: &Error) -> Error {
     Error::new(
         error.kind(),

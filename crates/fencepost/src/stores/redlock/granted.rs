@@ -1,8 +1,9 @@
-//! What was granted to whom: an owner that asks again while it holds the lock gets the epoch it has, an extension takes missing keys
-//! for the leases that are held, and a lease that was found lost stays lost until it is given back or taken anew.
+//! Remembers which lease was granted to which owner. An owner that asks again while it holds the lock gets its existing epoch; a renewal
+//! creates missing keys only for leases that are held; and a lease that was found lost stays lost until it is released or acquired again.
 //!
-//! Who asks again keeps its epoch if a majority still has its keys, with that epoch. The servers alone cannot tell: one that answered late may have drawn a
-//! larger count for the same owner, and who asks again and hears that one first would come to a larger epoch for the same lease.
+//! An owner that asks again keeps its epoch if a majority still has its keys with that epoch. The servers alone cannot tell: one that
+//! answered late may have drawn a larger count for the same owner. If the owner asked again and got that answer first, it would arrive at a
+//! larger epoch for the same lease.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,7 +12,7 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
-/// With so many, those whose leases are over are thrown out.
+/// When there are this many, leases that have ended are removed.
 const MANY: usize = 64;
 
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub(super) struct Granted(Mutex<Book>);
 #[derive(Default)]
 struct Book {
     epochs: HashMap<OwnerId, Entry>,
-    /// How many were left when they were last looked through.
+    /// How many were left after the last removal.
     kept: usize,
 }
 
@@ -28,29 +29,29 @@ struct Book {
 struct Entry {
     lease: Lease,
     over_at: Moment,
-    /// A majority has said that it does not have it.
+    /// Whether a majority has answered that it does not have the lease.
     is_lost: bool,
 }
 
-/// What is known of an owner's lease.
+/// The state of an owner's lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// An extension takes missing keys for it.
+    /// The lease is held; a renewal creates its missing keys.
     Held(Lease),
-    /// It was found lost, or its time is over: nobody may revive it, and keys that were taken for it in vain do not vote.
+    /// The lease was found lost, or its time is over. Nothing may revive it, and keys that were created for it in vain do not vote.
     Ended(Lease),
 }
 
-/// A lease as the servers are told of it.
+/// A lease as it is sent to the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) epoch: u64,
-    /// The stamp of the last request that a majority has answered with yes: keys from then or before vote.
+    /// The stamp of the last request that a majority confirmed. Keys of that stamp or an earlier one vote.
     pub(super) confirmed: u64,
 }
 
 impl Granted {
-    /// This owner has this lease for the length of its TTL at least.
+    /// Records that this owner has this lease for at least its TTL.
     pub(super) fn note(&self, claim: &Claim, lease: Lease) {
         let now = BootClock.now();
         let entry = Entry {
@@ -66,7 +67,7 @@ impl Granted {
         }
     }
 
-    /// Its lease was extended, by the request with this stamp. False: it was found lost before, and stays so.
+    /// Records that the request with this stamp extended the lease. Returns `false` if the lease was found lost before; it then stays lost.
     pub(super) fn extended(&self, claim: &Claim, stamp: u64) -> bool {
         let mut book = lock(&self.0);
         let Some(entry) = book.epochs.get_mut(&claim.owner) else {
@@ -79,8 +80,8 @@ impl Granted {
         !entry.is_lost
     }
 
-    /// A majority has answered the request with this stamp that it does not have the lease. Returns the lease; `None` if nothing is known of
-    /// it, or only of one that is newer.
+    /// Records that a majority answered the request with this stamp that it does not have the lease. Returns the lease, or `None` if there
+    /// is no record of it or only of a newer one.
     pub(super) fn lose(&self, claim: &Claim, stamp: u64) -> Option<Lease> {
         let mut book = lock(&self.0);
         let entry = book.epochs.get_mut(&claim.owner)?;
@@ -97,23 +98,25 @@ impl Granted {
         book.epochs.get(&owner).is_some_and(|entry| entry.is_lost)
     }
 
-    /// What is known of this owner's lease; `None`: it was given back, or never granted here.
+    /// Returns the state of this owner's lease, or `None` if it was released or never granted here.
     pub(super) fn standing(&self, owner: OwnerId) -> Option<Standing> {
         let now = BootClock.now();
         let entry = lock(&self.0).epochs.get(&owner).copied()?;
-        Some(match entry.is_lost || entry.over_at <= now {
-            true => Standing::Ended(entry.lease),
-            false => Standing::Held(entry.lease),
+        Some(if entry.is_lost || entry.over_at <= now {
+            Standing::Ended(entry.lease)
+        } else {
+            Standing::Held(entry.lease)
         })
     }
 
-    /// The epoch of this owner's lease, unless it was lost. It is not known any more then: whoever asks again says whether it still holds.
+    /// Removes and returns the epoch of this owner's lease, unless the lease was lost. The caller then finds out whether the lease is still
+    /// held.
     pub(super) fn take(&self, owner: OwnerId) -> Option<u64> {
         let entry = lock(&self.0).epochs.remove(&owner)?;
         (!entry.is_lost).then_some(entry.lease.epoch)
     }
 
-    /// This owner gives its lease back. Whether it had been lost.
+    /// Removes the record, because this owner releases its lease. Returns whether the lease had been lost.
     pub(super) fn forget(&self, owner: OwnerId) -> bool {
         let entry = lock(&self.0).epochs.remove(&owner);
         entry.is_some_and(|entry| entry.is_lost)
@@ -121,7 +124,7 @@ impl Granted {
 }
 
 impl Entry {
-    /// Is kept for a TTL from now, or longer if it was to be kept longer.
+    /// Extends the record to a TTL from now, unless it already lasts longer.
     fn last(&mut self, claim: &Claim) {
         self.over_at = self.over_at.max(BootClock.now() + claim.ttl);
     }

@@ -1,4 +1,4 @@
-//! What the doctor needs of this store.
+//! What the doctor needs from the Redlock store, beyond the public API.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::failure;
 use crate::error::Result;
 
 impl RedlockBuilder {
-    /// The address of each server, as [`Redis::open`](crate::stores::redis::Redis::open) takes it, for programs that look at the servers themselves. May
-    /// carry passwords.
+    /// Returns the address of each server, in the form of [`Redis::open`](crate::stores::redis::Redis::open), for programs that look at the
+    /// servers themselves. The addresses may contain passwords.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid, or clients were handed in.
+    /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid, or if clients were passed in.
     pub fn servers(&self) -> Result<&[String]> {
         match &self.servers {
             Servers::Addresses(servers) => Ok(servers),
@@ -24,7 +24,7 @@ impl RedlockBuilder {
         }
     }
 
-    /// How long a server that was restarted does not vote.
+    /// Returns how long a restarted server does not vote.
     pub fn chosen_restart_delay(&self) -> Duration {
         self.settings.restart_delay
     }

@@ -1,4 +1,4 @@
-//! The servers together, and what all requests share.
+//! The quorum: all servers together, and what all requests to them share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Operation};
 use crate::stores::redis::requests::wall_clock_millis;
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// How long one server may take to answer, if the TTL is not short.
+    /// How long one server may take to answer, unless the TTL is short.
     pub(super) node_timeout: Duration,
     pub(super) outage: Duration,
     pub(super) restart_delay: Duration,
@@ -33,21 +33,21 @@ pub(super) struct Quorum {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) settings: Settings,
     pub(super) bells: Arc<Bells>,
-    /// Rung when servers may have lost keys that are held.
+    /// Rings when servers may have lost keys that are held.
     pub(super) losses: Arc<LossBell>,
     pub(super) granted: Arc<Granted>,
     pub(super) seen: Seen,
-    /// The last stamp that was given out.
+    /// The last stamp that was issued.
     stamp: AtomicU64,
 }
 
-/// What became of a release.
+/// The result of a release.
 pub(super) struct Released {
-    /// Servers on which the key was this owner's.
+    /// The number of servers on which this owner had the key.
     pub(super) freed: usize,
-    /// Servers that have answered.
+    /// The number of servers that have answered.
     pub(super) answered: usize,
-    /// The others.
+    /// The errors of the other servers.
     pub(super) failures: Failures,
 }
 
@@ -59,7 +59,7 @@ impl Quorum {
             let (bells, losses) = (bells.clone(), losses.clone());
             node.hub.listen(Box::new(move |changed| {
                 bells.ring(changed);
-                // The connection broke, or the server was flushed.
+                // `None` means that the connection broke or the server was flushed.
                 if changed.is_none() {
                     losses.ring_all();
                 }
@@ -80,8 +80,8 @@ impl Quorum {
         majority(self.nodes.len())
     }
 
-    /// How long a server may take to answer a question about a lease of this length: a silent one must not use up
-    /// its validity.
+    /// Returns how long a server may take to answer a request about a lease of this length, so that a silent server does not use up the
+    /// lease's validity.
     pub(super) fn patience(&self, ttl: Duration) -> Duration {
         self.settings.node_timeout.min(ttl / 2)
     }
@@ -90,7 +90,7 @@ impl Quorum {
         Failures::new(operation, self.nodes.len(), self.majority())
     }
 
-    /// Milliseconds of the wall clock, later than all before.
+    /// Returns the wall time in milliseconds, but always later than all stamps before.
     pub(super) fn next_stamp(&self) -> u64 {
         let now = wall_clock_millis();
         let next = |last: u64| Some(now.max(last + 1));
@@ -100,7 +100,7 @@ impl Quorum {
         }
     }
 
-    /// Gives the keys of `claim` back on these servers. What is not answered in time is sent again later.
+    /// Releases the keys of `claim` on these servers. A release that is not confirmed in time is sent again later.
     pub(super) async fn give_back(
         &self,
         claim: &Claim,
@@ -136,7 +136,7 @@ impl Quorum {
                     released.freed += usize::from(freed);
                     released.answered += 1;
                 }
-                // Whatever became of the request, the key may be there.
+                // Whatever happened to the request, the key may exist.
                 Err(error) => {
                     let error = error.with_effect(Effect::Maybe);
                     released.failures.add(&self.nodes[at].address, error);

@@ -1,4 +1,4 @@
-//! What happens to a lease once it is there: it is extended, and given back.
+//! Renewing and releasing a lease on a majority of the servers.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 use crate::stores::redis::requests::RENEWED_AT_ONCE;
 
-/// What the servers said about one lease.
+/// The servers' answers about one lease.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     extended: usize,
-    /// Those that have taken the key just now among them: they cannot know who had the lock meanwhile.
+    /// Servers that do not have the key. This includes those that have just created it: they cannot know who had the lock in the meantime.
     lost: usize,
 }
 
@@ -37,7 +37,7 @@ impl Tally {
 }
 
 impl Quorum {
-    /// A lease that was found lost stays lost, whatever the servers would say now.
+    /// Renews the leases. A lease that was found lost stays lost, whatever the servers would answer now.
     pub(super) async fn renew(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let is_lost = |claim: &Claim| self.granted.is_lost(claim.owner);
         let lost: Vec<bool> = claims.iter().map(is_lost).collect();
@@ -48,9 +48,12 @@ impl Quorum {
             renewed.extend(self.renew_some(many).await);
         }
         let mut renewed = renewed.into_iter();
-        let answer = |is_lost| match is_lost {
-            true => Some(Ok(Renewal::Lost)),
-            false => renewed.next(),
+        let answer = |is_lost| {
+            if is_lost {
+                Some(Ok(Renewal::Lost))
+            } else {
+                renewed.next()
+            }
         };
         lost.into_iter().filter_map(answer).collect()
     }
@@ -88,7 +91,7 @@ impl Quorum {
         let is_undecided = tallies.iter().any(is_open);
         for at in asking.silent().filter(|_| is_undecided) {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Renew));
-            // There is time for one more, over another connection.
+            // There is time for one more attempt, over another connection.
             self.nodes[at].hub.renewal_unanswered(asked_at);
         }
         asking.leave();
@@ -111,14 +114,14 @@ impl Quorum {
         claims.iter().zip(&tallies).map(noted).collect()
     }
 
-    /// A majority does not have this lease, as the extension with this stamp has shown. Keys that extensions took in vain must not keep others
-    /// out. What is left of the lease itself stays until its holder gives it back or its TTL ends it. The holder is told at once: nobody waits
-    /// for the releases.
+    /// Gives up a lease that a majority does not have, as the renewal with this stamp has shown. Keys that renewals created in vain must
+    /// not keep others out. What is left of the lease itself stays until its holder releases it or its TTL ends. The holder is told at
+    /// once, without waiting for the releases.
     fn give_up(&self, claim: &Claim, stamp: u64) {
         let Some(lease) = self.granted.lose(claim, stamp) else {
             return;
         };
-        // No key is taken for it from now on, so all that were taken have smaller stamps than the next.
+        // No key is created for it from now on, so all keys that were created have smaller stamps than the next.
         let taken_in_vain = Span {
             after: Some(lease.confirmed),
             up_to: self.next_stamp(),
@@ -129,7 +132,7 @@ impl Quorum {
         }
     }
 
-    /// A lease that was found lost was not held, also where keys that were taken for it in vain are still there.
+    /// Releases the lock. A lease that was found lost counts as not held, even if keys that were created for it in vain still exist.
     pub(super) async fn release(&self, claim: &Claim) -> Result<Release> {
         let was_lost = self.granted.forget(claim.owner);
         let released = self.give_back(claim, 0..self.nodes.len()).await;

@@ -1,5 +1,5 @@
-//! The last epoch of each name that this process was granted: a server that has lost its counter is told, and counts on from there even if its
-//! clock is behind.
+//! The last epoch of each name that was granted to this process. It is sent to a server that has lost its counter, so that the server
+//! continues from there even if its clock is behind.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use crate::claim::LockName;
 use crate::lease::lock;
 
-/// Names to remember; beyond it all are forgotten.
+/// How many names to remember. Beyond that, all are forgotten.
 const MOST: usize = 20_000;
 
 #[derive(Default)]
 pub(super) struct Seen(Mutex<HashMap<LockName, u64>>);
 
 impl Seen {
-    /// 0: none.
+    /// Returns the last epoch of this name, or 0 if there is none.
     pub(super) fn of(&self, name: &LockName) -> u64 {
         lock(&self.0).get(name).copied().unwrap_or(0)
     }

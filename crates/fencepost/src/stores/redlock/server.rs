@@ -1,4 +1,4 @@
-//! One of the servers: its connection, and what is asked of it.
+//! One of the servers: its connection, and the requests to it.
 
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -33,24 +33,24 @@ script!(ACCEPT: "scripts/counter.lua", "scripts/accept.lua");
 script!(RENEW: "scripts/counter.lua", "scripts/renew.lua");
 script!(RELEASE: "scripts/release.lua");
 
-/// There is no such key: a server that watches it tells nothing but that all keys are gone.
+/// A key that never exists. A server that watches it announces only that all keys are gone.
 const NOBODYS_KEY: &str = "fp:{}:flushed";
 
 pub(super) struct Node {
     pub(super) hub: Arc<Hub>,
-    /// Without user and password.
+    /// The address without user and password.
     pub(super) address: String,
     pub(super) debts: Debts,
     settings: Settings,
-    /// Has left something unanswered for as long as it had, and answered nothing since.
+    /// Whether the server left a request unanswered for as long as it was allowed, and has not answered anything since.
     is_slow: AtomicBool,
-    /// Over which connection the server tells when it is flushed.
+    /// The connection over which the server announces that it was flushed.
     tells_over: AtomicU64,
-    /// Over which connection each script was last called with success: it need not be sent as text.
+    /// For each script, the connection over which it was last called with success; it need not be sent as text there.
     known: [AtomicU64; 4],
 }
 
-/// The scripts, as places in `Node::known`.
+/// The scripts, as indexes of `Node::known`.
 #[derive(Clone, Copy)]
 enum Known {
     Lock,
@@ -60,7 +60,7 @@ enum Known {
 }
 
 impl Known {
-    /// What it is called for, which decides how long a connection may be silent.
+    /// Returns the operation, which decides how long a connection may be silent.
     fn operation(self) -> Operation {
         match self {
             Self::Lock | Self::Accept => Operation::Acquire,
@@ -79,53 +79,53 @@ impl Known {
     }
 }
 
-/// One attempt to take a lock, as every server is told of it.
+/// One attempt to acquire a lock, as it is sent to every server.
 #[derive(Clone)]
 pub(super) struct Attempt {
     pub(super) claim: Claim,
-    /// Milliseconds of the wall clock, later than those of every attempt before it.
+    /// Milliseconds of the wall clock, later than the stamp of every earlier attempt.
     pub(super) stamp: u64,
-    /// The last epoch of this name that the asker has seen; 0: none.
+    /// The last epoch of this name that this process has seen, or 0.
     pub(super) seen: u64,
 }
 
-/// One extension of several leases, as every server is told of it.
+/// One renewal of several leases, as it is sent to every server.
 #[derive(Clone)]
 pub(super) struct Extension {
     pub(super) claims: Arc<[Claim]>,
-    /// Milliseconds of the wall clock, later than those of every attempt and extension before it.
+    /// Milliseconds of the wall clock, later than the stamp of every earlier attempt and renewal.
     pub(super) stamp: u64,
-    /// The leases that are held: for those a missing key is taken.
+    /// The leases that are held. Only for these the renewal creates missing keys.
     pub(super) granted: Arc<Granted>,
 }
 
-/// What a server says to an extension.
+/// A server's answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extended {
-    /// It had the key.
+    /// The server had the key.
     Yes,
-    /// It has the key now, but has not had it all the time: it counts from the next extension on, if this one succeeds.
+    /// The server has the key now, but has not had it all the time. It counts from the next renewal on, if this one succeeds.
     Late,
-    /// It has no key of this owner.
+    /// The server has no key of this owner.
     No,
 }
 
-/// What a server says to one who wants the key.
+/// A server's answer to a request for the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vote {
-    /// It has it, with this count, and had it before it asked if that `is_known`.
+    /// The owner has the key, with this count. It had the key before this request if `is_known`.
     Ours { count: u64, is_known: bool },
-    /// Somebody else has it, for so long; `None`: for ever.
+    /// Somebody else has the key for this long, or for ever if `None`.
     Taken(Option<Duration>),
 }
 
-/// What a server says to an epoch.
+/// A server's answer to a proposed epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accepted,
-    /// The key is not the asker's any more.
+    /// The owner no longer has the key.
     Gone,
-    /// As large a count, or a larger one, is somebody else's.
+    /// Somebody else has this count or a larger one.
     Behind(u64),
 }
 
@@ -158,7 +158,8 @@ impl Node {
         self.hub.session(operation).await
     }
 
-    /// Makes the server tell over this connection when it is flushed, if it does not yet: whoever watches any key is told. Nobody waits for it.
+    /// Makes the server announce over this connection when it is flushed, by watching a key, unless it does so already. Nobody waits for
+    /// it.
     fn hear_of_flushes(&self, session: &Arc<Session>) {
         let before = self
             .tells_over
@@ -169,7 +170,8 @@ impl Node {
         }
     }
 
-    /// Connects, and asks who that is; `None`: it does not tell. A replica is refused: it takes no votes, and is no server of its own.
+    /// Connects, and returns the identity of the server, or `None` if the server does not report it. Returns an error for a replica: it is
+    /// not an independent server and has no vote.
     pub(super) async fn identity(&self) -> Result<Option<String>> {
         let session = self.session(Operation::Open).await?;
         if told(&session, "replication", "role:").await.as_deref() == Some("slave") {
@@ -232,8 +234,8 @@ impl Node {
         }
     }
 
-    /// Gives a key back, if this owner has it and it is one of those that `span` names; as long as somebody listens, also one that was taken
-    /// later. Whether it had it.
+    /// Releases a key if this owner has it and `span` contains it; while somebody listens, also if it was created later. Returns whether
+    /// the owner had the key.
     pub(super) async fn release(
         self: Arc<Self>,
         name: Arc<str>,
@@ -261,7 +263,7 @@ impl Node {
         }
     }
 
-    /// Extends what is still held here, and takes the keys that are missing. The answers are in the order of the claims.
+    /// Extends what this owner still holds here, and creates the keys that are missing. Returns the answers in the order of the claims.
     pub(super) async fn renew(
         self: Arc<Self>,
         extension: Extension,
@@ -287,7 +289,7 @@ impl Node {
         Ok(answers)
     }
 
-    /// A release, or a loss, on another thread may have overtaken the extension just before it was sent.
+    /// Releases keys again if a release or a loss on another thread overtook the renewal just before it was sent.
     fn give_back_what_came_late(self: &Arc<Self>, extension: &Extension, answers: &[Extended]) {
         for (claim, answer) in extension.claims.iter().zip(answers) {
             if *answer != Extended::Late {
@@ -304,8 +306,8 @@ impl Node {
         }
     }
 
-    /// Made just before it is sent: for a lease that was given back or lost meanwhile no key is taken after its release, which goes over the same
-    /// connection.
+    /// Builds the command just before it is sent. Therefore no key is created after its release for a lease that was released or lost in
+    /// the meantime, because the release uses the same connection.
     fn renewal_of(&self, claims: &[Claim], extension: &Extension) -> Cmd {
         let mut call = RENEW.call(claims.len() * 2);
         for claim in claims {
@@ -327,14 +329,14 @@ impl Node {
         call
     }
 
-    /// How long a server must have been up to give keys.
+    /// Returns how many seconds a server must have been up to grant keys.
     fn least_age_seconds(&self) -> u64 {
         let whole_seconds = self.settings.restart_delay.as_millis().div_ceil(1000);
         u64::try_from(whole_seconds).unwrap_or(u64::MAX)
     }
 
-    /// Calls a script: by its text the first time over a connection, so that it takes one command also where nobody waits for the
-    /// answer; where the server has forgotten it, once more, if somebody still does.
+    /// Calls a script. The first call over a connection is by text, so that it takes one command even if nobody waits for the answer. If
+    /// the server has forgotten the script, calls it again if somebody still listens.
     async fn call(
         &self,
         session: &Arc<Session>,
@@ -344,12 +346,11 @@ impl Node {
     ) -> std::result::Result<Value, RedisError> {
         let known = &self.known[which as usize];
         let operation = which.operation();
-        let mut answer = match known.load(Ordering::Relaxed) == session.generation {
-            true => session.send_for(operation, call).await,
-            false => {
-                let by_text = which.script().by_text(call);
-                session.send_for(operation, &by_text).await
-            }
+        let mut answer = if known.load(Ordering::Relaxed) == session.generation {
+            session.send_for(operation, call).await
+        } else {
+            let by_text = which.script().by_text(call);
+            session.send_for(operation, &by_text).await
         };
         let is_unknown = answer.as_ref().is_err_and(redis_failure::is_unknown_script);
         if is_unknown && listening.goes_on() {
@@ -363,21 +364,22 @@ impl Node {
         answer
     }
 
-    /// The connection, if it is there while somebody listens.
+    /// Returns the connection, if it is open while somebody still listens.
     async fn session_in_time(
         &self,
         operation: Operation,
         listening: &Listening,
     ) -> Result<Arc<Session>> {
         let session = self.session(operation).await?;
-        match listening.goes_on() {
-            true => Ok(session),
-            false => Err(redis_failure::unreachable(operation)),
+        if listening.goes_on() {
+            Ok(session)
+        } else {
+            Err(redis_failure::unreachable(operation))
         }
     }
 }
 
-/// What `INFO` has behind this in a section, if the user may ask.
+/// Returns the value of a field in a section of `INFO`, or `None` if the user may not call it.
 async fn told(session: &Session, section: &str, name: &str) -> Option<String> {
     let answer = session.send(redis::cmd("INFO").arg(section)).await.ok()?;
     let text = answer_text(&answer)?;

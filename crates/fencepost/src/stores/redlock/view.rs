@@ -1,4 +1,4 @@
-//! Looking at locks: what a majority of the servers says.
+//! Inspects and lists locks: what a majority of the servers agrees on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::stores::redis::scripts::Answer;
 use crate::stores::redis::session::Session;
 use crate::stores::redis::view::{STEP, lock_of, look_closely, scan};
 
-/// A list takes a step for every thousand keys.
+/// How long a list may take. It needs a step for every thousand keys.
 const LONGEST_LIST: Duration = Duration::from_secs(30);
 
 impl Quorum {
@@ -53,7 +53,7 @@ impl Quorum {
         Ok(held.collect())
     }
 
-    /// Asks every server; a majority must answer, within the longest time. The others have a moment more.
+    /// Asks every server. A majority must answer within the longest time; the others get a moment more.
     async fn ask_each<T, F>(
         &self,
         longest: Duration,
@@ -88,18 +88,19 @@ impl Quorum {
             failures.add(&self.nodes[at].address, failure::silent(Operation::Inspect));
         }
         asking.leave();
-        match answers.len() >= self.majority() {
-            true => Ok(Seen {
-                // Who is not heard may agree.
+        if answers.len() >= self.majority() {
+            Ok(Seen {
+                // Servers that did not answer may agree.
                 needed: self.majority() + answers.len() - self.nodes.len(),
                 answers,
-            }),
-            false => Err(failures.into_error()),
+            })
+        } else {
+            Err(failures.into_error())
         }
     }
 }
 
-/// What the servers said, and how many of those have to agree.
+/// The answers of the servers, and how many of them have to agree.
 struct Seen<T> {
     answers: Vec<T>,
     needed: usize,
@@ -109,7 +110,7 @@ struct Seen<T> {
 #[derive(Debug, Clone)]
 struct Key {
     holder: Holder,
-    /// What it holds, if it is not ours: clients of other programs have nothing else to be told apart by.
+    /// The content of the key if it is not ours. Nothing else distinguishes the clients of other programs.
     token: Option<String>,
 }
 
@@ -142,7 +143,7 @@ async fn list_at(node: Arc<Node>, pattern: Option<Arc<str>>) -> Result<Vec<(Stri
     keys(&session, names.into_iter().collect()).await
 }
 
-/// All counters that match, of this layout and of the one before.
+/// Returns all counters that match, of this layout and of the one before.
 async fn scan_counters(session: &Arc<Session>, pattern: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut cursor = "0".to_owned();
@@ -178,7 +179,7 @@ async fn keys(session: &Arc<Session>, names: Vec<String>) -> Result<Vec<(String,
     Ok(listed)
 }
 
-/// The one whose key is on so many of the servers.
+/// Returns the holder whose key is on at least this many servers.
 fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
     while let Some(first) = keys.first().cloned() {
         let is_same =
@@ -186,17 +187,17 @@ fn held_by_a_majority(mut keys: Vec<Key>, needed: usize) -> Option<Holder> {
         let (same, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_same);
         if same.len() >= needed {
             let mut same: Vec<Holder> = same.into_iter().map(|key| key.holder).collect();
-            // A majority lasts as long as its first to end.
+            // A majority lasts until the first of its keys ends.
             same.sort_by_key(|holder| {
                 std::cmp::Reverse(holder.ttl_left.map_or(u128::MAX, |left| left.as_millis()))
             });
             let epoch = same.iter().map(|holder| holder.epoch).find(|epoch| {
                 same.iter().filter(|holder| holder.epoch == *epoch).count() >= needed
             });
-            // A key that an extension took is younger than the lease.
+            // A key that a renewal created is younger than the lease.
             let since = same.iter().filter_map(|holder| holder.since).min();
             let last = same.swap_remove(needed - 1);
-            // On its way to an epoch the counts of the servers differ.
+            // Before an epoch is accepted, the counts of the servers differ.
             let epoch = epoch.flatten();
             return Some(Holder {
                 epoch,

@@ -1,20 +1,20 @@
-//! Counting votes: when a majority is there, when it cannot come any more. No time, no tasks, no servers.
+//! Counts votes: whether there is a majority, and whether there can still be one. Knows no time, tasks or servers.
 
-/// More than half.
+/// Returns how many servers are more than half.
 pub(super) fn majority(servers: usize) -> usize {
     servers / 2 + 1
 }
 
-/// Where a vote of all servers stands.
+/// The state of a vote of all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stand {
     Won,
-    /// Those who could still vote are too few.
+    /// Too few servers are left that could still vote yes.
     Lost,
     Open,
 }
 
-/// So many have said yes, and so many have not said anything yet.
+/// Returns the state of a vote with this many yes votes and this many open ones.
 pub(super) fn stand(yes: usize, open: usize, servers: usize) -> Stand {
     let needed = majority(servers);
     match (yes >= needed, yes + open >= needed) {
@@ -24,8 +24,8 @@ pub(super) fn stand(yes: usize, open: usize, servers: usize) -> Stand {
     }
 }
 
-/// The epoch to propose after these counts were drawn, and whether it needs no further round: equal counts of a majority
-/// are accepted as they are, because each server gives a count to one owner only.
+/// Returns the epoch to propose after these counts were drawn, and whether it needs no further round. Equal counts of a majority are
+/// accepted as they are, because each server gives a count to only one owner.
 pub(super) fn proposal(counts: &[u64], servers: usize) -> Option<(u64, bool)> {
     let epoch = *counts.iter().max()?;
     let agreeing = counts.iter().filter(|count| **count == epoch).count();

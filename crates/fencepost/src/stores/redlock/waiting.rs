@@ -1,4 +1,4 @@
-//! Waiting for a lock. There is no line across servers: who waits hears that the key has gone, and asks again.
+//! Waiting for a lock without a common line: a waiter learns from the servers that the key is gone, and asks again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,14 +21,15 @@ use crate::stores::kit::outage::Outage;
 use crate::stores::redis::failure as redis_failure;
 use crate::stores::redis::scripts::Answer;
 
-/// Before asking again, so that those who heard the same do not all ask at once; longer each time nobody got a majority.
+/// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
+/// majority.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// Where nobody tells when a key goes.
+/// The pause if no server announces when a key goes away.
 const POLL: Duration = Duration::from_millis(25);
-/// Messages can be lost.
+/// The longest pause in any case, because notifications can be lost.
 const SLOW_POLL: Duration = Duration::from_secs(1);
-/// Servers round to milliseconds.
+/// Servers round times to milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 impl Quorum {
@@ -44,9 +45,10 @@ impl Quorum {
                     wait.heard();
                     outage = Outage::default();
                     splits = if busy.is_split { splits + 1 } else { 0 };
-                    manner = match busy.is_split {
-                        true => Manner::FirstFirst,
-                        false => self.until_it_may_be_free(claim, &busy).await,
+                    manner = if busy.is_split {
+                        Manner::FirstFirst
+                    } else {
+                        self.until_it_may_be_free(claim, &busy).await
                     };
                     let pause = schedule.delay(splits, &SystemRandom);
                     BootClock.sleep_until(BootClock.now() + pause).await;
@@ -60,12 +62,12 @@ impl Quorum {
         }
     }
 
-    /// Returns when a key has gone, when the lease of its holder is over, or after a while; with the manner in which to ask then.
+    /// Waits until a key is gone, the lease of its holder is over, or a while has passed. Returns the manner in which to ask then.
     async fn until_it_may_be_free(&self, claim: &Claim, busy: &Busy) -> Manner {
         let bell = self.bells.of(claim.name.as_str());
         let rung = bell.notify.notified();
         tokio::pin!(rung);
-        // Before the look, so that a change just after it is not missed.
+        // Register before checking, so that a change just after the check is not missed.
         rung.as_mut().enable();
         let now = BootClock.now();
         let mut asking = Asking::new();
@@ -85,7 +87,7 @@ impl Quorum {
             }
         }
         asking.leave();
-        // What is left of somebody on the first server must not keep everybody out who could have the others.
+        // A leftover key on the first server must not keep out everybody who could get the others.
         if free >= self.majority() {
             return Manner::AllAtOnce;
         }
@@ -101,7 +103,7 @@ fn may_pass(error: &crate::error::Error) -> bool {
     error.kind() == ErrorKind::Timeout || redis_failure::is_passing(error)
 }
 
-/// Who waits for which name in this process.
+/// The names that this process waits for, each with its bell.
 #[derive(Default)]
 pub(super) struct Bells(Mutex<HashMap<Box<str>, Arc<Notify>>>);
 
@@ -123,7 +125,7 @@ impl Bells {
         }
     }
 
-    /// These keys have changed; `None`: any may have.
+    /// Wakes the waiters for these keys, or all waiters if `None`.
     pub(super) fn ring(&self, changed: Option<&[Value]>) {
         let bells = lock(&self.0);
         match changed {
@@ -139,7 +141,7 @@ impl Bells {
 impl Drop for Bell<'_> {
     fn drop(&mut self) {
         let mut bells = lock(&self.bells.0);
-        // Ours, and the one in the table.
+        // Two references are left: ours, and the one in the table.
         if Arc::strong_count(&self.notify) == 2 {
             bells.remove(self.name);
         }

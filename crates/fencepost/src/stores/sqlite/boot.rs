@@ -1,8 +1,8 @@
-//! The identity of this boot of the machine: boot times of different boots do not compare.
+//! The identity of this boot of the machine. Boot times of different boots cannot be compared.
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// The identity of this boot.
+/// Returns the identity of this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn current_id() -> Result<String> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
@@ -15,7 +15,7 @@ pub(super) fn current_id() -> Result<String> {
     }
 }
 
-/// Elsewhere nothing tells a lease of this boot from one of an earlier boot, so none is given.
+/// Returns an error: on this system nothing distinguishes a lease of this boot from one of an earlier boot.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn current_id() -> Result<String> {
     Err(unknown(

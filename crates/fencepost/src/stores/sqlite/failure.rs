@@ -1,4 +1,4 @@
-//! What a failure of SQLite means for locks, and what to do about it.
+//! What an error of SQLite means for locks, and what the user should do.
 //!
 //! Every failed transaction is rolled back, so none of these errors has an effect on the store.
 
@@ -11,16 +11,16 @@ use super::STORE;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::fence::Fence;
 
-/// Why an operation on the file failed, before it is told which operation that was.
+/// Why an operation on the file failed, without the name of the operation.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// SQLite said so.
+    /// SQLite returned an error.
     Sql(rusqlite::Error),
     /// The fence counter has reached its end.
     FenceExhausted,
-    /// The file, or where it lies, is not fit to hold locks.
+    /// The file, or the place where it lies, is not suitable for locks.
     Unusable(String),
-    /// Not now, perhaps later.
+    /// It does not work now, but may work later.
     Unavailable(String),
 }
 
@@ -33,7 +33,7 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Failure {
-    /// Whether it is a lock held by somebody else on the file.
+    /// Returns whether another program holds a lock on the file.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sql(error) if matches!(
             error.sqlite_error_code(),
@@ -41,7 +41,7 @@ impl Failure {
         ))
     }
 
-    /// The error for people.
+    /// Adds the operation, and returns the public error.
     pub(super) fn into_error(
         self,
         operation: Operation,

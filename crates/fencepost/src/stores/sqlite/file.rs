@@ -1,7 +1,7 @@
-//! The file underneath: which one it is, whether it was replaced, and where it must not lie.
+//! The file behind the path: its identity, whether it was replaced, and where it must not lie.
 //!
-//! Nothing here opens the file itself. Closing *any* descriptor of a file drops all POSIX locks this process has
-//! on it, and SQLite's exclusion rests on those.
+//! Nothing here opens the file itself. Closing *any* descriptor of a file drops all POSIX locks that this process has on it, and SQLite's
+//! exclusion depends on those.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::failure::{Failure, Result};
 use crate::clock::{BootClock, Clock, Moment};
 
-/// Which file a path leads to.
+/// The identity of the file to which a path leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -20,7 +20,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The file `path` leads to now; `None` when there is none.
+    /// Returns the file to which `path` leads now, or `None` if there is none.
     pub(super) fn of(path: &Path) -> Result<Option<Self>> {
         match std::fs::metadata(path) {
             Ok(file) if file.is_file() => Ok(Some(Self::from(&file))),
@@ -34,7 +34,7 @@ impl Identity {
         }
     }
 
-    /// Whether `path` still leads to this file.
+    /// Returns whether `path` still leads to this file.
     pub(super) fn is_at(self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|file| Self::from(&file) == self)
     }
@@ -49,27 +49,27 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// A database as SQLite has it open: the file and its write-ahead log, which a path leads to by their names only.
+/// A database as SQLite has it open: the file and its write-ahead log, which the path finds only by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opened {
     file: Identity,
-    /// None where there was no log, in a file that is only looked at.
+    /// The log, or `None` if there was none, in a file that is only looked at.
     log: Option<Identity>,
 }
 
 impl Opened {
-    /// To be taken when SQLite has read from the file, and so has opened its log.
+    /// Call this after SQLite has read from the file, and therefore has opened its log.
     pub(super) fn new(file: Identity, path: &Path) -> Self {
         let log = log_at(path);
         Self { file, log }
     }
 
-    /// Whether `path` still leads to this file, and to the log that belongs to it.
+    /// Returns whether `path` still leads to this file and to the log that belongs to it.
     pub(super) fn is_at(self, path: &Path) -> bool {
         self.file.is_at(path) && (self.log.is_none() || self.log == log_at(path))
     }
 
-    /// Whether the log of this file lies beside another file, which SQLite would write it into.
+    /// Returns whether the log of this file lies beside another file, into which SQLite would write it.
     pub(super) fn left_its_log_at(self, path: &Path) -> bool {
         !self.file.is_at(path) && self.log.is_some() && self.log == log_at(path)
     }
@@ -80,7 +80,7 @@ fn log_at(path: &Path) -> Option<Identity> {
     Some(Identity::from(&log))
 }
 
-/// The folder `path` lies in.
+/// Returns the folder that contains `path`.
 pub(super) fn folder(path: &Path) -> Result<&Path> {
     match path.parent() {
         Some(folder) if folder.is_dir() => Ok(folder),
@@ -94,14 +94,14 @@ pub(super) fn folder(path: &Path) -> Result<&Path> {
     }
 }
 
-/// The right to create files in a folder; given back when dropped. Only programs that use this backend heed it.
+/// The right to create files in a folder, which ends when this is dropped. Only programs that use this backend respect it.
 #[derive(Debug)]
 pub(super) struct Creation {
     _folder: File,
 }
 
 impl Creation {
-    /// Waits until nobody else creates a file in `folder`, at most until `deadline`.
+    /// Waits until nobody else creates a file in `folder`, but at most until `deadline`.
     pub(super) fn begin(folder: &Path, deadline: Moment) -> Result<Self> {
         let handle = File::open(folder).map_err(|error| {
             Failure::Unusable(format!("the folder {folder:?} cannot be read: {error}"))
@@ -110,8 +110,8 @@ impl Creation {
         Ok(Self { _folder: handle })
     }
 
-    /// Deletes what a database that was at `path` left there. Beside a new database it would be taken for its own:
-    /// the old `-shm` would tell the programs of the new file what was written to the old one.
+    /// Deletes the log files that an earlier database at `path` left there. A new database would use them as its own: the old `-shm` would
+    /// tell the programs of the new file what was written to the old one.
     pub(super) fn clear_companions(&self, path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm"] {
             let companion = with_suffix(path, suffix);
@@ -127,17 +127,18 @@ impl Creation {
     }
 }
 
-/// Keeps others from deleting the companions of a database while it is opened; given back when dropped.
+/// Prevents others from deleting the log files of a database while it is being opened. Ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Opening {
     _folder: Option<File>,
 }
 
 impl Opening {
-    /// Deleting takes well under a millisecond. Whoever has the folder locked for longer is another program, such as `flock`.
+    /// Deleting takes well under a millisecond. If the folder is locked for longer, another program such as `flock` did it.
     const LONGEST: Duration = Duration::from_millis(250);
 
-    /// Waits until nobody creates a file in `folder` or deletes companions there; for a while, and not where this user may not read it.
+    /// Waits until nobody creates a file in `folder` or deletes log files there. Waits only for a while, and not if this user may not read
+    /// the folder.
     pub(super) fn begin(folder: &Path) -> Self {
         let deadline = BootClock.now() + Self::LONGEST;
         let handle = File::open(folder).ok();
@@ -175,7 +176,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses file systems on which several machines could meet, or on which SQLite's locks are a matter of luck.
+/// Returns an error for file systems that several machines could share, or on which SQLite's locks are unreliable.
 #[cfg(target_os = "linux")]
 pub(super) fn refuse_network(path: &Path) -> Result<()> {
     for place in [Some(path), path.parent()].into_iter().flatten() {
@@ -189,15 +190,15 @@ pub(super) fn refuse_network(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Which of the file systems this is that locks must not lie on: shared by machines, or with locks between processes that are
-/// not reliable. `None`: nothing against it, or it cannot be told.
+/// Returns the kind of file system if locks must not lie on it, because machines share it or its locks between processes are unreliable.
+/// Returns `None` if it is suitable, or if its kind is unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn network_file_system(path: &Path) -> Option<&'static str> {
     let system = nix::sys::statfs::statfs(path).ok()?;
     by_number(system.filesystem_type().0 as u64)
 }
 
-/// Which of the file systems this is that locks must not lie on. `None`: nothing against it, or it cannot be told.
+/// Returns `None`, because the kind of file system is unknown on this system.
 #[cfg(all(not(target_os = "linux"), feature = "unstable-hooks"))]
 pub(super) fn network_file_system(_path: &Path) -> Option<&'static str> {
     None
@@ -208,10 +209,10 @@ pub(super) fn refuse_network(_path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the magic number of a file system (`statfs(2)`, `linux/magic.h`) says about it; `None`: nothing against it.
+/// Returns what the magic number of a file system (`statfs(2)`, `linux/magic.h`) says against it, or `None` if it is suitable.
 #[cfg(target_os = "linux")]
 fn by_number(magic: u64) -> Option<&'static str> {
-    // Some numbers are negative where they are 32 bits wide.
+    // Some numbers are negative if they are 32 bits wide.
     Some(match magic & 0xffff_ffff {
         0x0000_6969 => "NFS",
         0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB (CIFS)",

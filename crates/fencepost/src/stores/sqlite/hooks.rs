@@ -1,11 +1,11 @@
-//! What the doctor and the tests need of this store.
+//! What the doctor and the tests need from the SQLite store, beyond the public API.
 
 use std::path::Path;
 
 use super::{SqliteBuilder, file};
 
 impl SqliteBuilder {
-    /// Pretends that the machine was booted as `id`, so that a test can "reboot" it.
+    /// Pretends that the machine was booted with this `id`, so that a test can simulate a reboot.
     #[must_use]
     pub fn boot_id(mut self, id: &str) -> Self {
         self.boot_id = Some(id.to_owned());
@@ -13,8 +13,8 @@ impl SqliteBuilder {
     }
 }
 
-/// The kind of file system that `path` lies on, if locks must not lie there: it is shared by machines, or its locks between processes are
-/// not reliable. `None` if nothing speaks against it, or it cannot be told.
+/// Returns the kind of the file system of `path` if locks must not lie there, because machines share it or its locks between processes are
+/// unreliable. Returns `None` if it is suitable, or if its kind is unknown.
 pub fn network_file_system(path: &Path) -> Option<&'static str> {
     file::network_file_system(path)
 }

@@ -1,4 +1,4 @@
-//! What is done to the tables: ask, renew, release; each is one transaction.
+//! The lock requests on the tables (acquire, renew, release), each in one transaction.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::claim::{Claim, Grant, LockName};
 use crate::clock::Moment;
 use crate::fence::Fence;
 
-/// The lock, the asker's ticket, and how many wait before it; without a ticket, how many wait.
+/// Reads the lock, the owner's ticket, and how many wait ahead of it; without a ticket, how many wait.
 const STATE: &str = "
 SELECT held.owner, held.expires_ns, held.epoch, mine.ticket, mine.joined_ns,
        (SELECT count(*) FROM fencepost_line AS other
@@ -22,7 +22,7 @@ FROM (SELECT 1)
 LEFT JOIN fencepost_lock AS held ON held.name = :name AND held.boot = :boot
 LEFT JOIN fencepost_line AS mine ON mine.name = :name AND mine.boot = :boot AND mine.owner = :owner";
 
-/// Two statements: for `RETURNING`, SQLite makes a temporary table with a page cache of its own.
+/// There are two statements because SQLite would create a temporary table with its own page cache for `RETURNING`.
 const RAISE_EPOCH: &str = "UPDATE fencepost_fence SET epoch = epoch + 1 WHERE id = 1";
 const EPOCH: &str = "SELECT epoch FROM fencepost_fence WHERE id = 1";
 
@@ -58,12 +58,12 @@ const FREE_AT: &str = "SELECT expires_ns FROM fencepost_lock WHERE name = ?1 AND
 
 const LINE: &str = "SELECT owner FROM fencepost_line WHERE name = ?1 AND boot = ?2 ORDER BY ticket";
 
-/// What a claim got.
+/// The answer to a claim.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The lock.
+    /// The claim got the lock.
     Granted(Grant),
-    /// Not the lock, and from `due` on it is worth asking again if nothing changes. `place`: its ticket, if any.
+    /// The claim did not get the lock. From `due` on it is worth asking again if nothing changes. `place` is its ticket, if it has one.
     Refused { place: Option<Ticket>, due: Moment },
 }
 
@@ -71,16 +71,16 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ticket {
     number: i64,
-    /// For people only.
+    /// When the ticket was drawn, for people only.
     joined: Moment,
 }
 
-/// Whether a claim that does not get the lock waits for it.
+/// What a claim does if it does not get the lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Otherwise {
-    /// It does not.
+    /// It does not wait.
     GoAway,
-    /// It does, with this ticket if it had one that was taken away.
+    /// It waits. `place` is its ticket, if it had one that was taken away.
     Wait { place: Option<Ticket> },
 }
 
@@ -121,7 +121,7 @@ impl State {
         })
     }
 
-    /// From when on the asker may take the lock. `None`: others wait, and nothing says since when it is free.
+    /// Returns from when on the owner may take the lock, or `None` if others wait and it is unknown since when the lock is free.
     fn due(&self) -> Option<Moment> {
         match &self.held {
             Some(held) => Some(window::opens_at(held.expires, self.ahead)),
@@ -132,7 +132,7 @@ impl State {
 }
 
 impl Database {
-    /// Takes the lock if this claim may: it is free, and whoever stands before it in line has let its time pass.
+    /// Takes the lock if it is free and everybody ahead of this claim in line has let their time pass.
     pub(super) fn ask(&self, claim: &Claim, otherwise: Otherwise) -> Result<Answer> {
         let asked_at = self.now();
         let owner = claim.owner.to_string();
@@ -158,7 +158,7 @@ impl Database {
                     Ok(Answer::Refused { place, due })
                 }
                 (_, None) => {
-                    // Somebody deleted the row by hand. From now on the line can count the time.
+                    // Somebody deleted the row by hand. From now on the time counts for the line.
                     let since = to_sql(now);
                     connection.prepare_cached(SET_LOCK)?.execute(params![
                         claim.name.as_str(),
@@ -206,7 +206,7 @@ impl Database {
             epoch as i64,
             to_sql(Moment::ZERO + claim.ttl),
         ])?;
-        // Those before it are overdue; who lives among them comes back with its old ticket.
+        // Those ahead of it are overdue. If one of them is alive, it comes back with its old ticket.
         if state.ticket.is_some() || state.ahead > 0 {
             let last = state.ticket.map_or(i64::MAX, |ticket| ticket.number);
             connection
@@ -266,7 +266,7 @@ impl Database {
         })
     }
 
-    /// Whether the lease was there to be extended.
+    /// Extends the lease. Returns whether it existed.
     fn extend(&self, claim: &Claim, now: Moment) -> Result<bool> {
         let extended = self
             .connection
@@ -286,16 +286,17 @@ impl Database {
     pub(super) fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         self.write(|_, now| {
             let renewal = |claim| {
-                Ok(match self.extend(claim, now)? {
-                    true => Renewal::Extended,
-                    false => Renewal::Lost,
+                Ok(if self.extend(claim, now)? {
+                    Renewal::Extended
+                } else {
+                    Renewal::Lost
                 })
             };
             claims.iter().map(renewal).collect()
         })
     }
 
-    /// Ends the lease of this owner, or its waiting, and deletes the lock's row when nobody needs it any more.
+    /// Ends the lease of this owner, or removes it from the line, and deletes the row of the lock if nobody needs it any more.
     pub(super) fn release(&self, claim: &Claim) -> Result<Release> {
         let name = claim.name.as_str();
         let owner = claim.owner.to_string();
@@ -315,9 +316,10 @@ impl Database {
             } else if (is_mine || has_ended) && !somebody_waits {
                 connection.prepare_cached(DELETE_LOCK)?.execute([name])?;
             }
-            Ok(match is_mine && !has_ended {
-                true => Release::Freed,
-                false => Release::NotHeld,
+            Ok(if is_mine && !has_ended {
+                Release::Freed
+            } else {
+                Release::NotHeld
             })
         })
     }
@@ -327,7 +329,7 @@ impl Database {
         Ok(waits.query_row(params![name, self.boot], |row| row.get(0))?)
     }
 
-    /// The line of a lock, and since when or until when the lock is or stays free or taken.
+    /// Returns the line of a lock, and since when the lock is free or until when it is taken.
     pub(super) fn line(&self, name: &LockName) -> Result<WaitingOrder> {
         let key = params![name.as_str(), self.boot];
         let free_at = self
@@ -346,16 +348,16 @@ impl Database {
     }
 }
 
-/// Those who wait for a lock, in order.
+/// The waiters for a lock, in order.
 #[derive(Debug)]
 pub(super) struct WaitingOrder {
     free_at: Option<Moment>,
-    /// How many stand before each owner.
+    /// How many waiters are ahead of each owner.
     ahead: HashMap<String, u32>,
 }
 
 impl WaitingOrder {
-    /// From when on this owner should ask: at once, too, when its place or the lock's row is gone.
+    /// Returns from when on this owner should ask. That is now if its place or the row of the lock is gone.
     pub(super) fn due(&self, owner: &str) -> Moment {
         match (self.free_at, self.ahead.get(owner)) {
             (Some(free_at), Some(ahead)) => window::opens_at(free_at, *ahead),
@@ -373,7 +375,7 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
 }
 
-/// SQLite's integers are signed; 2⁶³ ns are 292 years.
+/// Converts a moment. SQLite's integers are signed; 2⁶³ ns are 292 years.
 pub(super) fn to_sql(moment: Moment) -> i64 {
     i64::try_from(moment.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The tables, their version, and what the first program after a boot does to them.
+//! The tables, their version, and what the first program after a boot changes in them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,18 +10,18 @@ use super::view::Sights;
 use crate::clock::Moment;
 use crate::fence::Fence;
 
-/// The version of the tables this program makes and understands.
+/// The version of the tables that this program creates and understands.
 ///
-/// The tables of version 1 are the same, but a new file's counter started at the time in units that were eight times as long. Upgrading
-/// lifts the counter to the time in units of version 2. A program of version 1 refuses a file of version 2 when it opens it; one that
-/// has the file open counts on with the same counter, so its epochs and ours grow together.
+/// Version 1 has the same tables, but a new file's counter started at the time in units that were eight times as long. Upgrading lifts the
+/// counter to the time in units of version 2. A program of version 1 refuses to open a file of version 2. One that already has the file
+/// open continues with the same counter, so its epochs and ours grow together.
 const VERSION: i64 = 2;
 const COARSER_VERSION: i64 = 1;
 
-/// All times are nanoseconds since the boot named beside them.
+/// All times are nanoseconds since the boot whose identity is stored beside them.
 ///
-/// A lock row with an empty owner is free since `expires_ns`, kept because somebody waits. `AUTOINCREMENT`: a
-/// ticket's number is never given out twice, so that a waiter can put its ticket back.
+/// A lock row with an empty owner has been free since `expires_ns`, and is kept because somebody waits. With `AUTOINCREMENT`, a ticket
+/// number is never used twice, so a waiter can put its ticket back.
 const TABLES: &str = "
 CREATE TABLE fencepost_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE fencepost_fence (
@@ -51,22 +51,22 @@ CREATE TABLE fencepost_line (
 CREATE INDEX fencepost_line_order ON fencepost_line (name, ticket);
 ";
 
-/// Columns for people, which files of earlier programs lack: how long a lease lasted when it was last extended, and since
-/// when a ticket is there. Zero, which those programs go on to write: not known.
+/// Columns for people that files of earlier programs lack: how long a lease was when it was last extended, and since when a ticket exists.
+/// Those programs continue to write zero, which means unknown.
 const LATER_COLUMNS: [(&str, &str); 2] = [
     ("fencepost_lock", "ttl_ns"),
     ("fencepost_line", "joined_ns"),
 ];
 
-/// What a power cut can take from the fence counter at most: the commits since SQLite last synced the file, which
-/// happens about every thousand pages.
+/// How much a power cut can take from the fence counter at most: the commits since SQLite last synced the file, which it does about every
+/// thousand pages.
 const EPOCHS_LOST_AT_MOST: i64 = 1_000_000;
 
-/// A lock free for this long, in nanoseconds, has no waiter that is awake.
+/// A lock that has been free for this long, in nanoseconds, has no waiter that is awake.
 const ABANDONED_NS: i64 = 3600 * 1_000_000_000;
 
 impl Database {
-    /// Makes the tables where they are missing, and voids what is left of an earlier boot.
+    /// Creates the tables if they do not exist, and voids what is left of an earlier boot.
     pub(super) fn prepare(&self, settings: &Settings) -> Result<()> {
         if self.version()?.is_none() {
             self.durably(|| self.create(settings))?;
@@ -90,7 +90,7 @@ impl Database {
         self.sweep()
     }
 
-    /// What there is to look at, without changing anything.
+    /// Returns which tables and columns exist, without changing anything.
     pub(super) fn sights(&self, settings: &Settings) -> Result<Sights> {
         match self.version()? {
             None => Ok(Sights::NONE),
@@ -120,7 +120,7 @@ impl Database {
 
     fn create(&self, settings: &Settings) -> Result<()> {
         self.write(|connection, _| {
-            // Somebody else may have been faster.
+            // Another program may have been faster.
             if self.version()?.is_some() {
                 return Ok(());
             }
@@ -137,10 +137,10 @@ impl Database {
         })
     }
 
-    /// Makes a file of version 1 one of version 2.
+    /// Upgrades a file of version 1 to version 2.
     fn upgrade(&self) -> Result<()> {
         self.write(|connection, _| {
-            // Somebody else may have been faster.
+            // Another program may have been faster.
             if self.version()? != Some(COARSER_VERSION) {
                 return Ok(());
             }
@@ -165,7 +165,7 @@ impl Database {
 
     fn add_column(&self, table: &str, column: &str) -> Result<()> {
         self.write(|connection, _| {
-            // Somebody else may have been faster.
+            // Another program may have been faster.
             if !self.has_column(table, column)? {
                 connection.execute_batch(&format!(
                     "ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
@@ -198,8 +198,8 @@ impl Database {
         Ok(())
     }
 
-    /// Forgets names whose holder and waiters died long ago, lest a program that names a lock after each order and
-    /// crashes now and then fills the file.
+    /// Removes names whose holder and waiters died long ago. Otherwise a program that names a lock after each order, and crashes now and
+    /// then, would fill the file.
     fn sweep(&self) -> Result<()> {
         const ANY: &str = "SELECT name FROM fencepost_lock WHERE expires_ns < ?1 LIMIT 1";
         let now = super::requests::to_sql(self.now());
@@ -221,10 +221,9 @@ impl Database {
         })
     }
 
-    /// Carries out `work` so that not even a power cut undoes it.
+    /// Executes `work` so that not even a power cut undoes it.
     ///
-    /// Without it, two power cuts in a row would repeat epochs: the second boot would add to the counter of before
-    /// the first one.
+    /// Without this, two power cuts in a row would repeat epochs: the second boot would add to the counter from before the first one.
     fn durably<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         set_synchronous(&self.connection, "FULL")?;
         let done = work();
@@ -241,26 +240,26 @@ fn of_another_version(version: i64, settings: &Settings) -> Failure {
     ))
 }
 
-/// How far SQLite waits for the disk at a commit.
+/// Sets how far SQLite waits for the disk at a commit.
 pub(super) fn set_synchronous(connection: &Connection, how: &str) -> Result<()> {
     Ok(connection.pragma_update(None, "synchronous", how)?)
 }
 
-/// The counter holds the last epoch given.
+/// Returns the start value of the counter, which contains the last epoch that was granted.
 fn counter_of_a_new_file(first_epoch: Option<u64>) -> i64 {
     let last = match first_epoch {
         Some(first) => first.saturating_sub(1).min(Fence::EPOCH_END),
         None => epoch_of(SystemTime::now()),
     };
-    // At most 2^47.
+    // The value is at most 2^47.
     last as i64
 }
 
-/// Wall time since 2024 in units of 7.8125 µs, at most 2⁴⁶ (the year 2041), so that a clock gone mad does not
-/// exhaust the fence.
+/// Returns the wall time since 2024 in units of 7.8125 µs, but at most 2⁴⁶ (the year 2041), so that a wrong clock does not exhaust the
+/// fence.
 fn epoch_of(time: SystemTime) -> u64 {
     const START_OF_2024_S: u64 = 1_704_067_200;
-    /// Two units, so that it is a whole number.
+    /// The length of two units, which is a whole number.
     const TWO_UNITS_NS: u128 = 15_625;
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970 = Moment::ZERO + since_1970;

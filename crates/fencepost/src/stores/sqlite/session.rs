@@ -1,5 +1,5 @@
-//! The open file: one connection, its transactions, its patience with other programs, and opening it anew when
-//! the file was replaced.
+//! The open database: one connection, its transactions, how long it waits for other programs, and how it is reopened when the file was
+//! replaced.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation};
 use crate::random::{Random, SystemRandom};
 
-/// What a [`Database`] is opened with.
+/// The settings of a [`Database`].
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// Absolute, so that the program may change its working directory.
+    /// The path, absolute because the program may change its working directory.
     pub(super) path: PathBuf,
     pub(super) busy_timeout: Duration,
     pub(super) first_epoch: Option<u64>,
@@ -32,20 +32,20 @@ pub(super) struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Lock,
-    /// Nothing in it is changed: no file and no table is made, and tables of version 1 stay so.
+    /// Only to look. Nothing is changed: no file and no table is created, and tables of version 1 stay as they are.
     Look,
 }
 
-/// One file that is open.
+/// One open file.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) connection: Connection,
-    /// What there is to look at.
+    /// Which tables and columns exist.
     pub(super) sights: Sights,
     /// The boot whose leases count.
     pub(super) boot: String,
     at: Opened,
-    /// How often a file was opened before this one: tickets of an earlier one mean nothing here.
+    /// How many files were opened before this one. Tickets of an earlier file mean nothing here.
     pub(super) generation: u64,
     patience: Arc<Patience>,
 }
@@ -57,7 +57,7 @@ impl Database {
         file::refuse_network(&settings.path)?;
         loop {
             match Self::open_once(settings, generation, deadline) {
-                // Where SQLite does not ask the busy handler: switching to WAL while others open the file.
+                // SQLite does not call the busy handler when it switches to WAL while others open the file.
                 Err(failure) if failure.is_busy() && BootClock.now() < deadline => {
                     std::thread::sleep(pause(4));
                 }
@@ -74,7 +74,7 @@ impl Database {
         }
     }
 
-    /// `None`: the file was replaced while it was being opened.
+    /// Returns `None` if the file was replaced while it was being opened.
     fn open_once(settings: &Settings, generation: u64, deadline: Moment) -> Result<Option<Self>> {
         let path = &settings.path;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -118,7 +118,7 @@ impl Database {
         };
         database.patience.wait_until(deadline);
         database.configure(settings)?;
-        // The first reading opens the log, where there is one.
+        // The first read opens the log, if there is one.
         database.version()?;
         database.at = Opened::new(identity, path);
         drop(opening);
@@ -150,8 +150,8 @@ impl Database {
             )));
         }
         set_synchronous(&self.connection, "NORMAL")?;
-        // Else SQLite plans a query anew whenever its parameters change, in case another plan suits them better: here that
-        // is for every request, and takes longer than the query.
+        // Otherwise SQLite plans a query again whenever its parameters change, in case another plan fits better. Here that would be for
+        // every request, and would take longer than the query.
         self.connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         self.connection.set_prepared_statement_cache_capacity(32);
@@ -162,7 +162,7 @@ impl Database {
         BootClock.now()
     }
 
-    /// Carries out `work` in one write transaction, at the moment it is given: all of it, or nothing on failure.
+    /// Executes `work` in one write transaction, and passes it the current moment. If it fails, nothing is changed.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Connection, Moment) -> Result<T>,
@@ -173,13 +173,13 @@ impl Database {
             Ok(value)
         });
         if done.is_err() && !self.connection.is_autocommit() {
-            // It fails only when SQLite has rolled back by itself.
+            // This fails only if SQLite has already rolled back.
             let _ = self.run("ROLLBACK");
         }
         done
     }
 
-    /// Carries out `work` on one unchanging view of the file.
+    /// Executes `work` on one consistent snapshot of the file.
     pub(super) fn read<T>(&self, work: impl FnOnce(&Connection, Moment) -> Result<T>) -> Result<T> {
         self.run("BEGIN")?;
         let done = work(&self.connection, self.now());
@@ -194,21 +194,21 @@ impl Database {
         Ok(())
     }
 
-    /// Moves the log into the file and empties it. `false`: another program kept it from doing all of it.
+    /// Moves the log into the file and empties it. Returns `false` if another program prevented part of that.
     pub(super) fn checkpoint(&self) -> Result<bool> {
         const SQL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_busy: bool = self.connection.query_row(SQL, [], |row| row.get(0))?;
         Ok(!is_busy)
     }
 
-    /// A number that changes when another program has committed.
+    /// Returns a number that changes when another program has committed.
     pub(super) fn data_version(&self) -> Result<i64> {
         let mut statement = self.connection.prepare_cached("PRAGMA data_version")?;
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 }
 
-/// How long this connection waits for other programs: what SQLite calls the busy handler.
+/// How long this connection waits for other programs. SQLite calls this the busy handler.
 #[derive(Debug, Default)]
 struct Patience {
     until_ns: AtomicU64,
@@ -219,7 +219,7 @@ impl Patience {
         self.until_ns.store(deadline.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Pauses, or says that it has been long enough.
+    /// Pauses, or returns `false` if it has waited long enough.
     fn pause_once(&self, tries: i32) -> bool {
         let deadline = Moment::from_nanos(self.until_ns.load(Ordering::Relaxed));
         let left = deadline.since(BootClock.now());
@@ -231,7 +231,7 @@ impl Patience {
     }
 }
 
-/// A random pause: short at first, because transactions are, then up to 5 ms.
+/// Returns a random pause: short at first, because transactions are short, then up to 5 ms.
 fn pause(tries: i32) -> Duration {
     const LEAST: Duration = Duration::from_micros(200);
     let doublings = tries.clamp(0, 12).unsigned_abs() / 4;
@@ -239,17 +239,17 @@ fn pause(tries: i32) -> Duration {
     LEAST + SystemRandom.up_to(most.min(Duration::from_micros(4_800)))
 }
 
-/// The file behind the path, opened anew when the path leads to another one.
+/// The file behind the path, reopened when the path leads to another one.
 #[derive(Debug)]
 pub(super) struct Store {
     settings: Settings,
-    /// `None` after opening it anew has failed.
+    /// The open file, or `None` if reopening it has failed.
     database: Option<Database>,
     opened: u64,
 }
 
 impl Store {
-    /// Opens the file, creating it when it is missing.
+    /// Opens the file, and creates it if it does not exist.
     pub(super) fn open(settings: Settings) -> Result<Self, Error> {
         let mut store = Self {
             settings,
@@ -262,7 +262,7 @@ impl Store {
         }
     }
 
-    /// Carries out `work` on the file that is at the path, waiting for other programs as long as the settings say.
+    /// Executes `work` on the file at the path, and waits for other programs as long as the settings allow.
     pub(super) fn run<T>(
         &mut self,
         operation: Operation,
@@ -271,10 +271,10 @@ impl Store {
         self.run_within(self.settings.busy_timeout, operation, work)
     }
 
-    /// As [`run`](Self::run), waiting for other programs no longer than `patience`.
+    /// Executes `work` like [`run`](Self::run), but waits for other programs for at most `patience`.
     ///
-    /// When the file turns out to have been replaced, whatever was done was done to a file nobody finds any more,
-    /// and is done again to the new one. The check comes last, so that no lock is granted in a deleted file.
+    /// If the file was replaced, `work` was done to a file that nobody finds any more, and is repeated on the new one. The check comes
+    /// last, so that no lock is granted in a deleted file.
     pub(super) fn run_within<T>(
         &mut self,
         patience: Duration,
@@ -294,7 +294,7 @@ impl Store {
                     return done.map_err(|failure| self.explain(failure, operation));
                 }
                 Ok((_, at)) => {
-                    // While it is open: else the system could give its log's number to another file.
+                    // Do this while the file is open: otherwise the system could give the number of its log to another file.
                     let cleared = self.clear_stale_log(at);
                     self.close_replaced();
                     cleared.map_err(|failure| self.explain(failure, operation))?;
@@ -321,13 +321,13 @@ impl Store {
             path = ?self.settings.path,
             "the file of locks was deleted or replaced, and its locks with it; opening the new one"
         );
-        // SQLite sees that the file has moved and leaves the -wal and -shm at the path.
+        // SQLite notices that the file has moved, and leaves the -wal and -shm at the path.
         self.database = None;
     }
 
-    /// Deletes the log of the file that was replaced, if it still lies beside the new one: SQLite would write it into the new file.
+    /// Deletes the log of the file that was replaced, if it still lies beside the new one, because SQLite would write it into the new file.
     ///
-    /// Others that have the old file open keep its log open, deleted as the file is, and find another one, or none, at the path.
+    /// Other programs that have the old file open keep its deleted log open, and find another log, or none, at the path.
     fn clear_stale_log(&self, replaced: Opened) -> Result<()> {
         let path = &self.settings.path;
         if !replaced.left_its_log_at(path) {
@@ -335,9 +335,10 @@ impl Store {
         }
         let deadline = BootClock.now() + self.settings.busy_timeout;
         let creation = Creation::begin(file::folder(path)?, deadline)?;
-        match replaced.left_its_log_at(path) {
-            true => creation.clear_companions(path),
-            false => Ok(()),
+        if replaced.left_its_log_at(path) {
+            creation.clear_companions(path)
+        } else {
+            Ok(())
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is read from the tables for people: one lock, or all of them, on one unchanging view of the file.
+//! Inspects one lock or lists all of them, on one consistent snapshot of the file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Sights {
 }
 
 impl Database {
-    /// Who holds the lock and who waits for it.
+    /// Returns who holds the lock and who waits for it.
     pub(super) fn inspect(&self, name: &LockName) -> Result<Option<Record>> {
         const ONE: &str = "name = ?1 AND boot = ?2";
         if !self.sights.has_tables {
@@ -70,7 +70,7 @@ impl Database {
         })
     }
 
-    /// The locks that are held or waited for, and match.
+    /// Returns the locks that are held or waited for and match the pattern.
     pub(super) fn list(&self, pattern: Option<&str>) -> Result<Vec<Listed>> {
         const ALL: &str = "boot = ?1";
         if !self.sights.has_tables {
@@ -110,7 +110,7 @@ fn nobody() -> Record {
     }
 }
 
-/// `None`: the row says only since when the lock is free.
+/// Returns `None` if the row only says since when the lock is free.
 fn holder(row: &Row<'_>, now: Moment) -> rusqlite::Result<Option<Holder>> {
     let ttl_left = moment(row, 5)?.since(now);
     if ttl_left == Duration::ZERO {

@@ -1,4 +1,4 @@
-//! The claims of this process that wait for their locks, and the looks that find out when they may take them.
+//! The waiting claims of this process, and the checks that find out when they may take their locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,31 +13,31 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 
-/// How long a look waits for other programs: a look that fails is simply repeated.
+/// How long a check waits for other programs. It can be short, because a failed check is simply repeated.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Why a wait ends without the lock although its future still listens: the caller used one claim twice at once.
+/// Why a wait ends without the lock although its future is alive: the caller used one claim twice at the same time.
 pub(super) const ASKED_AGAIN: &str = "the same claim was asked for again while this one waited";
 pub(super) const RELEASED: &str = "the claim was released while it waited";
 
-/// One claim that waits.
+/// One waiting claim.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) claim: Claim,
     pub(super) reply: oneshot::Sender<Result<Grant>>,
-    /// Its ticket, in the file of this generation.
+    /// The claim's ticket, in the file of this generation.
     pub(super) ticket: Option<Ticket>,
     pub(super) generation: u64,
 }
 
-/// All claims of this process that wait, and what is known about their locks.
+/// All waiting claims of this process, and what is known about their locks.
 #[derive(Debug)]
 pub(super) struct Waiting {
     waiters: Vec<Waiter>,
     next_look: Moment,
-    /// The earliest moment at which a waiter may take its lock although nobody commits anything.
+    /// The earliest moment at which a waiter may take its lock even if nobody commits anything.
     next_due: Moment,
-    /// The `data_version` of the last look and the file it was read in; `None` after a commit of our own.
+    /// The `data_version` of the last check and the file in which it was read, or `None` after a commit of our own.
     seen: Option<(u64, i64)>,
     is_troubled: bool,
 }
@@ -53,20 +53,21 @@ impl Waiting {
         }
     }
 
-    /// How long there is nothing to look at; `None` when nobody waits.
+    /// Returns how long there is nothing to check, or `None` if nobody waits.
     pub(super) fn pause(&self) -> Option<Duration> {
         let pause = || self.next_look.since(BootClock.now());
         (!self.waiters.is_empty()).then(pause)
     }
 
-    /// Lets one more wait.
+    /// Adds a waiter.
     pub(super) fn add(&mut self, waiter: Waiter, due: Moment) {
         self.end(&waiter.claim, ASKED_AGAIN);
         let look_at = look_after(BootClock.now());
-        // While nobody waits, the time of the next look is not kept up.
-        self.next_look = match self.waiters.is_empty() {
-            true => look_at,
-            false => self.next_look.min(look_at),
+        // While nobody waits, the time of the next check is not kept up to date.
+        self.next_look = if self.waiters.is_empty() {
+            look_at
+        } else {
+            self.next_look.min(look_at)
         };
         self.waiters.push(waiter);
         self.next_due = self.next_due.min(due);
@@ -83,23 +84,23 @@ impl Waiting {
         }
     }
 
-    /// Says that this process has changed the file, which `data_version` does not show to itself.
+    /// Records that this process has changed the file, because `data_version` does not show our own changes.
     pub(super) fn changed_here(&mut self) {
         self.seen = None;
     }
 
-    /// Looks without further pause: a lock was released here, perhaps to somebody who waits here.
+    /// Makes the next check happen at once, because a lock was released here and somebody here may wait for it.
     pub(super) fn look_soon(&mut self) {
         self.seen = None;
         self.next_look = Moment::ZERO;
     }
 
-    /// Looks whether somebody may take a lock now, if it is time to look.
+    /// Checks whether a waiter may take its lock now, if a check is due.
     pub(super) fn look_if_due(&mut self, store: &mut Store) {
         if self.waiters.is_empty() || self.next_look > BootClock.now() {
             return;
         }
-        // Whoever dropped its future keeps its place, but nobody here asks on its behalf.
+        // A waiter whose future was dropped keeps its place, but nobody here asks on its behalf.
         self.waiters.retain(|waiter| !waiter.reply.is_closed());
         if !self.waiters.is_empty() {
             match self.look(store) {
@@ -117,7 +118,7 @@ impl Waiting {
         if self.seen == Some(version) && BootClock.now() < self.next_due {
             return Ok(());
         }
-        // Set before anything is read or written, so that a change in between is seen by the next look.
+        // Set this before anything is read or written, so that the next check sees a change in between.
         self.seen = Some(version);
         self.next_due = Moment::FAR;
         let lines = self.read_lines(store).inspect_err(|_| self.seen = None)?;
@@ -160,7 +161,7 @@ impl Waiting {
         self.seen = None;
         match answer {
             Ok((Answer::Granted(grant), _)) => {
-                // If nobody listens any more, its release is already on the way.
+                // If the future was dropped, its release is already on the way.
                 let _ = waiter.reply.send(Ok(grant));
             }
             Ok((Answer::Refused { place, due }, generation)) => {
@@ -181,7 +182,7 @@ impl Waiting {
         }
     }
 
-    /// Goes on waiting if the fault may pass, else tells everybody.
+    /// Continues to wait if the failure may be temporary, and otherwise ends all waits with the error.
     fn bear(&mut self, store: &mut Store, error: Error) {
         if passes(&error) {
             return self.note_trouble(&error);
@@ -208,11 +209,12 @@ fn passes(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }
 
-/// An error that ends a wait changes nothing, unless the ticket could not be taken back.
+/// Returns the effect of an error that ends a wait: nothing was changed unless the ticket could not be removed.
 fn effect(left_behind: bool) -> Effect {
-    match left_behind {
-        true => Effect::Maybe,
-        false => Effect::None,
+    if left_behind {
+        Effect::Maybe
+    } else {
+        Effect::None
     }
 }
 
@@ -224,7 +226,7 @@ fn leave(store: &mut Store, claim: &Claim) -> Result<()> {
         .map(|_| ())
 }
 
-/// 2 to 4 ms, at random, so that processes that wait for one lock do not move in step.
+/// Returns a moment 2 to 4 ms later, at random, so that processes that wait for one lock do not check in step.
 fn look_after(now: Moment) -> Moment {
     const LEAST: Duration = Duration::from_millis(2);
     now + LEAST + SystemRandom.up_to(LEAST)

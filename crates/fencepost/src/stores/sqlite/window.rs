@@ -1,15 +1,15 @@
-//! Who may take a free lock, and from when on: the rule that keeps dead waiters from blocking the line.
+//! The claim window: who may take a free lock, and from when on, so that dead waiters do not block the line.
 
 use std::time::Duration;
 
 use crate::clock::Moment;
 
-/// How long the first waiter alone may take a lock that became free. An awake one needs some milliseconds.
+/// For how long only the first waiter may take a lock that became free. A live waiter needs some milliseconds.
 const FIRST: Duration = Duration::from_millis(500);
-/// How much later than the one before it each further waiter may.
+/// How much later than the waiter ahead of it each further waiter may take the lock.
 const NEXT: Duration = Duration::from_nanos(FIRST.as_nanos() as u64 / 8);
 
-/// From when on a lock that became free at `free_at` may be taken by one with `ahead` living tickets before it.
+/// Returns from when on a waiter with `ahead` live tickets ahead of it may take a lock that became free at `free_at`.
 pub(super) fn opens_at(free_at: Moment, ahead: u32) -> Moment {
     match ahead.checked_sub(1) {
         None => free_at,

@@ -1,5 +1,5 @@
-//! The thread that owns the connection: carries out requests in the order in which they were sent, and waits on
-//! behalf of all claims of this process.
+//! The thread that owns the connection: it executes requests in the order in which they were sent, and waits on behalf of all claims of
+//! this process.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::backend::{Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// How long a checkpoint waits for other programs: they can do it later.
+/// How long a checkpoint waits for other programs. It can be short, because they can do it later.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(1);
 
 type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// What the thread is asked to do, and where the answer goes.
+/// A request to the thread, with the channel for its answer.
 #[derive(Debug)]
 pub(super) enum Request {
     TryAcquire {
@@ -28,7 +28,7 @@ pub(super) enum Request {
     },
     Acquire {
         claim: Claim,
-        /// Told when the claim has to wait; dropped when it need not.
+        /// Receives a message if the claim has to wait, and is dropped if it does not.
         heard: oneshot::Sender<()>,
         reply: Reply<Grant>,
     },
@@ -53,7 +53,7 @@ pub(super) enum Request {
     },
 }
 
-/// Starts the thread, which tells `opened` whether it could open the file, and ends when the sender is dropped.
+/// Starts the thread. It reports to `opened` whether it could open the file, and ends when the sender of requests is dropped.
 pub(super) fn start(
     settings: Settings,
     opened: impl FnOnce(Result<()>) + Send + 'static,
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// Sending an answer fails when its future was dropped, which is allowed at any time.
+    /// Executes a request. Sending its answer fails if its future was dropped, which is allowed at any time.
     fn serve(&mut self, request: Request) {
         match request {
             Request::TryAcquire { claim, reply } => {

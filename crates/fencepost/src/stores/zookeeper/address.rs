@@ -1,23 +1,23 @@
-//! Where the servers are, as whom, and below which node the locks are: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`.
+//! Parses the address of a ZooKeeper ensemble: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`.
 
 use crate::stores::kit::percent::decode;
 
-/// The node below which locks are, when the address names none.
+/// The node below which locks are, if the address does not name one.
 const DEFAULT_BASE: &str = "/fencepost";
 
-/// An address, taken apart.
+/// The parts of an address.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// `HOST:PORT,HOST:PORT`, as the client wants them.
+    /// `HOST:PORT,HOST:PORT`, in the form that the client library expects.
     pub(super) hosts: String,
-    /// `USER:PASSWORD`, as the scheme "digest" wants them.
+    /// `USER:PASSWORD`, in the form that the scheme "digest" expects.
     pub(super) credentials: Option<String>,
-    /// Without a slash at the end; empty for the root.
+    /// The node of the locks, without a slash at the end; empty for the root.
     pub(super) base: String,
 }
 
 impl Address {
-    /// `None`: not an address. Says nothing more, as that could give away a password.
+    /// Returns `None` if the text is not a ZooKeeper address. It does not say why, because that could reveal a password.
     pub(super) fn read(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("zk://")?;
         let (authority, path) = split_base(rest, 0);
@@ -29,9 +29,9 @@ impl Address {
         Self::new(hosts, path, credentials).filter(|_| are_hosts)
     }
 
-    /// Reads `HOST[:PORT][,HOST[:PORT]…][/BASE]`. As the client library has it, `tcp://` or `tcp+tls://` may stand before each host.
+    /// Parses `HOST[:PORT][,HOST[:PORT]…][/BASE]`. As in the client library, each host can begin with `tcp://` or `tcp+tls://`.
     ///
-    /// `None` if it is something else.
+    /// Returns `None` if the text has another form.
     pub(super) fn of_servers(text: &str) -> Option<Self> {
         let last_scheme = text.rfind("://").map_or(0, |at| at + "://".len());
         let (hosts, path) = split_base(text, last_scheme);
@@ -53,13 +53,13 @@ impl Address {
         })
     }
 
-    /// For people: without user and password.
+    /// Returns the address without user and password, for people.
     pub(super) fn shown(&self) -> String {
         format!("zk://{}{}", self.hosts, self.base)
     }
 }
 
-/// The base begins with the first slash from `start` on.
+/// Splits the text at the first slash from `start` on, where the base begins.
 fn split_base(text: &str, start: usize) -> (&str, &str) {
     match text[start..].find('/') {
         Some(at) => text.split_at(start + at),
@@ -67,7 +67,7 @@ fn split_base(text: &str, start: usize) -> (&str, &str) {
     }
 }
 
-/// `%40` and the like stand for characters that would end the part they are in.
+/// Decodes user and password. `%40` and the like stand for characters that would end the part they are in.
 fn read_credentials(text: &str) -> Option<String> {
     let (user, password) = text.split_once(':')?;
     let user = decode(user).filter(|user| !user.is_empty() && !user.contains(':'))?;

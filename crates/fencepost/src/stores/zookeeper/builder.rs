@@ -1,4 +1,4 @@
-//! How a store is opened: by an address or with the user's own connector, and with which settings.
+//! [`ZookeeperBuilder`]: opens the store by an address or with the user's own connector, and with which settings.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::stores::kit::blocking;
 use crate::ttl::DEFAULT_TTL;
 
-/// How a [`Zookeeper`] is opened; made by [`Zookeeper::builder`] or [`Zookeeper::builder_from`].
+/// The settings for opening a [`Zookeeper`]; [`Zookeeper::builder`] and [`Zookeeper::builder_from`] create it.
 #[derive(Clone)]
 pub struct ZookeeperBuilder {
     servers: Servers,
     settings: Settings,
-    /// `None`: as the address has it.
+    /// Whether only we may access our nodes, or `None` to let the address decide.
     creator_only: Option<bool>,
 }
 
-/// Where the servers are, and who we are there.
+/// Where the servers are, and how to log in.
 #[derive(Clone)]
 pub(super) enum Servers {
     Address(String),
-    /// What the user connects with.
+    /// The user's own connector.
     Connector {
         servers: String,
         connector: Box<Connector>,
@@ -46,33 +46,33 @@ impl ZookeeperBuilder {
         }
     }
 
-    /// Whether only those who authenticate as this store does may touch the nodes that it makes. Default: yes if the address has a user, otherwise
-    /// no. Without authentication, the server refuses to make such nodes.
+    /// Sets whether only clients with the same authentication can access the nodes that this store creates. The default is `true` if the
+    /// address contains a user, and otherwise `false`. Without authentication, the server refuses to create such nodes.
     #[must_use]
     pub fn creator_only(mut self, creator_only: bool) -> Self {
         self.creator_only = Some(creator_only);
         self
     }
 
-    /// After how much silence the server ends the session, and gives its locks to others: the longest TTL, and what a killed
-    /// process costs. Default: 10 s, as long as the default TTL.
+    /// Sets after how much silence the server ends the session and gives its locks to others. This is the longest possible TTL, and the
+    /// time for which a killed process blocks others. The default is 10 s, like the default TTL.
     ///
-    /// The server has the last word: 4 to 40 s unless it is configured otherwise (2 to 20 of its ticks).
+    /// The server limits the value, by default to 4 to 40 s (2 to 20 of its ticks).
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self
     }
 
-    /// How long connecting may take. Default: 3 s.
+    /// Sets how long connecting may take. The default is 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// How long those who wait in line put up with a server that cannot be reached, before they get an error, counted from the end of
-    /// the session. Default: 30 s.
+    /// Sets how long waiters tolerate a server that cannot be reached before they get an error, counted from the end of the session. The
+    /// default is 30 s.
     #[must_use]
     pub fn outage(mut self, longest: Duration) -> Self {
         self.settings.outage = longest;
@@ -86,7 +86,7 @@ impl ZookeeperBuilder {
     /// [`ErrorKind::Unusable`] if it does not let this user in.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub async fn open(self) -> Result<Zookeeper> {
         let hub = self.hub()?;
         let store = Zookeeper {
@@ -133,11 +133,11 @@ impl ZookeeperBuilder {
         }
     }
 
-    /// [`open`](Self::open), blocking the calling thread; for [`fencepost::blocking`](crate::blocking). Whoever uses the store first
-    /// connects anew in its own runtime.
+    /// Connects like [`open`](Self::open), but blocks the calling thread; for [`fencepost::blocking`](crate::blocking). The first use of
+    /// the store connects again, in its own runtime.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`ErrorKind::WrongContext`] inside an async runtime.
+    /// Returns the same errors as [`open`](Self::open), and [`ErrorKind::WrongContext`] inside an async runtime.
     #[cfg(feature = "blocking")]
     pub fn open_blocking(self) -> Result<Zookeeper> {
         blocking::open(STORE, async {
@@ -160,7 +160,7 @@ fn connector_of(address: &Address) -> Connector {
     }
 }
 
-/// Whether each session it makes is a new one and ends with its client. The connector tells only by the way it is shown.
+/// Returns whether each session of the connector is new and ends with its client. Only the connector's `Debug` output shows that.
 fn is_ours_alone(connector: &Connector) -> bool {
     let shown = format!("{connector:?}");
     shown.contains("session: None") && shown.contains("detached: false")
@@ -171,7 +171,7 @@ const MAX_SESSION: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl fmt::Debug for ZookeeperBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("ZookeeperBuilder")
             .field("settings", &self.settings)
             .finish_non_exhaustive()
@@ -182,7 +182,7 @@ impl fmt::Debug for ZookeeperBuilder {
 mod tests {
     use super::*;
 
-    /// If the client library shows its connectors in another way, [`is_ours_alone`] has to be written anew.
+    /// If the client library shows its connectors in another way, [`is_ours_alone`] has to be rewritten.
     #[test]
     fn a_connector_that_keeps_its_session_is_refused() {
         let opens = |connector| {

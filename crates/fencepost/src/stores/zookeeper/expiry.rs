@@ -1,7 +1,7 @@
-//! Ends what nobody renews: one task per session, for as long as the session lives.
+//! The expiry task of a session: it removes the nodes of leases that nobody renews, for as long as the session lives.
 //!
-//! A node lives as long as its session, so a lease would outlast its TTL if nobody took the node away, and the place of a dropped
-//! request would hold up those behind it for ever.
+//! A node lives as long as its session. Without this task, a lease would outlast its TTL, and the place of a dropped request would block
+//! those behind it for ever.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use super::vigil;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
 
-/// Before the server is asked again for what it did not do; twice as long each time, up to the second.
+/// The pause before a failed request is repeated; it doubles each time, up to one second.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -28,7 +28,7 @@ pub(super) async fn attend(session: Arc<Session>) {
     let on_duty = OnDuty(session);
     let session = &on_duty.0;
     let mut state = session.client.state_watcher();
-    // Beside each other: a node that the server does not remove holds up nobody else's.
+    // The removals run concurrently, so that a node that the server does not remove delays no others.
     let mut ending = FuturesUnordered::new();
     let mut watching = FuturesUnordered::new();
     while !session.is_down() {
@@ -47,7 +47,7 @@ pub(super) async fn attend(session: Arc<Session>) {
         }
         let next = next_look(session);
         session.next_look.store(next.as_nanos(), Ordering::SeqCst);
-        // Somebody may have come between the look and the line above, and not have rung.
+        // A request may have come between the check and the line above, without ringing.
         if next_look(session) < next {
             continue;
         }
@@ -69,7 +69,7 @@ fn next_look(session: &Session) -> Moment {
         .min(session.folders.idle_at())
 }
 
-/// Removes the node of a place, however long that takes: what the session cannot do any more, the server does when it ends.
+/// Removes the node of a place, however long that takes. If the session ends first, the server removes the node.
 async fn end(session: &Session, place: Arc<Place>) {
     if place.known() != Known::Nothing {
         tracing::debug!(folder = place.folder, owner = %place.owner, "nobody renews this, or comes back for it");
@@ -86,7 +86,7 @@ async fn end(session: &Session, place: Arc<Place>) {
     session.forget(&place);
 }
 
-/// When the attendant is gone, also because its runtime is, the session is of no use: nothing would end in it.
+/// Marks the session as unusable when the expiry task ends, including when its runtime ends, because no lease would end in it any more.
 struct OnDuty(Arc<Session>);
 
 impl Drop for OnDuty {
@@ -97,7 +97,7 @@ impl Drop for OnDuty {
         let held = places.iter().filter(|place| place.is_held());
         let held: Vec<OwnerId> = held.map(|place| place.owner).collect();
         places.iter().for_each(|place| place.set_gone());
-        // Without the session there are no nodes, and their owners need not wait for the next renewal to hear so.
+        // Without the session there are no nodes. Owners should not have to wait for the next renewal to learn that.
         session.losses.ring(&held);
     }
 }

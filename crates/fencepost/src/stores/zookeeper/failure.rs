@@ -1,4 +1,4 @@
-//! What the server or the network said, as an error a caller can act on.
+//! Turns errors of ZooKeeper, its client library or the network into errors that a caller can act on.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use zookeeper_client::Error as Cause;
 use super::STORE;
 use crate::error::{Effect, Error, ErrorKind, Operation};
 
-/// A request that was sent, or may have been.
+/// The error of a request that was sent, or may have been.
 pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
     let (kind, message, effect) = explain(&cause);
     Error::new(kind, STORE, operation, message)
@@ -15,25 +15,25 @@ pub(super) fn of_request(operation: Operation, cause: Cause) -> Error {
         .with_source(cause)
 }
 
-/// A session that could not be made: nothing was asked yet.
+/// The error of a session that could not be created. No request was sent yet.
 pub(super) fn of_connecting(operation: Operation, cause: Cause) -> Error {
     let (kind, message, _) = explain(&cause);
     Error::new(kind, STORE, operation, message).with_source(cause)
 }
 
-/// Nobody answered while connecting.
+/// The error if no server answered while connecting.
 pub(super) fn unreachable(operation: Operation) -> Error {
     let message = "no ZooKeeper server answers there";
     Error::new(ErrorKind::Unavailable, STORE, operation, message)
 }
 
-/// The session came to an end under a request.
+/// The error if the session ended during a request.
 pub(super) fn session_ended(operation: Operation) -> Error {
     let message = "the session ended, and with it every lock it held";
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
-/// The server lets a session live for less than the lease was to last.
+/// The error if the server's session timeout is shorter than the requested lease.
 pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duration) -> Error {
     let message = format!(
         "a TTL of {ttl:?} is more than the session timeout of {session:?}, after which the server gives the lock away; choose a \
@@ -42,7 +42,7 @@ pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duratio
     Error::new(ErrorKind::InvalidInput, STORE, operation, message)
 }
 
-/// The transaction numbers have outgrown a fence.
+/// The error for transaction numbers that are too large for a fence.
 pub(super) fn fence_exhausted(zxid: i64) -> Error {
     let message = format!(
         "the server's transaction number {zxid:#x} does not fit a fence: its ensemble has elected more than 32,767 leaders; locks with \
@@ -56,7 +56,7 @@ pub(super) fn fence_exhausted(zxid: i64) -> Error {
     )
 }
 
-/// The server numbers the nodes of a folder with 31 bits.
+/// The error for a folder whose 31-bit sequence numbers are used up.
 pub(super) fn sequence_exhausted(folder: &str) -> Error {
     let message = format!(
         "the sequence numbers below {folder} are used up; delete that node while nobody wants the lock"
@@ -64,18 +64,19 @@ pub(super) fn sequence_exhausted(folder: &str) -> Error {
     Error::new(ErrorKind::Unusable, STORE, Operation::Acquire, message)
 }
 
-/// The folder of a lock vanished again and again between being made and being used.
+/// The error for a folder that vanished again and again between its creation and its use.
 pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
     let message = format!("{folder} vanishes as soon as it is made: somebody deletes it");
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
-/// Whether the same request may succeed a little later, without anybody mending anything.
+/// Returns whether the same request may succeed a little later without anybody repairing anything.
 pub(super) fn is_passing(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }
 
-/// The answer to a request is lost: it may have been carried out. The session goes on, if a server is found in time.
+/// Returns whether the answer to a request was lost, so that the request may have been executed. The session continues if a server is found
+/// in time.
 pub(super) fn is_lost_answer(cause: &Cause) -> bool {
     matches!(
         cause,
@@ -125,7 +126,7 @@ fn explain(cause: &Cause) -> (ErrorKind, String, Effect) {
             format!("what answers there is not ZooKeeper ({cause})"),
             Effect::Maybe,
         ),
-        // The client's own task ended, with the runtime it ran in.
+        // The client's own task ended with its runtime.
         Cause::UnexpectedError(_) => (
             Unavailable,
             format!("the session was cut off: {cause}"),

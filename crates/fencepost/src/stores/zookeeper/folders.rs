@@ -1,8 +1,8 @@
-//! The nodes below which lines form: made as containers where the server has them, and removed when they lie idle.
+//! The folders of locks, below which lines form: created as containers if the server supports them, and removed when they are idle.
 //!
-//! A server removes an empty container by itself, but only so many a minute: a program that uses a new name for every order would
-//! fill it. So a session deletes what it has made and not used for a while. It leaves alone what others have made: kazoo does not
-//! expect its folder to vanish.
+//! A server removes empty containers by itself, but only a limited number per minute, so a program that uses a new name for every order
+//! would fill it. A session therefore deletes folders that it has created and not used for a while. It does not delete folders of others:
+//! kazoo does not expect its folder to vanish.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,15 +15,15 @@ use super::session::Session;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
-/// A folder that was not used for so long is removed: making one anew costs two more round trips.
+/// How long a folder must be idle before it is removed. Creating it again costs two more round trips.
 const IDLE_FOR: Duration = Duration::from_secs(10);
 
-/// The folders this session has made.
+/// The folders that this session has created.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     /// When each was last used.
     made: Mutex<HashMap<String, Moment>>,
-    /// The server is too old for them.
+    /// Whether the server is too old for containers.
     has_no_containers: AtomicBool,
 }
 
@@ -36,21 +36,21 @@ impl Folders {
         self.has_no_containers.store(true, Ordering::Relaxed);
     }
 
-    /// It was in use until now.
+    /// Records that the folder was in use until now.
     pub(super) fn used(&self, folder: &str) {
         if let Some(used_at) = lock(&self.made).get_mut(folder) {
             *used_at = BootClock.now();
         }
     }
 
-    /// When the first of them will have been idle for long enough.
+    /// Returns when the first folder will have been idle for long enough.
     pub(super) fn idle_at(&self) -> Moment {
         let folders = lock(&self.made);
         let first = folders.values().min();
         first.map_or(Moment::FAR, |used_at| *used_at + IDLE_FOR)
     }
 
-    /// Takes out those that have been idle for long enough.
+    /// Removes and returns the folders that have been idle for long enough.
     fn take_idle(&self, now: Moment) -> Vec<String> {
         let mut folders = lock(&self.made);
         let is_idle = |_: &String, used_at: &mut Moment| *used_at + IDLE_FOR <= now;
@@ -62,8 +62,8 @@ impl Folders {
 }
 
 impl Session {
-    /// Asks for a folder to be made. The request leaves now: what is sent next finds it there, unless somebody is very quick to
-    /// delete it.
+    /// Requests the creation of a folder. The request is sent now, so the next request finds the folder unless somebody deletes it very
+    /// quickly.
     pub(super) fn make_folder<'a>(
         &'a self,
         folder: &'a str,
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Makes everything above a folder that is missing.
+    /// Creates all missing nodes above a folder.
     pub(super) async fn make_base(&self) -> Result<(), Cause> {
         match self.client.mkdir(&self.base, &self.kind_of_folder()).await {
             Err(Cause::Unimplemented) => {
@@ -92,15 +92,16 @@ impl Session {
     }
 
     fn kind_of_folder(&self) -> CreateOptions<'_> {
-        let mode = match self.folders.has_no_containers.load(Ordering::Relaxed) {
-            true => CreateMode::Persistent,
-            false => CreateMode::Container,
+        let mode = if self.folders.has_no_containers.load(Ordering::Relaxed) {
+            CreateMode::Persistent
+        } else {
+            CreateMode::Container
         };
         mode.with_acls(self.acls)
     }
 }
 
-/// Removes what nobody uses. One that is in use by others is left to them: it is theirs now.
+/// Deletes idle folders. A folder that others use is left to them.
 pub(super) async fn tidy(session: &Session, now: Moment) {
     for folder in session.folders.take_idle(now) {
         if let Err(cause) = session.client.delete(&folder, None).await {

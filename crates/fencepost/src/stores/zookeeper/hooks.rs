@@ -1,4 +1,4 @@
-//! What the doctor and the tests need of this store.
+//! What the doctor and the tests need from the ZooKeeper store, beyond the public API.
 
 use zookeeper_client::{Client, SessionInfo};
 
@@ -6,18 +6,18 @@ use super::{Zookeeper, ZookeeperBuilder};
 use crate::error::{Operation, Result};
 
 impl ZookeeperBuilder {
-    /// A session of the caller's own, for programs that look at the servers themselves. It ends when the client is dropped.
+    /// Creates a separate session, for programs that look at the servers themselves. It ends when the client is dropped.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub async fn visit(self) -> Result<Client> {
         self.hub()?.visit().await
     }
 
-    /// `HOST:PORT` of each server, as the address names them, and the node below which the locks are.
+    /// Returns `HOST:PORT` of each server in the address, and the node below which the locks are.
     ///
     /// # Errors
     /// Returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the address is invalid.
@@ -33,10 +33,10 @@ impl ZookeeperBuilder {
 }
 
 impl Zookeeper {
-    /// The session that the store's locks belong to. Whoever takes it over and closes it ends them.
+    /// Returns the session to which the store's locks belong. A client that takes it over and closes it ends the locks.
     ///
     /// # Errors
-    /// Those of connecting, if there is no session.
+    /// Returns the errors of connecting, if there is no session.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

@@ -1,4 +1,4 @@
-//! The session of one [`Zookeeper`](super::Zookeeper), made anew when it has ended.
+//! The session of one [`Zookeeper`](super::Zookeeper), which is replaced when it has ended.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::clock::{BootClock, Clock, Moment, within};
 use crate::error::{Operation, Result};
 use crate::lease::lock;
 
-/// What the builder decided.
+/// The settings of the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) session_timeout: Duration,
@@ -26,23 +26,23 @@ pub(super) struct Settings {
 pub(super) struct Hub {
     pub(super) address: Address,
     connector: Connector,
-    /// Whether only those who authenticate as we do may touch our nodes.
+    /// Whether only clients with the same authentication can access our nodes.
     creator_only: bool,
     pub(super) settings: Settings,
     base: Arc<str>,
     session: Mutex<Option<Arc<Session>>>,
-    /// Sessions of which this side has heard nothing for so long that it gave them up, though the server may not have.
+    /// Sessions that this side gave up after a long silence, although the server may still have them.
     unburied: Mutex<Vec<Unburied>>,
-    /// Rung when a session has ended, or a node that is held has gone.
+    /// Rings when a session has ended, or when a node that is held is gone.
     pub(super) bell: Arc<LossBell>,
-    /// One at a time connects; the others wait for it.
+    /// Only one task connects at a time; the others wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
 struct Unburied {
     session: SessionInfo,
-    /// Whatever the server thinks of it, nothing can be left of it then.
+    /// When nothing can be left of the session, whatever the server believes.
     over_at: Moment,
 }
 
@@ -66,7 +66,7 @@ impl Hub {
         }
     }
 
-    /// The session; a new one when the last has ended.
+    /// Returns the session, and creates a new one if the last one has ended.
     pub(super) async fn session(&self, operation: Operation) -> Result<Arc<Session>> {
         if let Some(session) = self.current() {
             return Ok(session);
@@ -107,7 +107,7 @@ impl Hub {
         Ok(session)
     }
 
-    /// A session that is none of this hub's.
+    /// Creates a session that does not belong to this hub.
     #[cfg(feature = "unstable-hooks")]
     pub(super) async fn visit(&self) -> Result<Client> {
         let until = BootClock.now() + self.settings.connect_timeout;
@@ -119,10 +119,10 @@ impl Hub {
         }
     }
 
-    /// Lets go of the old session. If this side gave it up, it must be ended at the server: a request of it that is still on
-    /// its way would be carried out after those of the new one.
+    /// Puts the old session away. If this side gave it up, it must be ended at the server: otherwise a request of it that is still on its
+    /// way would be executed after those of the new session.
     ///
-    /// By then nobody believes in a lock of it: the client waits for longer than the session timeout, and no lease is longer.
+    /// By then nobody believes in a lock of the old session: the client waits for longer than the session timeout, and no lease is longer.
     fn put_away(&self) {
         let Some(old) = lock(&self.session).take() else {
             return;
@@ -158,7 +158,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends the session, and returns when the server knows.
+    /// Ends the session, and returns when the server has confirmed it.
     #[cfg(feature = "blocking")]
     pub(super) async fn close(&self) {
         let Some(session) = lock(&self.session).take() else {
@@ -183,7 +183,7 @@ async fn close(client: Client) {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may carry a password.
+        // The address may contain a password.
         f.debug_struct("Hub")
             .field("address", &self.address.shown())
             .field("settings", &self.settings)

@@ -1,22 +1,22 @@
-//! Where a lock's name is in ZooKeeper's tree, and who of those below it stands in line.
+//! Maps lock names to nodes in ZooKeeper's tree, and orders the contenders below a node.
 
 use std::fmt::Write;
 
 use crate::claim::{LockName, OwnerId};
 use crate::stores::kit::percent;
 
-/// What stands before the sequence number in nodes that Curator's `InterProcessMutex` makes, and in ours.
+/// The text before the sequence number in the nodes of Curator's `InterProcessMutex`, and in ours.
 const CURATOR_MARK: &str = "lock-";
-/// The same in those of kazoo's `Lock`.
+/// The text before the sequence number in the nodes of kazoo's `Lock`.
 const KAZOO_MARK: &str = "__lock__";
-/// The digits of a sequence number.
+/// The number of digits of a sequence number.
 const SEQUENCE_DIGITS: usize = 10;
 
-/// The node below which those who want `name` stand in line: one level below `base`.
+/// Returns the node below which the contenders for `name` stand in line: one level below `base`.
 ///
-/// A name is its own path, as Curator and kazoo would have it, except for what a path cannot hold: `/`, `%`, the names `.` and `..`
-/// and the characters that ZooKeeper refuses are written as `%` and two hexadecimal digits for each of their bytes. At the
-/// root of the tree so is the first letter of `zookeeper`, where the server keeps things of its own.
+/// A name is its own path, as in Curator and kazoo, except for what a path cannot contain: `/`, `%`, the names `.` and `..` and the
+/// characters that ZooKeeper refuses are written as `%` and two hexadecimal digits per byte. At the root of the tree, the first letter of
+/// `zookeeper` is encoded as well, because the server uses that node itself.
 pub(super) fn folder_of(base: &str, name: &LockName) -> String {
     let mut path = String::with_capacity(base.len() + name.as_str().len() + 1);
     path.push_str(base);
@@ -38,7 +38,7 @@ fn segment_of(name: &str, at_root: bool) -> String {
     segment
 }
 
-/// Java's surrogates are among the refused, and with them everything beyond the basic plane.
+/// Returns whether ZooKeeper refuses the character. This includes Java's surrogates, and with them everything beyond the basic plane.
 fn is_refused(character: char) -> bool {
     matches!(character, '/' | '%' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
@@ -50,14 +50,14 @@ fn escape(character: char, into: &mut String) {
     }
 }
 
-/// The lock's name that a node below `base` stands for; the node's own where it is no name of ours.
+/// Returns the lock name for a node below `base`, or the node's own name if it is not an encoded name of ours.
 pub(super) fn name_of(segment: &str, at_root: bool) -> String {
     let name = percent::decode(segment);
     let name = name.filter(|name| segment_of(name, at_root) == segment);
     name.unwrap_or_else(|| segment.to_owned())
 }
 
-/// How the node of this owner begins: `_c_UUID-lock-`. The server adds the sequence number.
+/// Returns the beginning of this owner's node: `_c_UUID-lock-`. The server appends the sequence number.
 pub(super) fn prefix_of(owner: OwnerId) -> String {
     let hex = owner.to_string();
     format!(
@@ -70,17 +70,17 @@ pub(super) fn prefix_of(owner: OwnerId) -> String {
     )
 }
 
-/// Whose node this is, if it was made as ours are.
+/// Returns the owner of the node, if it has the form of our nodes.
 pub(super) fn owner_of(node: &str) -> Option<OwnerId> {
     let guid = node.strip_prefix("_c_")?.get(..36)?;
     let owner: OwnerId = guid.replace('-', "").parse().ok()?;
     node.starts_with(&prefix_of(owner)).then_some(owner)
 }
 
-/// One who holds the lock or waits for it: a child of the lock's folder.
+/// A client that holds the lock or waits for it: a child of the lock's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Contender {
-    /// The order of these is the order of arrival.
+    /// The sequence number; its order is the order of arrival.
     sequence: u32,
     pub(super) node: String,
 }
@@ -99,7 +99,7 @@ impl Contender {
     }
 }
 
-/// Those in line among the children of a lock's folder, the first one first.
+/// Returns the contenders among the children of a lock's folder, the first one first.
 pub(super) fn line(children: Vec<String>) -> Vec<Contender> {
     let read = |node: String| Some((Contender::read(&node)?, node));
     let mut line: Vec<Contender> = children

@@ -1,10 +1,10 @@
-//! What a node says about the one who made it, for people and for [`inspect`](crate::Backend::inspect): "owner ttl since label".
+//! The data of a node, for people and for [`inspect`](crate::Backend::inspect): "owner ttl since label".
 
 use std::time::{Duration, SystemTime};
 
 use crate::claim::{Claim, OwnerId};
 
-/// The longest text of another program that is shown.
+/// The longest label of another program that is shown.
 const FOREIGN_BYTES_MAX: usize = 255;
 
 /// The data of one of our nodes.
@@ -12,13 +12,13 @@ const FOREIGN_BYTES_MAX: usize = 255;
 pub(super) struct Note {
     pub(super) owner: OwnerId,
     pub(super) ttl: Duration,
-    /// Milliseconds since 1970, by the clock of the one who wrote it: when it asked, and once it holds the lock, when it got it.
+    /// Milliseconds since 1970, by the clock of the client that wrote it: when it asked or, once it holds the lock, when it got the lock.
     pub(super) since_ms: u64,
     pub(super) label: String,
 }
 
 impl Note {
-    /// Written now.
+    /// Creates a note with the current time.
     pub(super) fn of(claim: &Claim, ttl: Duration) -> Self {
         Self {
             owner: claim.owner,
@@ -38,7 +38,7 @@ impl Note {
         format!("{owner} {} {since_ms} {label}", ttl.as_millis())
     }
 
-    /// `None`: not one of ours.
+    /// Returns `None` if the data are not ours.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let mut parts = std::str::from_utf8(data).ok()?.splitn(4, ' ');
         Some(Self {
@@ -50,14 +50,14 @@ impl Note {
     }
 }
 
-/// What another program wrote about itself, such as Curator its host: shown if it is text.
+/// Returns what another program wrote about itself, such as Curator's host name, if it is text.
 pub(super) fn foreign_label(data: &[u8]) -> &str {
     let text = std::str::from_utf8(data).unwrap_or_default();
     let is_label = text.len() <= FOREIGN_BYTES_MAX && !text.chars().any(char::is_control);
     if is_label { text } else { "" }
 }
 
-/// The time by this machine's clock, which people set.
+/// Returns the time of this machine's clock, which can be set.
 pub(super) fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))

@@ -1,8 +1,8 @@
 //! One owner's place in the line of a lock, as far as this session knows it.
 //!
-//! ZooKeeper keeps a node for as long as its session lives. That would be for ever if nobody gave it back, so a place has an end of its own:
-//! that of its lease once the lock is held, and otherwise a moment after the last request for it was dropped. The session's
-//! [attendant](super::expiry) sees to it.
+//! ZooKeeper keeps a node for as long as its session lives, which would be for ever if nobody released it. A place therefore has its own
+//! end: the end of its lease if the lock is held, and otherwise a moment after the last request for it was dropped. The session's [expiry
+//! task](super::expiry) then removes the node.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::lease::lock;
 
-/// How long a place is kept for one who dropped its request and may ask again.
+/// How long a place is kept for an owner that dropped its request and may ask again.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// A lock that is held for less is not watched: it would cost more than it is worth.
+/// A lock that is held for less than this is not watched, because watching would cost more than it is worth.
 const UNWATCHED_FOR: Duration = Duration::from_secs(1);
 
 /// A node of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Its name below the lock's folder.
+    /// The name of the node below the lock's folder.
     pub(super) name: String,
     pub(super) epoch: u64,
 }
 
-/// Whether there is a node of this owner.
+/// What is known about the node of this owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// None was made, or it is gone.
+    /// No node was created, or it is gone.
     Nothing,
-    /// One was asked for, and the answer is lost or under way.
+    /// A node was requested, and the answer was lost or is still on its way.
     Unsure,
-    /// This one.
+    /// The owner has this node.
     Node(Node),
 }
 
@@ -49,17 +49,17 @@ pub(super) struct Place {
 #[derive(Debug)]
 struct State {
     known: Known,
-    /// The longest TTL asked for.
+    /// The longest TTL that was requested.
     ttl: Duration,
-    /// When the lease ends; `None`: the lock was not granted.
+    /// When the lease ends, or `None` if the lock was not granted.
     held_until: Option<Moment>,
-    /// From when on the node is to be watched; `None`: it is, or the lock is not held.
+    /// From when on the node has to be watched, or `None` if it is watched or the lock is not held.
     watched_from: Option<Moment>,
-    /// Requests that are at work for this owner.
+    /// How many requests are in progress for this owner.
     attended_by: usize,
-    /// When the last of them was done or dropped.
+    /// When the last of them completed or was dropped.
     left_at: Moment,
-    /// It is being removed, and nobody can have it any more.
+    /// Whether the place is being removed, so that nobody can use it any more.
     ended: bool,
     gone: bool,
 }
@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// A request begins to work for this owner. False: too late, the place is being removed.
+    /// Records that a request for this owner starts. Returns `false` if it is too late, because the place is being removed.
     pub(super) fn attend(&self) -> bool {
         let mut state = lock(&self.state);
         if !state.ended {
@@ -92,7 +92,7 @@ impl Place {
         !state.ended
     }
 
-    /// A request is done, or was dropped.
+    /// Records that a request completed or was dropped.
     pub(super) fn leave(&self) {
         let mut state = lock(&self.state);
         state.attended_by -= 1;
@@ -113,12 +113,13 @@ impl Place {
         state.known = known;
     }
 
-    /// The longest of the TTLs asked for, this one included: a lease is never made shorter.
+    /// Returns the longest requested TTL, including this one, because a lease is never shortened.
     pub(super) fn longest(&self, ttl: Duration) -> Duration {
         lock(&self.state).ttl.max(ttl)
     }
 
-    /// The lock is granted, or its lease renewed, by a request sent at `asked_at`. False: too late, the lease has ended meanwhile.
+    /// Records that a request sent at `asked_at` was granted the lock or renewed its lease. Returns `false` if the lease has ended in the
+    /// meantime.
     pub(super) fn hold(&self, asked_at: Moment, ttl: Duration) -> bool {
         let mut state = lock(&self.state);
         if state.ended || state.known == Known::Nothing {
@@ -133,13 +134,13 @@ impl Place {
         true
     }
 
-    /// Whether the lock was granted to this owner and its lease has not ended.
+    /// Returns whether this owner was granted the lock and its lease has not ended.
     pub(super) fn is_held(&self) -> bool {
         let state = lock(&self.state);
         state.held_until.is_some() && !state.ended
     }
 
-    /// The node while the lock is held, with the TTL that was last asked for.
+    /// Returns the node and the last requested TTL, if the lock is held.
     pub(super) fn held_node(&self) -> Option<(Node, Duration)> {
         let state = lock(&self.state);
         match &state.known {
@@ -150,14 +151,14 @@ impl Place {
         }
     }
 
-    /// When a lock that is held begins to be watched.
+    /// Returns when to start watching a lock that is held.
     pub(super) fn watched_from(&self) -> Moment {
         let state = lock(&self.state);
         let from = state.watched_from.filter(|_| !state.ended);
         from.unwrap_or(Moment::FAR)
     }
 
-    /// Whether the caller must watch the node from now on.
+    /// Returns whether the caller must watch the node from now on.
     pub(super) fn is_to_be_watched(&self, now: Moment) -> bool {
         let mut state = lock(&self.state);
         let is_due = !state.ended && state.watched_from.is_some_and(|from| from <= now);
@@ -167,7 +168,7 @@ impl Place {
         is_due
     }
 
-    /// The node could not be watched: somebody tries again a little later, if the lock is still held.
+    /// Records that the node could not be watched, so that the next attempt is a little later, if the lock is still held.
     pub(super) fn watch_later(&self) {
         let mut state = lock(&self.state);
         if state.held_until.is_some() {
@@ -175,14 +176,14 @@ impl Place {
         }
     }
 
-    /// The owner gives the lock up: the node goes, at the latest when the request that does it was dropped for a while.
+    /// Records that the owner gives up the lock. The node is removed, at the latest a while after the request that removes it was dropped.
     pub(super) fn give_up(&self) {
         let mut state = lock(&self.state);
         state.held_until = None;
         state.watched_from = None;
     }
 
-    /// When the place ends by itself.
+    /// Returns when the place ends by itself.
     pub(super) fn ends_at(&self) -> Moment {
         let state = lock(&self.state);
         match state.held_until {
@@ -193,13 +194,13 @@ impl Place {
         }
     }
 
-    /// Ends it if its time has come. True: the caller must remove the node.
+    /// Ends the place if it is due. Returns `true` if the caller must remove the node.
     pub(super) fn end_by(&self, now: Moment) -> bool {
         if self.ends_at() > now {
             return false;
         }
         let mut state = lock(&self.state);
-        // Renewed, taken up again or ended by somebody else since the line above.
+        // Somebody may have renewed, reused or ended the place since the line above.
         let is_due = match state.held_until {
             Some(until) => until <= now,
             None => state.attended_by == 0,
@@ -209,7 +210,7 @@ impl Place {
         ends
     }
 
-    /// Its node is gone, as far as this session can tell.
+    /// Records that its node is gone, as far as this session can tell.
     pub(super) fn set_gone(&self) {
         let mut state = lock(&self.state);
         state.ended = true;
@@ -218,7 +219,7 @@ impl Place {
         self.gone.notify_waiters();
     }
 
-    /// Completes when a place that is being removed has been.
+    /// Completes when a place that is being removed is gone.
     pub(super) async fn until_gone(&self) {
         loop {
             let gone = self.gone.notified();

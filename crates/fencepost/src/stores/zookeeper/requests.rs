@@ -1,4 +1,4 @@
-//! What a [`Zookeeper`](super::Zookeeper) is asked for, in requests to the server.
+//! The lock requests to ZooKeeper: try, wait, renew, release.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 
-/// Leases renewed by one transaction.
+/// How many leases one transaction renews.
 pub(super) const AT_ONCE: usize = 100;
-/// The pauses of one who waits while there is no server.
+/// The pauses of a waiter while no server can be reached.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// One attempt.
+/// Tries once to acquire the lock.
 pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant>> {
     let session = hub.session(Operation::Acquire).await?;
     session.check_ttl(Operation::Acquire, claim.ttl)?;
     let seat = session.sit(claim).await;
-    // Looking costs the server little, a node that has to go again costs two transactions.
+    // A read costs the server little; a node that has to be removed again costs two transactions.
     if seat.place.known() == Known::Nothing && is_wanted(&seat).await? {
         seat.vacate();
         return Ok(None);
@@ -46,7 +46,7 @@ pub(super) async fn try_acquire(hub: &Hub, claim: &Claim) -> Result<Option<Grant
     }
 }
 
-/// Whether anybody else holds the lock or waits for it.
+/// Returns whether anybody else holds the lock or waits for it.
 async fn is_wanted(seat: &Seat) -> Result<bool> {
     loop {
         match seat.session.line(&seat.place.folder).await {
@@ -56,7 +56,7 @@ async fn is_wanted(seat: &Seat) -> Result<bool> {
     }
 }
 
-/// Waits in line, in a new session when the old one ends, until there was no server for too long.
+/// Waits in line, in a new session if the old one ends, until no server could be reached for too long.
 pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Grant> {
     let mut out_since: Option<Moment> = None;
     let mut pause = FIRST_PAUSE;
@@ -93,7 +93,7 @@ async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> 
             }
             Standing::Behind { before } => {
                 wait.heard();
-                // Only the one just before us: when it goes, nobody else is woken.
+                // Watch only the node just ahead of ours, so that its end wakes nobody else.
                 let path = seat.path(&before);
                 match seat.session.client.get_and_watch_data(&path).await {
                     Ok((_, _, watcher)) => seat.session.changed(watcher).await,
@@ -105,10 +105,10 @@ async fn wait_in_line(seat: &Seat, claim: &Claim, wait: &Wait) -> Result<Grant> 
     }
 }
 
-/// The lock is ours, if the leader still knows our node. `None`: it does not; there is everything to do again.
+/// Grants the lock if the leader still knows our node. Returns `None` if it does not, and the caller has to start again.
 ///
-/// A node that was made just now proves it. One that has waited may have ended with its session, unknown to the server that we
-/// hear: writing to it asks the leader, and tells those who look since when the lock is held.
+/// A node that was just created is proof enough. A node that has waited may have ended with its session, unknown to the server to which we
+/// are connected. A write to it reaches the leader, and also records since when the lock is held.
 async fn grant(
     seat: &Seat,
     claim: &Claim,
@@ -167,7 +167,7 @@ async fn withdraw(seat: &Seat) -> Result<()> {
     Ok(())
 }
 
-/// Takes this owner's node away, whatever it is. Whether there was one.
+/// Removes this owner's node, whatever its state. Returns whether there was one.
 pub(super) async fn remove_all(
     session: &Session,
     place: &Place,
@@ -191,15 +191,16 @@ pub(super) async fn remove_all(
     Ok(was_there)
 }
 
-/// A lost answer is no reason to give up: the next request waits for the connection.
+/// Returns an error unless the answer was lost and the session lives: the next request then waits for the connection.
 pub(super) fn go_on(session: &Session, operation: Operation, cause: Cause) -> Result<()> {
-    match failure::is_lost_answer(&cause) && !session.is_down() {
-        true => Ok(()),
-        false => Err(session.failed(operation, cause)),
+    if failure::is_lost_answer(&cause) && !session.is_down() {
+        Ok(())
+    } else {
+        Err(session.failed(operation, cause))
     }
 }
 
-/// Extends leases. Only the session that holds a lock can.
+/// Renews leases. Only the session that holds a lock can renew it.
 pub(super) async fn renew(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     let mut answers = Vec::with_capacity(claims.len());
     for batch in claims.chunks(AT_ONCE) {
@@ -250,15 +251,15 @@ async fn renew_batch(hub: &Hub, claims: &[Claim]) -> Vec<Result<Renewal>> {
     answers
 }
 
-/// A lease that this session knows of.
+/// A lease that this session knows.
 struct Held<'a> {
     claim: &'a Claim,
-    /// Which answer it gets.
+    /// The index of its answer.
     at: usize,
     place: std::sync::Arc<Place>,
     path: String,
     ttl: Duration,
-    /// The TTL grows, which the node must tell.
+    /// Whether the TTL grows, which the node must show.
     is_longer: bool,
 }
 
@@ -277,8 +278,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Proves that all these nodes are there, by a transaction: the leader and a majority have to answer it, so that neither a follower nor
-/// a leader that was cut off from the others can say so in vain.
+/// Proves with a transaction that all these nodes exist. The leader and a majority have to confirm it, so neither a follower nor a leader
+/// that was cut off can claim it wrongly.
 async fn prove(session: &Session, held: &[Held<'_>]) -> std::result::Result<(), MultiWriteError> {
     let mut transaction = session.client.new_multi_writer();
     for Held {
@@ -289,18 +290,17 @@ async fn prove(session: &Session, held: &[Held<'_>]) -> std::result::Result<(), 
         ..
     } in held
     {
-        match is_longer {
-            true => {
-                let note = Note::of(claim, *ttl).write();
-                transaction.add_set_data(path, note.as_bytes(), None)?;
-            }
-            false => transaction.add_check_version(path, -1)?,
+        if *is_longer {
+            let note = Note::of(claim, *ttl).write();
+            transaction.add_set_data(path, note.as_bytes(), None)?;
+        } else {
+            transaction.add_check_version(path, -1)?
         }
     }
     transaction.commit().await.map(|_| ())
 }
 
-/// Ends this owner's lease, and takes it out of the line; also that of another session, for the one who releases by force.
+/// Ends this owner's lease and removes it from the line, even if it belongs to another session (a forced release).
 pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     let mut was_held = None;
     loop {
@@ -321,7 +321,7 @@ pub(super) async fn release(hub: &Hub, claim: &Claim) -> Result<Release> {
     }
 }
 
-/// Ends what this session knows of. `was_held` is what an earlier request of this release found, whose answer is lost.
+/// Ends what this session knows of. `was_held` is what an earlier request of this release found, if its answer was lost.
 async fn give_back(
     seat: &Seat,
     was_held: &mut Option<bool>,
@@ -331,13 +331,14 @@ async fn give_back(
     seat.place.give_up();
     let was_there = remove_all(&seat.session, &seat.place).await?;
     seat.vacate();
-    Ok(match was_held && (was_there || is_repeated) {
-        true => Release::Freed,
-        false => Release::NotHeld,
+    Ok(if was_held && (was_there || is_repeated) {
+        Release::Freed
+    } else {
+        Release::NotHeld
     })
 }
 
-/// Ends what another session, or an earlier one, has left.
+/// Ends what another session, or an earlier one, has left behind.
 async fn release_unknown(session: &Session, claim: &Claim) -> std::result::Result<Release, Cause> {
     let folder = session.folder(&claim.name);
     let line = session.line(&folder).await?;

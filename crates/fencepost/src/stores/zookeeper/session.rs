@@ -1,4 +1,4 @@
-//! One session at the server: the client that keeps it alive, and the places that exist through it.
+//! One session at the server: the client that keeps it alive, and the places that belong to it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,23 +21,23 @@ use crate::lease::lock;
 
 pub(super) struct Session {
     pub(super) client: Client,
-    /// After so much silence the server ends the session.
+    /// After how much silence the server ends the session.
     pub(super) timeout: Duration,
     /// The node below which the locks are.
     pub(super) base: Arc<str>,
-    /// Who may touch our nodes.
+    /// Who can access our nodes.
     pub(super) acls: Acls<'static>,
     pub(super) folders: Folders,
     places: Mutex<HashMap<OwnerId, Arc<Place>>>,
-    /// Where the client's own task runs.
+    /// The runtime of the client's own task.
     runtime: Handle,
-    /// Nobody uses it any more, or the runtime it lived in has ended.
+    /// Whether nobody uses the session any more, or its runtime has ended.
     dismissed: AtomicBool,
-    /// Wakes the attendant.
+    /// Wakes the expiry task.
     pub(super) bell: Notify,
-    /// Rung when the session has ended, or a node that is held has gone.
+    /// Rings when the session has ended, or when a node that is held is gone.
     pub(super) losses: Arc<LossBell>,
-    /// Nanoseconds of the [`Moment`] at which the attendant looks next.
+    /// Nanoseconds of the [`Moment`] at which the expiry task checks next.
     pub(super) next_look: AtomicU64,
 }
 
@@ -63,12 +63,12 @@ impl Session {
         }
     }
 
-    /// The session has ended, or there is nobody to keep it.
+    /// Returns whether the session has ended, or there is nobody to keep it alive.
     pub(super) fn is_down(&self) -> bool {
         self.dismissed.load(Ordering::Acquire) || self.client.state().is_terminated()
     }
 
-    /// Lets go of the session: its attendant ends, and when the last request is done, the client closes it.
+    /// Dismisses the session: its expiry task ends, and the client closes the session when the last request is done.
     pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Ordering::Release);
         self.bell.notify_one();
@@ -78,15 +78,16 @@ impl Session {
         folder_of(&self.base, name)
     }
 
-    /// A lease that is to last for longer than the server keeps a silent session could not be kept.
+    /// Returns an error if the lease would last longer than the server keeps a silent session, because it could not be kept.
     pub(super) fn check_ttl(&self, operation: Operation, ttl: Duration) -> Result<()> {
-        match ttl <= self.timeout {
-            true => Ok(()),
-            false => Err(failure::ttl_too_long(operation, ttl, self.timeout)),
+        if ttl <= self.timeout {
+            Ok(())
+        } else {
+            Err(failure::ttl_too_long(operation, ttl, self.timeout))
         }
     }
 
-    /// Takes up the owner's place, or opens one.
+    /// Returns the owner's place, and creates one if necessary.
     pub(super) async fn sit(self: &Arc<Self>, claim: &Claim) -> Seat {
         loop {
             let place = {
@@ -103,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Takes up the owner's place if it has one.
+    /// Returns the owner's place if it has one.
     pub(super) fn sit_again(self: &Arc<Self>, owner: OwnerId) -> Option<Seat> {
         let place = self.place(owner)?;
         place.attend().then(|| self.seat(place))
@@ -124,7 +125,7 @@ impl Session {
         lock(&self.places).values().cloned().collect()
     }
 
-    /// Nothing is left of this place.
+    /// Forgets this place, because nothing is left of it.
     pub(super) fn forget(&self, place: &Arc<Place>) {
         {
             let mut places = lock(&self.places);
@@ -139,9 +140,9 @@ impl Session {
         self.folders.used(&place.folder);
     }
 
-    /// Those in line below `folder`, the first one first. Nobody, when there is no such folder.
+    /// Returns the contenders below `folder`, the first one first, or nobody if the folder does not exist.
     ///
-    /// The request leaves now; what was sent over this session before takes effect before it.
+    /// The request is sent now. Requests that were sent over this session before take effect before it.
     pub(super) fn line<'a>(
         &'a self,
         folder: &'a str,
@@ -157,28 +158,29 @@ impl Session {
         }
     }
 
-    /// The error for a failed request: what the client says of a session that is over need not be the reason.
+    /// Returns the error for a failed request. If the session is over, the client's error need not be the reason.
     pub(super) fn failed(
         &self,
         operation: Operation,
         cause: zookeeper_client::Error,
     ) -> crate::Error {
-        match self.is_down() && self.client.state() != zookeeper_client::SessionState::AuthFailed {
-            true => failure::session_ended(operation),
-            false => failure::of_request(operation, cause),
+        if self.is_down() && self.client.state() != zookeeper_client::SessionState::AuthFailed {
+            failure::session_ended(operation)
+        } else {
+            failure::of_request(operation, cause)
         }
     }
 
-    /// Makes the attendant look by `moment`, if it would not anyway.
+    /// Makes the expiry task check at `moment` at the latest.
     pub(super) fn look_by(&self, moment: Moment) {
         if moment.as_nanos() < self.next_look.load(Ordering::SeqCst) {
             self.bell.notify_one();
         }
     }
 
-    /// Completes when what is watched has changed, or the session is over.
+    /// Completes when the watched node has changed, or the session is over.
     ///
-    /// Waits in a task of the client's own runtime: if that ends, this completes as well, where the client itself would panic.
+    /// Waits in a task of the client's own runtime. If that runtime ends, this completes as well, whereas the client itself would panic.
     pub(super) async fn changed(&self, watcher: OneshotWatcher) {
         struct Watching(tokio::task::JoinHandle<()>);
         impl Drop for Watching {
@@ -190,29 +192,29 @@ impl Session {
             watcher.changed().await;
         });
         let mut watching = Watching(task);
-        // Cut off, it has nothing more to tell than that it is worth looking.
+        // If the task was cut off, that only means that it is worth checking.
         let _ended = (&mut watching.0).await;
     }
 }
 
-/// A request at work for an owner. Dropping it leaves the place to the attendant's patience.
+/// A request in progress for an owner. If it is dropped, the expiry task removes the place after a while.
 pub(super) struct Seat {
     pub(super) session: Arc<Session>,
     pub(super) place: Arc<Place>,
 }
 
 impl Seat {
-    /// The path of the owner's node, up to its sequence number.
+    /// Returns the path of the owner's node, up to its sequence number.
     pub(super) fn prefix(&self) -> String {
         format!("{}/{}", self.place.folder, prefix_of(self.place.owner))
     }
 
-    /// The path of a node in this lock's line.
+    /// Returns the path of a node in this lock's line.
     pub(super) fn path(&self, node: &str) -> String {
         format!("{}/{node}", self.place.folder)
     }
 
-    /// Nothing is left of the place.
+    /// Records that nothing is left of the place.
     pub(super) fn vacate(&self) {
         self.session.forget(&self.place);
     }

@@ -1,4 +1,4 @@
-//! Getting into line: one node per owner, found again when the answer to its making was lost.
+//! Enters the line with one node per owner, and finds that node again if the answer to its creation was lost.
 
 use futures_util::future::{OptionFuture, join, join3};
 use zookeeper_client::{CreateMode, Error as Cause};
@@ -13,25 +13,25 @@ use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
 use crate::fence::Fence;
 
-/// How often a folder may vanish between being made and being used.
+/// How often a folder may vanish between its creation and its use.
 const VANISHING_FOLDERS_MAX: u32 = 20;
 
-/// Where an owner stands, seen at one moment.
+/// The place of an owner at one moment.
 pub(super) enum Standing {
-    /// Before all others.
+    /// Ahead of all others.
     First {
         node: Node,
-        /// When the request was sent that made the node, if this is its answer: then nothing is left to prove.
+        /// When the request that created the node was sent, if this is its answer; then nothing is left to prove.
         made_at: Option<Moment>,
     },
     /// Behind others.
     Behind {
-        /// The node just before ours.
+        /// The node just ahead of ours.
         before: String,
     },
 }
 
-/// Makes sure that this owner has a node in line, and looks where it stands.
+/// Makes sure that this owner has a node in line, and returns its place.
 pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
     let mut vanished = 0;
     loop {
@@ -54,11 +54,11 @@ pub(super) async fn stand(seat: &Seat, claim: &Claim) -> Result<Standing> {
     }
 }
 
-/// What can come between.
+/// What can get in the way.
 enum Trouble {
-    /// There is no folder for the line.
+    /// The folder of the line does not exist.
     NoFolder,
-    /// An answer is lost; it is worth asking again, which waits for the connection.
+    /// An answer was lost. It is worth asking again, which waits for the connection.
     Lost,
     Failed(crate::Error),
 }
@@ -73,7 +73,7 @@ impl Trouble {
     }
 }
 
-/// Makes a node, and before it the folder if that is missing, and looks at the line in the same round trip.
+/// Creates a node, and the folder if it does not exist, and reads the line in the same round trip.
 async fn enter(
     seat: &Seat,
     claim: &Claim,
@@ -82,7 +82,7 @@ async fn enter(
     let (session, place) = (&seat.session, &seat.place);
     let (prefix, note) = (seat.prefix(), Note::of(claim, claim.ttl).write());
     let how = CreateMode::EphemeralSequential.with_acls(session.acls);
-    // From here on, whoever drops this leaves a node that only its owner's name tells.
+    // If the future is dropped from here on, it leaves a node that can only be found by its owner's name.
     place.set_known(Known::Unsure);
     let asked_at = BootClock.now();
     let making_folder = folder_is_missing.then(|| session.make_folder(&place.folder));
@@ -96,7 +96,7 @@ async fn enter(
             if !failure::is_lost_answer(&cause) {
                 place.set_known(Known::Nothing);
             }
-            // What is above the folder is missing, too.
+            // The nodes above the folder are missing, too.
             if let (Some(Err(Cause::NoNode)), Cause::NoNode) = (&made_folder, &cause) {
                 let made = session.make_base().await;
                 made.map_err(|cause| Trouble::of(session, cause))?;
@@ -107,10 +107,10 @@ async fn enter(
             return Err(Trouble::of(session, cause));
         }
     };
-    // The server's count wraps around below zero, and then says nothing about who came first.
+    // The server's counter wraps around to negative numbers, which then say nothing about who came first.
     let sequence = u32::try_from(sequence.into_i64()).ok();
     let (Some(sequence), Ok(epoch)) = (sequence, epoch_of(stat.czxid)) else {
-        // The place is left unsure: the attendant removes whatever there is.
+        // The place stays unsure, and the expiry task removes whatever there is.
         return Err(Trouble::Failed(match sequence {
             None => failure::sequence_exhausted(&place.folder),
             Some(_) => failure::fence_exhausted(stat.czxid),
@@ -123,14 +123,14 @@ async fn enter(
     judge(seat, line, node, Some(asked_at)).await
 }
 
-/// Looks at the line.
+/// Reads the line.
 async fn look(seat: &Seat, node: Node) -> Result<Option<Standing>, Trouble> {
     let line = seat.session.line(&seat.place.folder).await;
     let line = line.map_err(|cause| Trouble::of(&seat.session, cause))?;
     judge(seat, line, node, None).await
 }
 
-/// `None`: it has to be looked at anew.
+/// Returns `None` if the line has to be read again.
 async fn judge(
     seat: &Seat,
     line: Vec<Contender>,
@@ -149,18 +149,18 @@ async fn judge(
             }));
         }
         if contender.is_of(place.owner) {
-            // Left by an earlier session of ours: it must not be taken for this one's, and would keep us waiting for ourselves.
+            // An earlier session of ours left this node. It does not belong to this session, and we would wait for ourselves.
             remove(session, &seat.path(&contender.node)).await?;
             return Ok(None);
         }
         before = Some(contender);
     }
-    // Somebody has taken the node away.
+    // Somebody has deleted the node.
     place.set_known(Known::Nothing);
     Ok(None)
 }
 
-/// Finds out whether there is a node of this owner, made by a request whose answer is lost.
+/// Finds out whether this owner has a node from a request whose answer was lost.
 async fn find(seat: &Seat) -> Result<(), Trouble> {
     let (session, place) = (&seat.session, &seat.place);
     let mut known = Known::Nothing;
@@ -185,7 +185,7 @@ async fn find(seat: &Seat) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The nodes of this owner, as the leader knows them: a follower may not have heard of one whose answer was lost.
+/// Returns the nodes of this owner, as the leader knows them; a follower may not yet know a node whose answer was lost.
 pub(super) async fn nodes_of(session: &Session, place: &Place) -> Result<Vec<String>, Cause> {
     let synced = session.client.sync(&place.folder);
     let line = session.line(&place.folder);
@@ -202,12 +202,13 @@ async fn remove(session: &Session, path: &str) -> Result<(), Trouble> {
     }
 }
 
-/// The number of the transaction that made a node, as a fence can carry it.
+/// Returns the number of the transaction that created a node, if it fits in a fence.
 fn epoch_of(czxid: i64) -> std::result::Result<u64, ()> {
     let epoch = u64::try_from(czxid).map_err(|_| ())?;
-    match (1..Fence::EPOCH_END).contains(&epoch) {
-        true => Ok(epoch),
-        false => Err(()),
+    if (1..Fence::EPOCH_END).contains(&epoch) {
+        Ok(epoch)
+    } else {
+        Err(())
     }
 }
 

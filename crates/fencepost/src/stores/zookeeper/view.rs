@@ -1,4 +1,4 @@
-//! Looking at locks without touching them.
+//! Inspects and lists locks in ZooKeeper without changing them.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::claim::LockName;
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
 
-/// Requests under way at once.
+/// How many requests are in progress at the same time.
 const AT_ONCE: usize = 128;
-/// How often the line may change while it is looked at.
+/// How often the line may change while it is read.
 const LOOKS_MAX: u32 = 5;
 
 /// A node with its data.
@@ -29,7 +29,7 @@ pub(super) async fn inspect(hub: &Hub, name: &LockName) -> Result<Option<Record>
     Ok(record)
 }
 
-/// Whether this user may look at the locks at all.
+/// Checks whether this user may read the locks at all.
 pub(super) async fn probe(hub: &Hub) -> Result<()> {
     let session = hub.session(Operation::Open).await?;
     folders(&session, Operation::Open).await.map(|_| ())
@@ -54,7 +54,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
         });
         for ((name, _), looked) in some.iter().zip(join_all(looks).await) {
             let (record, has_ours) = looked?;
-            // Without a pattern those of this library are asked for.
+            // Without a pattern, only locks of this library are listed.
             let Some(record) = record.filter(|_| pattern.is_some() || has_ours) else {
                 continue;
             };
@@ -65,7 +65,7 @@ pub(super) async fn list(hub: &Hub, pattern: Option<&str>) -> Result<Vec<Listed>
     Ok(listed)
 }
 
-/// What is below the base: one folder for each lock.
+/// Returns the nodes below the base: one folder for each lock.
 async fn folders(session: &Session, operation: Operation) -> Result<Vec<String>> {
     let base = if session.base.is_empty() {
         "/"
@@ -81,7 +81,7 @@ async fn folders(session: &Session, operation: Operation) -> Result<Vec<String>>
     }
 }
 
-/// Who holds the lock and who waits, and whether anybody of them is ours.
+/// Returns who holds the lock and who waits, and whether one of them is ours.
 async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)> {
     let mut seen = Vec::new();
     for _ in 0..LOOKS_MAX {
@@ -107,7 +107,8 @@ async fn look(session: &Session, folder: &str) -> Result<(Option<Record>, bool)>
     Ok((Some(record), has_ours))
 }
 
-/// One that left while we looked does not matter, except the first: somebody else is then. False: that has happened.
+/// Reads the line once. A contender that left in the meantime does not matter unless it was the first: then somebody else is first now, and
+/// this returns `false`.
 async fn look_once(
     session: &Session,
     folder: &str,
@@ -144,7 +145,7 @@ async fn look_at_all(
     Ok(all)
 }
 
-/// The note of one of our nodes.
+/// Returns the note of one of our nodes.
 fn note_of((node, data, _): &Seen) -> Option<Note> {
     Note::read(data).filter(|note| owner_of(node) == Some(note.owner))
 }
@@ -157,7 +158,7 @@ fn holder(seen: &Seen) -> Holder {
             label: note.label.into(),
             epoch: u64::try_from(stat.czxid).ok(),
             since: Some(BootClock.now().back(ago(note.since_ms))),
-            // Nobody but the server knows when it last heard of the holder, and it does not tell.
+            // Only the server knows when it last heard of the holder, and it does not report that.
             ttl_left: Some(note.ttl),
             ttl: Some(note.ttl),
         },
@@ -184,7 +185,7 @@ fn waiter(seen: &Seen) -> Waiter {
     }
 }
 
-/// How long ago that was by this machine's clock; zero if that is behind the clock of the one who wrote it.
+/// Returns how long ago that was by this machine's clock, or zero if this clock is behind the writer's clock.
 fn ago(unix: u64) -> Duration {
     Duration::from_millis(unix_ms().saturating_sub(unix))
 }

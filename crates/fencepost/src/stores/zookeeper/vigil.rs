@@ -1,4 +1,4 @@
-//! Watching over a lock that is held, so that its holder hears before the next renewal that somebody has deleted the node.
+//! Watches the node of a lock that is held, so that its holder learns before the next renewal that somebody has deleted it.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::session::Session;
 pub(super) async fn keep(session: &Session, place: Arc<Place>) {
     while let Some((node, _)) = place.held_node() {
         let path = format!("{}/{}", place.folder, node.name);
-        // A failure says that the connection broke, which the session may survive.
+        // A failure means that the connection broke, which the session may survive.
         let Ok((stat, watcher)) = session.client.check_and_watch_stat(&path).await else {
             return place.watch_later();
         };
         if stat.is_none() {
             return session.losses.ring(&[place.owner]);
         }
-        // Also when it was written to.
+        // This also completes when the node was written to.
         session.changed(watcher).await;
     }
 }

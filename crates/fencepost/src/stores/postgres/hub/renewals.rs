@@ -1,8 +1,8 @@
-//! Renewals of one session share statements. A renewal can be a commit that standbys have to confirm, and a session carries out one at a time: with a
-//! statement for each lease, the last of a hundred would wait for a hundred commits.
+//! Combines the renewals of one session into shared statements. A renewal can be a commit that standbys have to confirm, and a session runs
+//! one statement at a time: with one statement per lease, the last of a hundred leases would wait for a hundred commits.
 //!
-//! One renewal is under way in a session at most. Whoever asks meanwhile shares the next one, which is sent when the first was answered. Nobody shares
-//! one that has been sent: the server may have counted its time from before the question.
+//! At most one renewal per session is in progress. Requests in the meantime share the next one, which is sent when the first one was
+//! answered. No request shares a renewal that was already sent, because the server may have counted its time from before the request.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::stores::postgres::seat::{Flight, Seat};
 use crate::stores::postgres::session::Session;
 use crate::stores::postgres::{STORE, failure, statements};
 
-/// Those of one session.
+/// The renewals of one session.
 #[derive(Default)]
 pub(super) struct Renewals {
     under_way: Option<Flight<Result<()>>>,
-    /// Not sent yet. It sends itself when it is polled and the one under way was answered.
+    /// The next renewal, not sent yet. It sends itself when it is polled and the current one was answered.
     next: Option<Flight<Result<()>>>,
 }
 
 impl Hub {
-    /// A sign of life for one lock; `None` when it has been let go. The locks beside it that nobody extends are let go.
+    /// Renews one lock. Returns `None` if the lock was released. Locks of the same session that nobody extends are released.
     pub(in crate::stores::postgres) fn sign_of_life(
         &self,
         seat: &Seat,
@@ -41,7 +41,7 @@ impl Hub {
         if let Some(next) = &renewals.next {
             return Some(next.clone());
         }
-        // Whoever asked for the one under way may have stopped to wait for its answer.
+        // The tasks that requested the current renewal may have stopped waiting for its answer.
         let under_way = renewals.under_way.take();
         let under_way = under_way.filter(|flight| flight.clone().now_or_never().is_none());
         let Some(under_way) = under_way else {
@@ -56,7 +56,7 @@ impl Hub {
     }
 }
 
-/// The renewal after the one that is under way. It is not polled here: the caller has the state, which this takes when it is sent.
+/// Returns the renewal after the current one. Does not poll it: the caller holds the state, which the renewal locks when it is sent.
 fn following(
     under_way: Flight<Result<()>>,
     shared: Weak<Shared>,
@@ -67,7 +67,7 @@ fn following(
         let _answer = under_way.await;
         let sent = match shared.upgrade() {
             Some(shared) => lock(&shared.state).renew(number, &session, spare),
-            // The store is gone, and its sessions with it.
+            // The store was dropped, and its sessions with it.
             None => return Err(failure::silent(STORE, Operation::Renew)),
         };
         sent.await
@@ -76,23 +76,23 @@ fn following(
 }
 
 impl State {
-    /// Sends a renewal, for all who have asked for one by now.
+    /// Sends a renewal for all seats that have requested one by now.
     fn renew(
         &mut self,
         number: Number,
         session: &Arc<Session>,
         spare: Duration,
     ) -> Flight<Result<()>> {
-        let sent = match self.on(number).iter().any(|seat| !seat.is_lost()) {
-            true => self.send(number, session, spare, statements::renew),
-            // Those who asked have left or lost their locks meanwhile. Nothing is sent, so nothing is extended.
-            false => {
-                let nobody = failure::silent(STORE, Operation::Renew);
-                let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
-                nothing.shared()
-            }
+        let sent = if self.on(number).iter().any(|seat| !seat.is_lost()) {
+            self.send(number, session, spare, statements::renew)
+        } else {
+            // The seats that asked have left or lost their locks in the meantime. Nothing is sent, so nothing is extended.
+
+            let nobody = failure::silent(STORE, Operation::Renew);
+            let nothing: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(nobody)));
+            nothing.shared()
         };
-        // A session that is not in the book any more has nothing to come.
+        // A session that is no longer in the book gets no further renewals.
         if self.book.has(number) {
             let renewals = Renewals {
                 under_way: Some(sent.clone()),

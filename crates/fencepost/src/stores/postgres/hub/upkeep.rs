@@ -1,5 +1,5 @@
-//! What every statement of a session does beside its purpose: it sets how long the session lasts, shows the locks of the session, and gives back
-//! those that are overdue.
+//! What every statement of a session does besides its purpose: it sets how long the session lasts, shows the session's locks, and releases
+//! overdue ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::stores::postgres::published::comment;
 use crate::stores::postgres::seat::{Flight, Seat, Standing};
 use crate::stores::postgres::statements::Lasting;
 
-/// For one statement.
+/// The upkeep of one statement.
 pub(super) struct Upkeep {
     pub(super) lasting: Lasting,
-    /// The seats that stay, the newest first.
+    /// The seats that stay in the session, the newest first.
     pub(super) seats: Vec<Arc<Seat>>,
     overdue: Vec<Arc<Seat>>,
 }
 
 impl Upkeep {
-    /// For the next statement of a session. The seat that is `leaving` with that statement is not counted.
+    /// Returns the upkeep for the next statement of a session. Does not count the seat that is `leaving` with that statement.
     pub(super) fn of(
         state: &mut State,
         number: Number,
@@ -55,13 +55,13 @@ impl Upkeep {
         }
     }
 
-    /// What the session says about the locks that stay.
+    /// Returns what the session publishes about the locks that stay.
     pub(super) fn comment(&self) -> String {
         comment(self.seats.iter().map(|seat| seat.said()))
     }
 
-    /// The statement was sent, and this is its answer. The overdue seats are kept until it has come: if the statement fails, a later one has to
-    /// give their locks back.
+    /// Records that the statement was sent. The overdue seats are kept until its answer has arrived: if the statement fails, a later one
+    /// has to release their locks.
     pub(super) fn sent<T: Clone + Send + Sync + 'static>(self, answer: &Flight<Result<T>>) {
         for seat in self.overdue {
             seat.unlocks(answer);

@@ -1,4 +1,4 @@
-//! The use of a session for something that is about none of its own locks: to look, to cancel, to end the session of somebody else.
+//! Uses a session for a statement that does not concern its own locks: to look, to cancel, or to end another session.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::stores::postgres::seat::looking;
 use crate::stores::postgres::session::Session;
 use crate::stores::postgres::{STORE, failure, statements};
 
-/// What a statement answered.
+/// The rows that a statement returned.
 pub(in crate::stores::postgres) type Rows = Arc<Vec<SimpleQueryRow>>;
 
 struct Visit<'a> {
@@ -24,7 +24,7 @@ struct Visit<'a> {
 }
 
 impl Hub {
-    /// Asks something that is about no lock of ours and may be asked twice.
+    /// Runs a statement that does not concern our locks and can be repeated.
     pub(in crate::stores::postgres) async fn ask_aside(
         &self,
         operation: Operation,
@@ -38,7 +38,7 @@ impl Hub {
         }
     }
 
-    /// Sees to it that fences can be drawn, as the first lock of a session does.
+    /// Makes sure that fences can be drawn, as the first lock of a session does.
     pub(in crate::stores::postgres) async fn prepare(&self, operation: Operation) -> Result<()> {
         loop {
             let visit = self.visit(operation).await?;
@@ -51,7 +51,7 @@ impl Hub {
         }
     }
 
-    /// A session to look and to cancel with.
+    /// Returns a session for looking and cancelling.
     async fn visit(&self, operation: Operation) -> Result<Visit<'_>> {
         let opening = {
             let mut state = self.tidied();
@@ -59,7 +59,7 @@ impl Hub {
                 Pick::Use(number, session) => {
                     return Ok(Visit::new(self, number, session, true));
                 }
-                // All are being opened or wait: then one that only looks may be one too many.
+                // All sessions are being opened or wait, so a session that only looks may exceed the limit.
                 Pick::None => None,
                 Pick::Open => Some(Opening::new(self)),
             }
@@ -87,19 +87,20 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Sends a statement, without hiding what the session says of its own locks. `None`: the server was about to end the session, which
-    /// had been used before. There are only so many of those.
+    /// Sends a statement without hiding what the session publishes about its own locks. Returns `None` if the server was about to end the
+    /// session, which had been used before. There is only a limited number of such sessions.
     async fn ask(&self, operation: Operation, statement: &str) -> Result<Option<Rows>> {
         let asking = {
             let mut state = self.hub.state();
             if !state.on(self.number).is_empty() {
-                // By itself: if what is asked fails, the server undoes what else its statement has set.
+                // Send this separately: if the statement fails, the server undoes everything else that it has set.
                 self.hub.set_end(&mut state, self.number, &self.session);
             }
             let seats = state.on(self.number);
-            let statement = match seats.is_empty() {
-                true => statements::spare(self.hub.settings.spare, statement),
-                false => comment(seats.iter().map(|seat| seat.said())) + statement,
+            let statement = if seats.is_empty() {
+                statements::spare(self.hub.settings.spare, statement)
+            } else {
+                comment(seats.iter().map(|seat| seat.said())) + statement
             };
             looking(self.session.clone(), operation, statement)
         };
@@ -107,7 +108,7 @@ impl<'a> Visit<'a> {
             Ok(Err(_)) if self.is_reused && self.session.is_closed() => Ok(None),
             Ok(answer) => answer.map(Some),
             Err(_) => {
-                // Nobody is to come behind a statement that is not answered; but locks are not given up for that.
+                // No other statement may queue behind one that is not answered, but that is no reason to give up locks.
                 let state = self.hub.state();
                 if state.on(self.number).is_empty() {
                     self.session.close();

@@ -11,7 +11,7 @@ local function take()
 end
 
 local value = call('GET', lock)
--- '2' and '3': the asker was told that it has the lock, and its guess was right.
+-- '2' and '3': the owner has learned that it has the lock, and its guess was right.
 if is_guessed(owner, value) and ARGV[4] < '2' then
   value = nil
   present = present - 1
@@ -26,7 +26,7 @@ if is_of(owner, value) then
     call('HDEL', wait, owner)
   end
   if epoch_of(value) >= floor then return epoch_of(value) end
-  -- The counter was lost since, and whoever handed the lock on knew of no higher epoch; the caller does.
+  -- The counter was lost since then, and the client that handed the lock on knew no higher epoch; the caller does.
   local epoch = next_epoch()
   put(owner, '+', epoch, call('PTTL', lock), ttl, label)
   return epoch
@@ -41,20 +41,20 @@ if member == '' then
 end
 
 local again = ticket ~= '0'
--- A ticket of the future: the server's clock went back. It would be served last for ever.
+-- The ticket is in the future because the server's clock went back. Its owner would always be served last.
 if not again or tonumber(ticket) > micros() then ticket = integer(micros()) end
 if call('ZADD', line, 'NX', ticket, member) == 0 then
   again = true
   ticket = integer(call('ZSCORE', line, member))
 end
 if is_marked_by_waiters(value) then call('SETRANGE', lock, 32, '+') end
--- For a young entry nobody would look at the record, and it would stay behind.
+-- Nobody would read the record of a young entry, and it would be left behind.
 if again and is_recorded(micros() - ticket, live) then
   local deadline = math.floor(micros() / 1000) + live
   call('HSET', wait, owner, string.format('%d %s %s', deadline, stamp, channel))
   call('PEXPIRE', wait, LINE_LIFE)
 end
--- Who finds a line finds it with an expiry, which beats move on.
+-- An existing line already has an expiry, which heartbeats extend.
 local newcomer = present == 2 and not again
 if not newcomer then call('PEXPIRE', line, LINE_LIFE) end
 if not value and rest == 0 then

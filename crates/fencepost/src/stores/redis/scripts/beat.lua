@@ -1,10 +1,10 @@
 -- KEYS: lock line of each entry. ARGV: stamp channel every length keep, then for each entry: owner member claim live, and the highest
 --   epoch of the name that the caller knows
--- Signs of life of those who wait; never creates an entry. Returns for each: the epoch, granted for at least claim · 0 not in line
---   · {ms until the lock ends (−1 no expiry, −2 free), rank, 1 when a plain client holds it, ms of gap left}: wait on
+-- Heartbeats of waiters; never creates an entry. Returns for each: the epoch, if granted for at least claim · 0 if not in line
+--   · {ms until the lock ends (−1 no expiry, −2 free), rank, 1 if a plain client holds it, ms of gap left}, if it has to keep waiting
 local function beat(owner, member, claim, live)
   local value = redis.pcall('GET', lock)
-  -- Where the name became the key of something else its waiters ask for themselves, and hear so; the others wait on.
+  -- If another type of key has taken the name, its waiters ask for themselves and get the error; the others keep waiting.
   if type(value) == 'table' then return 0 end
   if is_guessed(owner, value) then return 0 end
   if is_of(owner, value) then
@@ -26,7 +26,7 @@ local function beat(owner, member, claim, live)
   if epoch then return epoch end
   local plain = value and not epoch_of(value) and 1 or 0
   local rank = call('ZRANK', line, member) or 0
-  -- Everybody looks at the one before it, and the first at the last: so nobody who died stays in line for as long as the lock is held.
+  -- Each entry checks the one ahead of it, and the first checks the last, so that no dead entry stays in line while the lock is held.
   if rank > 0 then rank = rank - bury(rank - 1) else bury(-1) end
   return {call('PTTL', lock), rank, plain, rest}
 end

@@ -1,10 +1,10 @@
--- Looks without touching. KEYS: lock line wait.
+-- Reads a lock without changing it. KEYS: lock line wait.
 -- Returns {server ms, value or '', ms left (−1 no expiry, −2 free), type, owner's waiters: {label, waited ms} …}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local kind = redis.call('TYPE', KEYS[1]).ok
 local value = ''
--- What is longer is no lock of ours but somebody's data, however much of it.
+-- A longer value is not our lock but somebody's data, which may be large.
 if kind == 'string' and redis.call('STRLEN', KEYS[1]) <= 4096 then value = redis.call('GET', KEYS[1]) end
 local waiters = {}
 local entries = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')

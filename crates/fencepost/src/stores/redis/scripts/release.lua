@@ -1,7 +1,7 @@
 use(KEYS[1], KEYS[2])
 floor, keep = tonumber(ARGV[3]), ARGV[4]
 local owner = ARGV[1]
--- A server without memory refuses a script's first write if that may need some, and lets all pass after one that needs none.
+-- A server that is out of memory refuses the first write of a script if it may need memory, but allows all writes after one that needs none
 call('HDEL', wait, owner)
 if ARGV[2] == '1' or ARGV[2] == '3' then lift() end
 local every, length, member = ARGV[5] or '0', ARGV[6] or '0', ARGV[7] or ''

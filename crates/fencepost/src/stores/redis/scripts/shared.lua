@@ -1,11 +1,11 @@
--- Shared by the scripts that may change who holds a lock; comes after their fast path, which most calls never leave.
--- `use` names the keys of one lock. KEYS declares the first two; the others are in the same slot.
---   lock  string   "owner epoch ttl since label", expires with the lease. Plain clients only see a taken key. With a + instead of
---                  the first space somebody may be in line. With a ~ before the epoch it is the holder's guess; see `is_guessed`.
+-- Shared by the scripts that may change who holds a lock. It comes after their fast path, which most calls never leave.
+-- `use` sets the keys of one lock. KEYS declares the first two; the others are in the same slot.
+--   lock  string   "owner epoch ttl since label", expires with the lease. Plain clients only see a taken key. A + instead of the first
+--                  space means that somebody may be in line. A ~ before the epoch means that it is the holder's guess; see `is_guessed`.
 --   line  sorted   score: ticket (server µs at the first enqueue); member: "owner ttl claim live stamp channel label"
---   wait  hash     owner → "deadline stamp channel", written by beats and re-entries
+--   wait  hash     owner → "deadline stamp channel", written by heartbeats and re-entries
 --   fence sorted   one member, the layout's number; its score is the last epoch. Kept for a while after its last use
---   gap   string   there while the next free gap for plain clients is not due; see `resting`
+--   gap   string   exists while the next free gap for plain clients is not due; see `resting`
 local lock, line, wait, fence, gap
 local function use(lock_key, line_key)
   lock, line = lock_key, line_key
@@ -15,17 +15,17 @@ local function use(lock_key, line_key)
   wait, fence, gap = tag .. ':wait' .. name, tag .. ':fence' .. name, tag .. ':gap' .. name
 end
 
--- What the caller knows: the highest epoch of the name that it has seen, and how long its fence is to be kept, in ms.
+-- What the caller knows: the highest epoch of the name that it has seen, and how long to keep its fence, in ms.
 local floor, keep
 
 -- The fence's only member. A program of layout 1 kept the epoch as a string and counted with INCR: its commands fail on a sorted set,
--- without effect. A later layout takes another number, which this one refuses.
+-- without effect. A later layout uses another number, which this one refuses.
 local LAYOUT = '2'
--- Epochs of layout 1 were an eighth as fine: they reach this in 2032, those of layout 2 are past it since 2025. (Under a clock that
--- is before that, holders of layout 2 are taken for older ones, and waiters find a free lock by their beats.)
+-- Epochs of layout 1 had units that were eight times as long: they reach this in 2032; those of layout 2 are past it since 2025. (If the
+-- clock is before that, holders of layout 2 are mistaken for older ones, and waiters find a free lock with their heartbeats.)
 local LAYOUT_1_END = 2 ^ 42
 local LINE_LIFE = 10000
--- How far time lifts epochs. A clock in a far century does not use them up: half of all are left to be counted.
+-- How far time lifts epochs. A clock in a far century does not use them up: half of them are left for counting.
 local LIFT_MAX = 2 ^ 46
 -- Epochs are below this.
 local EPOCH_END = 2 ^ 47
@@ -42,27 +42,27 @@ local function micros()
 end
 
 local function is_of(owner, value) return value and string.sub(value, 1, 32) == owner end
--- The epoch of a lock of ours; nil: a plain client holds it.
+-- Returns the epoch of our lock, or nil if a plain client holds it.
 local function epoch_of(value) return value and tonumber((string.match(value, '^%x+[ +]~?(%d+) %d+ %d+ '))) end
--- Taken by plain commands whose answers were not what the asker had hoped for, or did not reach it: it has no epoch yet, and
--- somebody may have been in line. As good as free.
+-- Returns whether the owner took the lock with plain commands whose answers were not as expected or were lost. The lock then has no epoch
+-- yet, and somebody may have been in line, so it counts as free.
 local function is_guessed(owner, value) return is_of(owner, value) and string.byte(value, 34) == 126 end
 
--- Whether waiters mark this value, so that its holder looks at the line when it releases. One of layout 1 must not look: it would
--- fail to count and keep the lock until its lease ends. Without the mark it just deletes the key, and the next beat finds that.
+-- Returns whether waiters mark this value, so that its holder looks at the line when it releases. A holder of layout 1 must not look: it
+-- would fail to count, and keep the lock until its lease ends. Without the mark it just deletes the key, and the next heartbeat finds that.
 local function is_marked_by_waiters(value)
   local epoch = epoch_of(value)
   return epoch and epoch > LAYOUT_1_END
 end
 
--- Takes back the mark of waiters from a holder of layout 1.
+-- Removes the waiters' mark from the value of a holder of layout 1.
 local function unmark()
   local value = redis.pcall('GET', lock)
   local is_marked = type(value) == 'string' and string.byte(value, 33) == 43
   if is_marked and epoch_of(value) and not is_marked_by_waiters(value) then call('SETRANGE', lock, 32, ' ') end
 end
 
--- The last epoch that the server knows; a counter of layout 1 is removed, to be replaced.
+-- Returns the last epoch that the server knows. Removes a counter of layout 1, which is then replaced.
 local function last_epoch()
   local kind = call('TYPE', fence).ok
   if kind == 'none' then return 0 end
@@ -77,16 +77,16 @@ local function last_epoch()
   return tonumber(last)
 end
 
--- The epoch in the lock's value, which may have outlived the counter.
+-- Returns the epoch in the lock's value, which may have outlived the counter.
 local function held_epoch()
   local value = redis.pcall('GET', lock)
   local epoch = type(value) == 'string' and epoch_of(value) or 0
   return epoch < EPOCH_END and epoch or 0
 end
 
--- Raises the last epoch to the server's time since 2024 in units of 7.8125 µs, and to the highest that the caller or the lock's value
--- knows, if it is lower: so it passes increments that a restart, a failover or FLUSHALL has lost. Every connection does that with
--- each name before it uses it. Also renews the time for which the fence is kept.
+-- Raises the last epoch to the server's time since 2024 in units of 7.8125 µs, and to the highest epoch that the caller or the lock's value
+-- knows, if it is lower. It thus passes increments that a restart, a failover or FLUSHALL has lost. Every connection does that for each
+-- name before it uses the name. Also renews the life of the fence.
 local function lift()
   local time = math.min(math.floor((micros() - 1704067200000000) * 0.128), LIFT_MAX)
   local epoch = math.max(last_epoch(), held_epoch(), time, floor)
@@ -95,7 +95,7 @@ local function lift()
 end
 
 local function next_epoch()
-  -- XX: where there is no counter, none is made that has not been lifted and would never end.
+  -- With XX, a missing counter is not created here: it would not be lifted and would never expire.
   local epoch = tonumber((redis.pcall('ZADD', fence, 'XX', 'INCR', 1, LAYOUT)))
   if not epoch or epoch <= floor then
     lift()
@@ -109,18 +109,18 @@ local function put(owner, mark, epoch, lease, ttl, label)
   call('SET', lock, string.format('%s%s%d %s %d %s', owner, mark, epoch, ttl, since, label), 'PX', lease)
 end
 
--- How long the lock still lies free on purpose, in ms; 0: it may be taken. `every` is '0' where no gap is configured.
+-- Returns how long the lock still stays free on purpose, in ms, or 0 if it may be taken. `every` is '0' if no gap is configured.
 local function resting(every, length)
   if every == '0' then return 0 end
   return math.max(0, call('PTTL', gap) - (every - length))
 end
 
--- Whether one who has waited so long (in µs) may have a record. Before a beat is due there is no need of one.
--- (Less than nothing: the server's clock went back.)
+-- Returns whether a client that has waited this long (in µs) may have a record. It needs none before its first heartbeat is due.
+-- (A negative time means that the server's clock went back.)
 local function is_recorded(waited, live) return waited < 0 or waited > live * 166 end
 
--- The server's clock went back: newcomers would overtake those whose tickets show a later time, for as long as it went back.
--- Moves those to the present, in their order.
+-- Handles a server clock that went back: until it catches up, newcomers would overtake waiters whose tickets show a later time.
+-- Moves those waiters to the present, in their order.
 local function bring_back()
   local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')
   local ahead = last[2] - micros()
@@ -129,8 +129,8 @@ local function bring_back()
   end
 end
 
--- Gives a free lock (or one that is being released) to the first in line that is alive. Returns the epoch when that is
--- `me`, which then gets `lease`; else nil, and whether somebody got it. `head` is the first in line if it was taken out already.
+-- Gives a free lock (or one that is being released) to the first live waiter in line. Returns the epoch if that is `me`, which then gets
+-- `lease`; otherwise nil, and whether somebody got the lock. `head` is the first entry in line if it was removed already.
 local function advance(me, lease, head)
   while true do
     head = head or call('ZPOPMIN', line)
@@ -159,7 +159,7 @@ local function advance(me, lease, head)
       local heard = 1
       if channel ~= '-' then
         heard = redis.pcall('PUBLISH', channel, string.format('%s %d %s %s', owner, epoch, claim, stamp))
-        -- A user without rights on channels: the waiter finds out by its next beat.
+        -- The user has no permission for channels: the waiter finds out with its next heartbeat.
         if type(heard) == 'table' then heard = 1 end
       end
       if heard > 0 then
@@ -174,7 +174,7 @@ local function extend(lease)
   if call('PTTL', lock) < tonumber(lease) then call('PEXPIRE', lock, lease) end
 end
 
--- Whether this entry's last sign of life is so old that the line itself would be gone if there were only such.
+-- Returns whether this entry's last heartbeat is so old that the line would have expired if all entries were like this.
 local function is_long_dead(member, ticket, owner)
   local live = string.match(member, '^%x+ %d+ %d+ (%d+) ')
   local record = call('HGET', wait, owner)
@@ -182,8 +182,8 @@ local function is_long_dead(member, ticket, owner)
   return micros() / 1000 > deadline + LINE_LIFE
 end
 
--- Removes up to eight entries that are long dead: from `rank` on towards the head, or from the end for -1. Returns how many.
--- Whoever was only away keeps its place: it comes back with its ticket.
+-- Removes up to eight entries that are long dead: from `rank` towards the head, or from the end if -1. Returns how many.
+-- A waiter that was only away does not lose its place: it comes back with its ticket.
 local function bury(rank)
   for buried = 0, 7 do
     local at = rank < 0 and -1 or rank - buried

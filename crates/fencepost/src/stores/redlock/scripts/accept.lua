@@ -1,6 +1,6 @@
--- Makes an epoch the count of this server, if none as large was drawn here by anybody else.
+-- Makes an epoch the count of this server, unless somebody else has drawn this count or a larger one here.
 -- KEYS: lock counter. ARGV: owner · epoch · ms for which the counter is kept
--- Returns the epoch: accepted · 0: the lock's key is not the owner's · less: refused, and the count here is that much
+-- Returns the epoch, if accepted · 0, if the owner does not have the lock's key · a negative count, if refused because of that count
 local value = call('GET', KEYS[1])
 if not value or string.sub(value, 1, 32) ~= ARGV[1] then return 0 end
 local own, rest = string.match(value, '^%x+ (%d+)( .*)$')

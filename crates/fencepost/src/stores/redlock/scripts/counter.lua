@@ -3,13 +3,13 @@
 -- not understand.
 local call, pcall = redis.call, redis.pcall
 local LAYOUT = '2'
--- Lower than any count that was lifted by a clock that is right (it was reached in March 2026), and higher than any that a program of
--- layout 1 has left, whose units were eight times coarser.
+-- Lower than any count that a correct clock has lifted (it was reached in March 2026), and higher than any that a program of layout 1
+-- has left, whose units were eight times as long.
 local LIFTED = 2 ^ 43
--- How far time lifts counts. A clock in a far century does not use up what is left to be counted.
+-- How far time lifts counts. A clock in a far century does not use up the rest of the range.
 local LIFT_MAX = 2 ^ 46
 
--- The last count, 0: there is none; or nil and why it cannot be used.
+-- Returns the last count, 0 if there is none, or nil and the reason why it cannot be used.
 local function last(counter)
   local fields = pcall('HMGET', counter, 'layout', 'count')
   if fields.err then
@@ -24,13 +24,13 @@ local function last(counter)
   return tonumber(fields[2] or 0)
 end
 
--- Units of 7.8125 µs since 2024 by the server's clock.
+-- Returns the server's time in units of 7.8125 µs since 2024.
 local function lifted()
   local time = call('TIME')
   return math.min(math.floor((time[1] * 1000000 + time[2] - 1704067200000000) * 0.128), LIFT_MAX)
 end
 
--- Writes the count; a counter of layout 1 becomes one of this layout. Returns an error where the server is out of memory.
+-- Writes the count, and converts a counter of layout 1. Returns an error if the server is out of memory.
 local function keep(counter, count, retention)
   local fields = {'layout', LAYOUT, 'count', string.format('%d', count)}
   local answer = pcall('HSET', counter, unpack(fields))
