@@ -30,6 +30,7 @@ const BROKEN: Due = Conviction(Outcome::Broken);
 const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const NO_MESSAGE: &[&str] = &["no message", r"'Segmentation\u{1b}[2J fault'"];
+const INVALID_INIT: &[&str] = &["not a valid message", r"'Segmentation\u{1b}[2J fault'"];
 
 const CASES: &[(Stranger, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),
@@ -61,7 +62,7 @@ const CASES: &[(Stranger, Ordeal, Due)] = &[
     (DIES_AT_WORK, Holds(Sorted), Report(DEATH)),
     (DIES_AT_INIT, Oversell, NoTrial(DEATH)),
     (GARBAGE, Holds(TtlEdge), Report(NO_MESSAGE)),
-    (GARBAGE_AT_INIT, Holds(Crash), NoTrial(NO_MESSAGE)),
+    (GARBAGE_AT_INIT, Holds(Crash), NoTrial(INVALID_INIT)),
     (
         CHATTY,
         Holds(TtlEdge),
