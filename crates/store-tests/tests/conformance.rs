@@ -1,4 +1,4 @@
-//! Every backend × every trial it promises to pass, each as a test of its own.
+//! Runs the conformance suite: every backend with every trial that its capabilities require, each as a separate test.
 
 use std::any::Any;
 use std::future::Future;
@@ -21,7 +21,7 @@ use fencepost_store_tests::trials;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-/// A store for one trial, and the folder or server that must live as long.
+/// A store for one trial, and the folder or server that must outlive it.
 type Stage = (Subject, Box<dyn Any>);
 
 fn main() {
@@ -42,7 +42,7 @@ async fn memory() -> Stage {
     (Subject::new(Arc::new(Memory::new())), Box::new(()))
 }
 
-/// One file through two connections, as two processes would have it.
+/// Two connections to one file, as two processes would have.
 async fn sqlite() -> Stage {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("locks.db");
@@ -52,7 +52,7 @@ async fn sqlite() -> Stage {
     (subject, Box::new(folder))
 }
 
-/// A server of its own through two connections.
+/// Two connections to a private server.
 async fn redis() -> Stage {
     let server = fencepost_rig::Redis::start().expect("a private redis-server");
     let connect = async || Redis::open(&server.url()).await.expect("a connection");
@@ -61,14 +61,14 @@ async fn redis() -> Stage {
     (subject, Box::new(server))
 }
 
-/// Advisory locks of a database through the connections of two clients.
+/// Advisory locks of a database, through the connections of two clients.
 async fn postgres() -> Stage {
     let database = Database::make().await;
     let connect = async || {
-        // Trials that count tasks wait until connections that are not needed any more are gone.
+        // Trials that count tasks wait until unused connections are closed.
         let builder = Postgres::builder(database.url())
             .keep_spare(Duration::from_secs(1))
-            // On a busy machine a trial of the order may take its time.
+            // On a busy machine, a trial of the order may take long.
             .requeue_after(Duration::MAX)
             .connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")
@@ -78,11 +78,11 @@ async fn postgres() -> Stage {
     (subject, Box::new(database))
 }
 
-/// A table of its own through two connections.
+/// Two connections to a private table.
 async fn postgres_table() -> Stage {
     let database = Database::make().await;
     let connect = async || {
-        // Connecting is not what is tried: on a busy machine it may take its time.
+        // Connecting is not what is tested. On a busy machine it may take long.
         let builder = PostgresTable::builder(database.url()).create_table(true);
         let builder = builder.connect_timeout(Duration::from_secs(20));
         builder.open().await.expect("a connection")

@@ -147,7 +147,10 @@ impl Processes {
                 }
                 Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
                 Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
-                Err(error) => format!("sent a line that is not a valid message ({error}): {}", quote(line)),
+                Err(error) => format!(
+                    "sent a line that is not a valid message ({error}): {}",
+                    quote(line)
+                ),
             },
         };
         let last_words = self.children[index].last_words();

@@ -154,7 +154,10 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
             Ok(Reply::InitOk { claims }) => return Ok(claims),
             Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
             Ok(_) => format!("answered before it was asked: {}", quote(&line)),
-            Err(error) => format!("sent a line that is not a valid message ({error}): {}", quote(&line)),
+            Err(error) => format!(
+                "sent a line that is not a valid message ({error}): {}",
+                quote(&line)
+            ),
         },
     };
     Err(Stopped::NotReady {
