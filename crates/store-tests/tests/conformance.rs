@@ -92,8 +92,8 @@ async fn postgres_table() -> Stage {
     (subject, Box::new(database))
 }
 
-/// A server of its own, or a node of its own on the one that `FENCEPOST_SHARED_ZK` (host:port) names, through two sessions. The server
-/// removes what is left there: a folder is a container.
+/// Two sessions on a private server, or below a private node of the server that `FENCEPOST_SHARED_ZK` (host:port) names. The
+/// server removes what is left there, because a folder is a container.
 async fn zookeeper() -> Stage {
     // Longer than the longest TTL of a trial.
     const SESSION: Duration = Duration::from_secs(65);
@@ -116,14 +116,14 @@ async fn zookeeper() -> Stage {
     (subject, server)
 }
 
-/// A lease of ZooKeeper ends after its TTL while its process lives, which is all that trials of one process can see.
+/// A ZooKeeper lease ends after its TTL while its process lives, which is all that trials in a single process can see.
 fn of_living_clients() -> Capabilities {
     let mut capabilities = Zookeeper::CAPABILITIES;
     capabilities.leases = true;
     capabilities
 }
 
-/// Through two connections: a server of its own, or the one that all trials share, below a key of its own.
+/// Two connections to a private server, or to the one that all trials share, below a private key.
 async fn etcd() -> Stage {
     let (address, server): (String, Box<dyn Any>) = match std::env::var("FENCEPOST_SHARED_ETCD") {
         Ok(shared) => {
@@ -141,7 +141,7 @@ async fn etcd() -> Stage {
     (subject, server)
 }
 
-/// Three servers of its own through two connections to each.
+/// Two connections to each of three private servers.
 async fn redlock() -> Stage {
     let servers = [(); 3].map(|()| fencepost_rig::Redis::start().expect("a private redis-server"));
     let addresses = servers

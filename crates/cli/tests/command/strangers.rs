@@ -1,4 +1,4 @@
-//! Somebody else's lock, in a language of its own, put on trial from the command line.
+//! Tests of external locks, written in other languages, that are put on trial from the command line.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{Ran, fencepost, finish};
 
 const LEASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/lease.py");
 
-/// Whether it is there; if not, that is said.
+/// Returns whether Python is installed. Says so if it is not.
 fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok();
     if !found {
