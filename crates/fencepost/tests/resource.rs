@@ -92,8 +92,8 @@ impl FencedResource for WriteFenced {
     }
 }
 
-/// A reads and loses the lock, B reads, A writes, B writes. Each adds one; returns the final value and the number of accepted
-/// updates.
+/// A reads and loses the lock, B reads, A writes, B writes. Each adds one. Returns the number of accepted updates and
+/// the final value.
 fn paused_between_read_and_write(counter: &dyn FencedResource<Value = i64>) -> (i64, i64) {
     let (a, b) = (credential(1, 41), credential(2, 42));
     let read_by_a = counter.read(a).unwrap();

@@ -147,10 +147,7 @@ impl Processes {
                 }
                 Ok(_) if is_ready => format!("was ready, and went on: {}", quote(line)),
                 Ok(_) => format!("answered a request before it was ready: {}", quote(line)),
-                Err(error) => format!(
-                    "sent a line that is not a valid message ({error}): {}",
-                    quote(line)
-                ),
+                Err(error) => format!("sent an invalid message ({error}): {}", quote(line)),
             },
         };
         let last_words = self.children[index].last_words();
@@ -194,7 +191,7 @@ impl Processes {
             None => Ok(()),
             Some(signal) => Err(Stopped::Interrupted {
                 signal,
-                progress: "no process had been asked to do anything yet".into(),
+                progress: "no process was asked anything yet".into(),
                 stopped: self.children.len(),
                 events: 0,
             }),

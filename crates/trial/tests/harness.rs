@@ -104,7 +104,7 @@ fn nobody_is_asked_to_buy_unless_all_are_ready() {
         ),
         (
             "read init; echo hello; read more",
-            "sent a line that is not a valid message (expected value at line 1 column 1): 'hello'",
+            "sent an invalid message (expected value at line 1 column 1): 'hello'",
         ),
     ] {
         match trial(&sale(2), script).unwrap_err() {

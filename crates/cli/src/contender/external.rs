@@ -133,7 +133,7 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
     let deadline = Instant::now() + PATIENCE;
     let said = loop {
         if let Some(signal) = interrupt.requested() {
-            let progress = "no process had been asked to do anything yet".into();
+            let progress = "no process was asked anything yet".into();
             return Err(Stopped::Interrupted {
                 signal,
                 progress,
@@ -154,10 +154,7 @@ fn listen(feed: &Feed, child: &mut Child, interrupt: Interrupt) -> Result<Claims
             Ok(Reply::InitOk { claims }) => return Ok(claims),
             Ok(Reply::Error { message, .. }) => return Err(Stopped::Store(message)),
             Ok(_) => format!("answered before it was asked: {}", quote(&line)),
-            Err(error) => format!(
-                "sent a line that is not a valid message ({error}): {}",
-                quote(&line)
-            ),
+            Err(error) => format!("sent an invalid message ({error}): {}", quote(&line)),
         },
     };
     Err(Stopped::NotReady {

@@ -122,7 +122,7 @@ pub(crate) fn what_happens_is_told_and_nothing_piles_up() {
     assert_eq!(shown(&mut browser, "#orders tbody tr"), 8);
     assert_eq!(shown(&mut browser, "#products tbody tr"), 16);
 
-    // Without animations, for readers who prefer reduced motion.
+    // The page can be frozen for reading.
     let elements = shown(&mut browser, "*");
     browser.evaluate("still.click()");
     let before = browser.text("#orders tbody");

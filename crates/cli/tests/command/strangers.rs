@@ -129,7 +129,7 @@ fn who_cannot_be_started_or_does_not_get_ready_is_told_so_before_the_trial() {
             "sh -c 'echo hello; read more'",
             70,
             "error: the subject did not get ready\n\
-             \x20 where     the subject sent a line that is not a valid message (expected value at line 1 column 1): 'hello'\n",
+             \x20 where     the subject sent an invalid message (expected value at line 1 column 1): 'hello'\n",
         ),
         (
             "sh -c 'echo no database >&2; exit 4'",

@@ -1,4 +1,4 @@
-//! Tests that Grafana finds the dashboard and its data source.
+//! Tests that Grafana can be provisioned with the dashboard.
 
 use std::collections::BTreeSet;
 

@@ -180,7 +180,7 @@ fn too_many_at_once_are_refused_and_those_who_look_after_it_never_are() {
     crate::stage::until("it is held", || stage.path("held").exists());
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| service.order(&[("lamp", 1)]));
-        // Health checks are served: they do not take the slot that the order needs.
+        // Monitoring requests are always served: they do not use up the limit on requests.
         crate::stage::until("the order waits", || {
             let metrics = service.client.get("/metrics").body;
             metrics

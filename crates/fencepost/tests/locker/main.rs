@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether the store has no record of the lock, bypassing all faults.
+    /// Returns whether another locker can acquire the lock directly from the store, bypassing all faults.
     async fn is_free(&self, name: &str) -> bool {
         let rival = Locker::new(self.store.clone());
         let guard = rival.try_acquire(name).await.expect("an answer");

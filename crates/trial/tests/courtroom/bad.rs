@@ -30,7 +30,7 @@ const BROKEN: Due = Conviction(Outcome::Broken);
 const STUCK: Due = Conviction(Outcome::Stuck);
 const DEATH: &[&str] = &["ended with 4", "out of coffee"];
 const NO_MESSAGE: &[&str] = &["no message", r"'Segmentation\u{1b}[2J fault'"];
-const INVALID_INIT: &[&str] = &["not a valid message", r"'Segmentation\u{1b}[2J fault'"];
+const INVALID_INIT: &[&str] = &["invalid message", r"'Segmentation\u{1b}[2J fault'"];
 
 const CASES: &[(Stranger, Ordeal, Due)] = &[
     (NONE, Oversell, BROKEN),

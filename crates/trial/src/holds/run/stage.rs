@@ -63,7 +63,7 @@ pub(super) fn run(
     let header = trial.header_with(claims);
     let recorder = Recorder::start(header, file).map_err(|error| Stopped::History {
         error,
-        progress: "no process had been asked to do anything yet".into(),
+        progress: "no process was asked anything yet".into(),
         events: 0,
     })?;
     let mut stage = Stage {
