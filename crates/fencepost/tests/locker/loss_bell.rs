@@ -129,9 +129,10 @@ async fn a_loss_is_told_long_before_the_next_renewal() {
         let owners = [stage.owner("gone").await, stage.owner("also-gone").await];
         stage.take_away("gone").await;
         stage.take_away("also-gone").await;
-        match by_owner {
-            true => stage.ringing.bell.ring(&owners),
-            false => stage.ringing.bell.ring_all(),
+        if by_owner {
+            stage.ringing.bell.ring(&owners);
+        } else {
+            stage.ringing.bell.ring_all();
         }
         settle().await;
         for guard in [&gone, &also_gone] {

@@ -172,9 +172,10 @@ fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
         Phase::Idle => Phase::Asks(server.lift),
         Phase::Lifting => Phase::Lifts(target(server, setup, world.clock)),
         Phase::Lifts(value) => {
-            match setup.has(Flaw::OneSequence) {
-                true => server.set_count(value),
-                false => server.set_lift(value),
+            if setup.has(Flaw::OneSequence) {
+                server.set_count(value);
+            } else {
+                server.set_lift(value);
             }
             server.lifter = None;
             session.is_lifted = true;
@@ -187,10 +188,13 @@ fn step(world: &World, setup: &Setup, at: usize) -> Option<World> {
             server.holder = own;
             Phase::Locked(lift)
         }
-        Phase::Locked(lift) => match setup.has(Flaw::ReadBeforeTheLock) {
-            true => Phase::Read(lift),
-            false => Phase::Read(server.lift),
-        },
+        Phase::Locked(lift) => {
+            if setup.has(Flaw::ReadBeforeTheLock) {
+                Phase::Read(lift)
+            } else {
+                Phase::Read(server.lift)
+            }
+        }
         Phase::Read(lift) => {
             if world.drawn_this_tick >= DRAWS_PER_TICK {
                 return None;
@@ -228,9 +232,10 @@ fn target(server: &Server, setup: &Setup, clock: u8) -> u8 {
     if setup.has(Flaw::OneSequence) {
         return server.count.max(time);
     }
-    let counted = match setup.has(Flaw::CountedTwice) {
-        true => 0,
-        false => server.count,
+    let counted = if setup.has(Flaw::CountedTwice) {
+        0
+    } else {
+        server.count
     };
     server.lift.max(time.saturating_sub(counted))
 }

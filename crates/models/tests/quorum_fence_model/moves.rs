@@ -255,9 +255,10 @@ fn ask(state: &mut State, setup: &Setup, at: usize) {
     client.left = setup.ttl;
     client.older = older;
     let attempt = client.attempt;
-    let seen = match setup.has(Flaw::NothingIsSeen) {
-        true => 0,
-        false => client.seen,
+    let seen = if setup.has(Flaw::NothingIsSeen) {
+        0
+    } else {
+        client.seen
     };
     for node in 0..NODES {
         let wire = &state.wires[at][node];
@@ -366,9 +367,10 @@ fn extend(state: &mut State, setup: &Setup, at: usize) {
     client.older = older;
     client.votes = [Vote::None; NODES];
     // A client that forgot its loss sets no key, and all its keys vote.
-    let (epoch, confirmed) = match client.is_lost {
-        true => (0, u8::MAX),
-        false => (epoch, client.confirmed),
+    let (epoch, confirmed) = if client.is_lost {
+        (0, u8::MAX)
+    } else {
+        (epoch, client.confirmed)
     };
     let request = Request::Extend {
         attempt: client.attempt,

@@ -117,9 +117,10 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
         Some(key) if key.client == client => {
             key.left = setup.ttl;
             let is_confirmed = key.attempt < attempt || key.taken_by <= confirmed;
-            return match is_confirmed || setup.has(Flaw::TakenKeyVotesUnconfirmed) {
-                true => Vote::Yes(key.count),
-                false => Vote::No(0),
+            return if is_confirmed || setup.has(Flaw::TakenKeyVotesUnconfirmed) {
+                Vote::Yes(key.count)
+            } else {
+                Vote::No(0)
             };
         }
         Some(_) => return Vote::No(0),
@@ -134,9 +135,10 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
     // time.
     let has_forgotten = node.counter == 0 && !setup.has(Flaw::TakingDoesNotLift);
     let now = now.filter(|_| !setup.takers_clock_is_behind);
-    let count = match has_forgotten {
-        true => now.unwrap_or(0).max(epoch + 1),
-        false => epoch,
+    let count = if has_forgotten {
+        now.unwrap_or(0).max(epoch + 1)
+    } else {
+        epoch
     };
     node.counter = node.counter.max(count);
     let newer = u8::from(setup.has(Flaw::TakenKeyEscapesTheRelease));
@@ -147,9 +149,10 @@ fn extend(node: &mut Node, setup: &Setup, client: u8, request: Request, now: Opt
         count,
         left: setup.ttl,
     });
-    match setup.has(Flaw::TakenKeyVotesAtOnce) {
-        true => Vote::Yes(count),
-        false => Vote::No(0),
+    if setup.has(Flaw::TakenKeyVotesAtOnce) {
+        Vote::Yes(count)
+    } else {
+        Vote::No(0)
     }
 }
 

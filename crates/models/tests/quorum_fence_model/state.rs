@@ -188,9 +188,10 @@ impl State {
             is_exclusive: true,
             granted: 0,
         };
-        match setup.begins_held {
-            true => start.held_by_the_first(setup),
-            false => start,
+        if setup.begins_held {
+            start.held_by_the_first(setup)
+        } else {
+            start
         }
     }
 

@@ -37,9 +37,10 @@ impl Script<'_> {
     /// passes the lease it would get.
     pub(crate) fn advance(&mut self, callers_lease: Option<Ticks>) -> Next {
         while !self.state.server.line.is_empty() {
-            let last_or_first = match self.setup.has(Flaw::LastComeFirstServed) {
-                true => self.state.server.line.len() - 1,
-                false => 0,
+            let last_or_first = if self.setup.has(Flaw::LastComeFirstServed) {
+                self.state.server.line.len() - 1
+            } else {
+                0
             };
             let entry = self.state.server.line.remove(last_or_first);
             let standing = self.judged(&entry);
@@ -64,9 +65,10 @@ impl Script<'_> {
             {
                 continue;
             }
-            let lease = match self.setup.has(Flaw::GrantsTheFullTtl) {
-                true => self.setup.times.ttl,
-                false => self.setup.times.claim,
+            let lease = if self.setup.has(Flaw::GrantsTheFullTtl) {
+                self.setup.times.ttl
+            } else {
+                self.setup.times.claim
             };
             self.grant(entry.token, fence, lease, Given::Unheard);
             self.publish(entry.token, &standing, fence, lease);
@@ -95,9 +97,10 @@ impl Script<'_> {
 
     /// Returns how ADVANCE judges an entry.
     fn judged(&self, entry: &Entry) -> Standing {
-        let mut standing = match self.setup.has(Flaw::RecordsAreNotRead) {
-            true => self.standing_by_member(entry),
-            false => self.standing(entry),
+        let mut standing = if self.setup.has(Flaw::RecordsAreNotRead) {
+            self.standing_by_member(entry)
+        } else {
+            self.standing(entry)
         };
         standing.is_alive |= self.setup.has(Flaw::NoLivenessCheck);
         standing

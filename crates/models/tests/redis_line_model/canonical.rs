@@ -197,9 +197,10 @@ fn rank_fences(state: &mut State, setup: &Setup) {
     let low = Ranks(noted & ((1 << FLOOR) - 1));
     let high = Ranks(noted >> FLOOR << FLOOR);
     each_fence(state, &mut |fence| {
-        *fence = match *fence < FLOOR {
-            true => low.of(*fence),
-            false => FLOOR + high.of(*fence),
+        *fence = if *fence < FLOOR {
+            low.of(*fence)
+        } else {
+            FLOOR + high.of(*fence)
         }
     });
 }

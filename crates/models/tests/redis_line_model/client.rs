@@ -84,9 +84,10 @@ impl Client {
     /// timer.
     pub(crate) fn resume(&mut self, setup: &Setup) {
         if self.unsettled > 0 {
-            match setup.has(Flaw::NextWaitForgetsTheLeave) {
-                true => self.unsettled = 0,
-                false => self.send_for(self.unsettled, Request::Leave),
+            if setup.has(Flaw::NextWaitForgetsTheLeave) {
+                self.unsettled = 0;
+            } else {
+                self.send_for(self.unsettled, Request::Leave);
             }
         }
         match self.phase {
@@ -201,9 +202,10 @@ fn take_grant(state: &mut State, setup: &Setup, index: usize, message: Message, 
         client.belief = left;
         client.noted.has_held = true;
         let is_late = client.noted.lease_forgotten;
-        let is_low = match setup.slow_clock {
-            true => is_behind,
-            false => fence <= state.guarded,
+        let is_low = if setup.slow_clock {
+            is_behind
+        } else {
+            fence <= state.guarded
         };
         if is_low && !is_late {
             state.convict(Promise::FencesGrow);

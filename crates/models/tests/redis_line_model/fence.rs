@@ -10,9 +10,10 @@ impl Script<'_> {
     /// the server has lost its counter since then, and the owner gets a new epoch.
     pub(crate) fn told_fence(&mut self, lease: Ticks) -> Answer {
         let told = self.state.server.key.map_or(0, |key| key.fence);
-        let fence = match told < self.floor() {
-            true => self.redraw_fence(),
-            false => told,
+        let fence = if told < self.floor() {
+            self.redraw_fence()
+        } else {
+            told
         };
         if fence < self.state.issued && !self.setup.slow_clock {
             self.state.convict(Promise::FencesGrow);
@@ -40,9 +41,10 @@ impl Script<'_> {
 
     /// Returns the highest epoch that the caller knows.
     fn floor(&self) -> u8 {
-        match self.setup.has(Flaw::FloorIgnored) {
-            true => 0,
-            false => self.command.floor,
+        if self.setup.has(Flaw::FloorIgnored) {
+            0
+        } else {
+            self.command.floor
         }
     }
 
@@ -84,9 +86,10 @@ impl Script<'_> {
     /// The clock is ahead of every fence that was ever drawn, unless it is slow: then the name has changed hands more often
     /// than the clock has units. The lock's own value also contains its epoch.
     fn raise_fence(&mut self) {
-        let clock = match self.setup.slow_clock {
-            true => FLOOR,
-            false => self.state.drawn.max(FLOOR),
+        let clock = if self.setup.slow_clock {
+            FLOOR
+        } else {
+            self.state.drawn.max(FLOOR)
         };
         let held = self.state.server.key.map_or(0, |key| key.fence);
         let known = clock.max(held).max(self.floor());

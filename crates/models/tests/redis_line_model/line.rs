@@ -9,9 +9,10 @@ impl Script<'_> {
     /// `ZADD NX`. Returns the ticket that it would have entered with.
     pub(crate) fn enter_line(&mut self, known_ticket: u8) -> u8 {
         let is_known = known_ticket > 0 && !self.setup.has(Flaw::ReentryDrawsANewTicket);
-        let ticket = match is_known {
-            true => known_ticket,
-            false => self.state.latest_ticket() + 1,
+        let ticket = if is_known {
+            known_ticket
+        } else {
+            self.state.latest_ticket() + 1
         };
         if self.state.server.entry(self.token).is_some() {
             return ticket;

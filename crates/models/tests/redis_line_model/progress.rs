@@ -62,9 +62,10 @@ impl Progress {
         };
         let print = fingerprint(&calm);
         let has_leftovers = state.clients.iter().any(|it| it.previous.is_some());
-        let leftovers: &[Leftovers] = match has_leftovers {
-            true => &[Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering],
-            false => &[Leftovers::Closed],
+        let leftovers: &[Leftovers] = if has_leftovers {
+            &[Leftovers::Executed, Leftovers::Closed, Leftovers::Lingering]
+        } else {
+            &[Leftovers::Closed]
         };
         for &leftovers in leftovers {
             for backwards in [false, true] {
@@ -152,9 +153,10 @@ fn settle(
     for _ in 0..ROUNDS_MAX {
         let mut moved = false;
         for turn in 0..state.clients.len() {
-            let client = match schedule.backwards {
-                true => state.clients.len() - 1 - turn,
-                false => turn,
+            let client = if schedule.backwards {
+                state.clients.len() - 1 - turn
+            } else {
+                turn
             };
             while let Some(step) = urgent(&state.clients[client], client, setup, schedule) {
                 take(state, step);

@@ -253,9 +253,10 @@ impl Script<'_> {
 
     fn confirm_waiter(&mut self, lease: Ticks) -> Answer {
         if let Some(key) = &mut self.state.server.key {
-            key.remaining = match self.setup.has(Flaw::BeatShortensTheLease) {
-                true => lease,
-                false => key.remaining.max(lease),
+            key.remaining = if self.setup.has(Flaw::BeatShortensTheLease) {
+                lease
+            } else {
+                key.remaining.max(lease)
             };
         }
         self.told_fence(lease)

@@ -100,17 +100,19 @@ pub(crate) fn after_every_delay() {
         let mut stage = Stage::new().await;
         for is_contended in [false, true] {
             let started = Instant::now();
-            match is_contended {
-                false => assert!(stage.alone(Cut::After(LONG)).await),
-                true => assert!(stage.contended(Cut::After(LONG)).await),
+            if is_contended {
+                assert!(stage.contended(Cut::After(LONG)).await);
+            } else {
+                assert!(stage.alone(Cut::After(LONG)).await);
             }
             let whole = started.elapsed();
             let mut done = 0;
             for step in 0..steps {
                 let cut = Cut::After(whole * step / steps);
-                done += usize::from(match is_contended {
-                    false => stage.alone(cut).await,
-                    true => stage.contended(cut).await,
+                done += usize::from(if is_contended {
+                    stage.contended(cut).await
+                } else {
+                    stage.alone(cut).await
                 });
             }
             println!("cancelled at {steps} moments of {whole:?}; {done} were done before");
@@ -134,9 +136,10 @@ pub(crate) fn races_leave_nothing() {
             let asking = lockers.iter().enumerate().map(|(number, locker)| {
                 let (locker, is_try) = (locker.clone(), (number + round) % 2 == 0);
                 tokio::spawn(async move {
-                    let guard = match is_try {
-                        true => locker.try_acquire(NAME).await.unwrap(),
-                        false => Some(locker.acquire(NAME).await.unwrap()),
+                    let guard = if is_try {
+                        locker.try_acquire(NAME).await.unwrap()
+                    } else {
+                        Some(locker.acquire(NAME).await.unwrap())
                     };
                     let Some(guard) = guard else { return 1 };
                     released(guard).await;

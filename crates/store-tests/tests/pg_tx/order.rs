@@ -80,12 +80,11 @@ async fn a_dropped_transaction_and_a_lost_connection_unlock() {
         lock.acquire(&transaction).await.unwrap();
         let second = reads_under(&lock, stage.session().await);
         stage.until_waiting(1).await;
-        match lose_connection {
-            true => {
-                let end = "SELECT pg_terminate_backend($1)";
-                stage.eye.execute(end, &[&pid]).await.unwrap();
-            }
-            false => drop(transaction),
+        if lose_connection {
+            let end = "SELECT pg_terminate_backend($1)";
+            stage.eye.execute(end, &[&pid]).await.unwrap();
+        } else {
+            drop(transaction);
         }
         soon("the second", second).await.unwrap();
     }

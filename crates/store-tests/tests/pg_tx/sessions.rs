@@ -76,12 +76,9 @@ async fn a_wait_that_is_given_up_leaves_no_lock_on_its_connection() {
 }
 
 async fn wait(lock: &PgTxLock, transaction: &tokio_postgres::Transaction<'_>, within: bool) {
-    match within {
-        true => {
-            let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
-        }
-        false => {
-            let _answer = lock.acquire(transaction).await;
-        }
+    if within {
+        let _answer = lock.acquire_within(transaction, crate::stage::LONG).await;
+    } else {
+        let _answer = lock.acquire(transaction).await;
     }
 }

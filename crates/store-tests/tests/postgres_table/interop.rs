@@ -84,10 +84,7 @@ impl Psql {
 
     /// Adds one to a number under the lock, with a separate read and write. Returns whether it had the lock.
     fn counts(&mut self, is_first: bool) -> bool {
-        let take = match is_first {
-            true => insert(30),
-            false => update(30),
-        };
+        let take = if is_first { insert(30) } else { update(30) };
         let unlock = unlock();
         let answer = self.ask(&format!(
             "{take}\n\\if :ROW_COUNT\nSELECT n FROM counter \\gset\nUPDATE counter SET n = :n + 1;\n{unlock}\n\\echo :ROW_COUNT\n\\else\n\\echo busy\n\\endif"
@@ -139,9 +136,10 @@ pub(crate) fn counters_are_exact() {
                 let (mut counted, mut refused) = (0, 0_u64);
                 // Until our tasks have had their turns, too.
                 while counted < turns || ours.load(Ordering::SeqCst) < turns {
-                    match psql.counts(counted == 0) {
-                        true => counted += 1,
-                        false => refused += 1,
+                    if psql.counts(counted == 0) {
+                        counted += 1;
+                    } else {
+                        refused += 1;
                     }
                     std::thread::sleep(Duration::from_millis(2));
                 }

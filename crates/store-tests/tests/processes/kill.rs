@@ -76,9 +76,10 @@ fn kill_a_holder(keep_alive: bool, lease_used: Duration) -> Cost {
     );
     let kill_to_grant_ns = next.granted_ns - killed_ns;
     assert!(kill_to_grant_ns <= ns(TTL + GRACE), "{kill_to_grant_ns} ns");
-    let not_before_ns = match keep_alive {
-        true => end_ns,
-        false => Some(held.asked_ns + ns(TTL)),
+    let not_before_ns = if keep_alive {
+        end_ns
+    } else {
+        Some(held.asked_ns + ns(TTL))
     };
     if let Some(not_before_ns) = not_before_ns.max(end_ns) {
         assert!(

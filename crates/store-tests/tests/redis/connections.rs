@@ -26,9 +26,10 @@ pub(crate) fn a_stale_acquire_comes_to_nothing() {
             let held_back = Mutex::new(false);
             move |message| {
                 let mut held_back = held_back.lock().unwrap();
-                match contains(message, "EVALSHA") && !std::mem::replace(&mut held_back, true) {
-                    true => Fate::Late(Proxy::FOREVER),
-                    false => Fate::Pass,
+                if contains(message, "EVALSHA") && !std::mem::replace(&mut held_back, true) {
+                    Fate::Late(Proxy::FOREVER)
+                } else {
+                    Fate::Pass
                 }
             }
         });
@@ -198,9 +199,10 @@ pub(crate) fn a_black_hole_while_asking_again() {
         // Requests on the next connection disappear.
         proxy.cut();
         proxy.judge(Direction::ToServer, |message| {
-            match contains(message, "EVAL") {
-                true => Fate::Lose,
-                false => Fate::Pass,
+            if contains(message, "EVAL") {
+                Fate::Lose
+            } else {
+                Fate::Pass
             }
         });
         eventually("a question that vanished", async || {

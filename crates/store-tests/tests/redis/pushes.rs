@@ -34,9 +34,10 @@ pub(crate) fn delayed_past_its_lease() {
         server.wait_for_line(NAME, 1).await;
         proxy.judge(Direction::ToClient, grants(Fate::Late(late)));
         proxy.judge(Direction::ToServer, move |message| {
-            match contains(message, "EVAL") {
-                true => Fate::Late(late),
-                false => Fate::Pass,
+            if contains(message, "EVAL") {
+                Fate::Late(late)
+            } else {
+                Fate::Pass
             }
         });
         assert_eq!(releases(&holder, &held).await, Release::Freed);
@@ -71,12 +72,11 @@ pub(crate) fn dropped() {
         let lost = Arc::new(AtomicUsize::new(0));
         let count = lost.clone();
         proxy.judge(Direction::ToClient, move |message| {
-            match is_grant(message) {
-                true => {
-                    count.fetch_add(1, Ordering::Relaxed);
-                    Fate::Lose
-                }
-                false => Fate::Pass,
+            if is_grant(message) {
+                count.fetch_add(1, Ordering::Relaxed);
+                Fate::Lose
+            } else {
+                Fate::Pass
             }
         });
         let holder = locker(&server.store().await, LONG);
@@ -192,9 +192,12 @@ pub(crate) fn before_the_answer() {
         for _ in 0..3 {
             let held = soon("the lock", holder.acquire(NAME)).await.unwrap();
             // Answers keep their order; only pushes overtake them.
-            proxy.judge(Direction::ToClient, |message| match is_grant(message) {
-                true => Fate::Pass,
-                false => Fate::Late(Duration::from_millis(250)),
+            proxy.judge(Direction::ToClient, |message| {
+                if is_grant(message) {
+                    Fate::Pass
+                } else {
+                    Fate::Late(Duration::from_millis(250))
+                }
             });
             let waiting = tokio::spawn({
                 let waiter = waiter.clone();

@@ -193,9 +193,10 @@ pub(crate) fn storm() {
             storm.strike();
             let (bytes, keys) = size(&mut plain);
             most_keys = most_keys.max(keys);
-            match started.elapsed() < length() / 4 {
-                true => early_bytes = early_bytes.max(bytes),
-                false => later_bytes = later_bytes.max(bytes),
+            if started.elapsed() < length() / 4 {
+                early_bytes = early_bytes.max(bytes);
+            } else {
+                later_bytes = later_bytes.max(bytes);
             }
         }
         storm.end();

@@ -94,10 +94,7 @@ pub(crate) fn kept_for(plain: &mut Plain, owner: OwnerId) -> Duration {
 
 /// Returns a judge that applies only to grants sent to waiters.
 pub(crate) fn grants(fate: Fate) -> impl Fn(&[u8]) -> Fate + Send + Sync + 'static {
-    move |message| match is_grant(message) {
-        true => fate,
-        false => Fate::Pass,
-    }
+    move |message| if is_grant(message) { fate } else { Fate::Pass }
 }
 
 pub(crate) fn is_grant(message: &[u8]) -> bool {

@@ -28,9 +28,10 @@ impl Log {
     /// A guard that still holds when it is recorded was recorded before the next was granted.
     fn note(&self, guard: &Guard) {
         let mut fences = self.fences.lock().unwrap();
-        match guard.is_lost() {
-            false => fences.push(guard.fence()),
-            true => drop(self.lost.fetch_add(1, Ordering::Relaxed)),
+        if guard.is_lost() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        } else {
+            fences.push(guard.fence());
         }
     }
 

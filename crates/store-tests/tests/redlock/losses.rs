@@ -94,9 +94,10 @@ pub(crate) fn a_loss_is_remembered() {
         assert!(store.try_acquire(&claim).await.unwrap().is_some());
         servers.spread(&store, &claim).await;
         roads.0[2].judge(Direction::ToServer, |message| {
-            match contains(message, RELEASE) {
-                true => Fate::Cut,
-                false => Fate::Pass,
+            if contains(message, RELEASE) {
+                Fate::Cut
+            } else {
+                Fate::Pass
             }
         });
         for at in [1, 2] {

@@ -15,9 +15,10 @@ fn dies_silently(road: &Proxy) {
         if contains(message, "HELLO") {
             is_dead.store(false, Ordering::Relaxed);
         }
-        match is_dead.load(Ordering::Relaxed) {
-            true => Fate::Lose,
-            false => Fate::Pass,
+        if is_dead.load(Ordering::Relaxed) {
+            Fate::Lose
+        } else {
+            Fate::Pass
         }
     });
 }

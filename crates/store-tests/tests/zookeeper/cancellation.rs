@@ -60,9 +60,10 @@ async fn cancelled(
         _ => Some(soon("the lock", holder.acquire(NAME)).await.unwrap()),
     };
     let asking = async {
-        match only_try {
-            true => ours.try_acquire(NAME).await.unwrap(),
-            false => Some(ours.acquire(NAME).await.unwrap()),
+        if only_try {
+            ours.try_acquire(NAME).await.unwrap()
+        } else {
+            Some(ours.acquire(NAME).await.unwrap())
         }
     };
     let mut asking = Box::pin(polled(polls, asking));

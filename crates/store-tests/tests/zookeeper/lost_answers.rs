@@ -56,9 +56,10 @@ pub(crate) fn while_acquiring() {
             let asking = tokio::spawn({
                 let ours = ours.clone();
                 async move {
-                    match only_try {
-                        true => ours.try_acquire(NAME).await.unwrap().unwrap(),
-                        false => ours.acquire(NAME).await.unwrap(),
+                    if only_try {
+                        ours.try_acquire(NAME).await.unwrap().unwrap()
+                    } else {
+                        ours.acquire(NAME).await.unwrap()
                     }
                 }
             });
