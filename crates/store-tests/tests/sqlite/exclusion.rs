@@ -1,3 +1,5 @@
+//! Mutual exclusion, expiry and fences of several store instances on one SQLite file.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! The line in a SQLite file: order of service, frozen waiters, and places that are kept or forgotten.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! A reboot of the machine ends the leases and tickets in a SQLite file and raises its fence.
+
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::{Backend, Release, Renewal};
 
